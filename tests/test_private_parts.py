@@ -49,6 +49,8 @@ DOCUMENTED: Final = {
     "_asdict",  # of NamedTuple
     "_replace",  # as above
     "_AUTHENTICATION",  # errors of confluent_kafka.KafkaError
+    "_FENCED",
+    "_PARTITION_EOF",
     "_AUTO_OFFSET_RESET",  # as above
     "_SSL",  # as above
 }

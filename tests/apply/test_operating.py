@@ -33,7 +33,6 @@ from trailgate.apply.jobs.metrics import (
     find_position_end,
     format_apply_metrics,
 )
-from trailgate.apply.jobs.retries import LOG, TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TableReport
 from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
 from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
@@ -41,6 +40,7 @@ from trailgate.apply.targets.faults import SQLSTATES, find_fault, find_sqlstate_
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.applied_beside import CompanionApply
 from trailgate.cli.main import run
+from trailgate.jobs.retries import LOG, Retries, call_with_retries
 from trailgate.live.commands.output import LiveOutput
 from trailgate.live.jobs.metrics import ReportOptions
 from trailgate.storage.files.trail_files import TrailPosition
@@ -230,7 +230,7 @@ def test_a_fault_is_tried_again_for_as_long_as_patience_lasts() -> None:
         raise TargetLockedError("locked")
 
     begun = time.monotonic()
-    retries = TargetRetries(patience=0.5)
+    retries = Retries(patience=0.5)
     with pytest.raises(TargetLockedError):
         call_with_retries(act, retries)
     assert 0.5 < time.monotonic() - begun < 30
@@ -251,7 +251,7 @@ def test_an_outage_is_a_line_and_another_one_when_it_is_over(
             raise left.pop()
         return 7
 
-    retries = TargetRetries(patience=60)
+    retries = Retries(patience=60)
     assert call_with_retries(act, retries) == 7
     first, last = lines
     assert first == "held; trying again"
@@ -265,22 +265,22 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
 ) -> None:
     now = 0.0
     monkeypatch.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
-    retries = TargetRetries(30, lasting=True)
-    retries.answered()
+    retries = Retries(30, lasting=True)
+    retries.record_success()
     for _ in range(20):
-        retries.failed(TargetLockedError("held"))
+        retries.record_fault(TargetLockedError("held"))
         now += 60
-    retries.answered()
+    retries.record_success()
     for _ in range(4):  # however long each trial takes
-        retries.failed(TargetConflictError("lost"))
+        retries.record_fault(TargetConflictError("lost"))
         now += 60
     with pytest.raises(TargetConflictError):
-        retries.failed(TargetConflictError("lost"))
+        retries.record_fault(TargetConflictError("lost"))
 
 
 def test_a_wait_ends_when_the_run_is_stopped() -> None:
-    retries = TargetRetries(600, stopped=lambda: True)
-    retries.failed(TargetLockedError("held"))
+    retries = Retries(600, stopped=lambda: True)
+    retries.record_fault(TargetLockedError("held"))
     assert not retries.wait()
 
 

@@ -28,8 +28,8 @@ from oracles.apply_naive import Source
 from trailgate import ApplyError, StorageError, TargetUnavailableError, apply_trail
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.retries import TargetRetries
 from trailgate.cli.main import run
+from trailgate.jobs.retries import Retries
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 SMALL = ThreadReading(threads=1, batch_bytes=400)
@@ -38,8 +38,8 @@ DISTURBED = 6.0  # seconds in which faults occur
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
-    with running_server(tmp_path_factory.mktemp("postgresql")) as made:
+def server() -> Iterator[PostgreSQL]:
+    with running_server() as made:
         yield made
 
 
@@ -163,7 +163,7 @@ def test_a_run_goes_on_after_faults_of_the_server_and_applies_each_change_once(
     made = source(own, tmp_path)
     for setting, value in settings.items():
         execute(database, f"ALTER DATABASE {database.rpartition('/')[2]} SET {setting} = {value}")
-    retries = TargetRetries(patience=60)
+    retries = Retries(patience=60)
     with ApplyRun(
         tmp_path / "ot", database, ApplyOptions(), reading=SMALL, retries=retries
     ) as apply:
@@ -240,7 +240,7 @@ def test_a_connection_that_is_lost_during_a_commit_applies_each_change_once(
     made = source(own, tmp_path, 40)
     head, _, name = database.rpartition("/")
     proxy = CuttingProxy(int(head.rpartition(":")[2]), own.random())
-    retries = TargetRetries(patience=60)
+    retries = Retries(patience=60)
     through = f"postgresql://me@127.0.0.1:{proxy.port}/{name}"
     with ApplyRun(
         tmp_path / "ot", through, ApplyOptions(), reading=SMALL, retries=retries

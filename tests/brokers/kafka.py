@@ -81,10 +81,29 @@ class Kafka:
     def address(self, topic: str, query: str = "") -> str:
         return f"kafka://127.0.0.1:{self.port}/{topic}{query}"
 
-    def create(self, topic: str, partitions: int = 1) -> None:
+    def create(
+        self, topic: str, partitions: int = 1, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         from confluent_kafka.admin import NewTopic  # noqa: PLC0415  an extra
 
-        for done in self._admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        new = NewTopic(topic, partitions, 1, config=dict(settings))
+        for done in self._admin.create_topics([new]).values():
+            done.result(30)
+
+    def configure(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Set settings of a topic."""
+        from confluent_kafka.admin import (  # noqa: PLC0415  an extra
+            AlterConfigOpType,
+            ConfigEntry,
+            ConfigResource,
+        )
+
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+            for name, value in settings.items()
+        ]
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
+        for done in self._admin.incremental_alter_configs([resource]).values():
             done.result(30)
 
     def remove_before(self, topic: str, offset: int) -> None:

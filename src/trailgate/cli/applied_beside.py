@@ -11,9 +11,9 @@ from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.retries import LOG, TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.errors import TargetUnavailableError
+from trailgate.jobs.retries import LOG, Retries
 from trailgate.live.commands.output import LiveOutput
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
@@ -29,7 +29,7 @@ class CompanionApply:
         self._trail, self._to, self._output = trail, to, output
         self._run: ApplyRun | None = None
         self._due, self._waits = time.monotonic(), False
-        self._retries = TargetRetries(lasting=True)
+        self._retries = Retries(lasting=True)
         self._labels = metric_labels(trail, to, ApplyOptions().group)
         self.statistics = ApplyStatistics()
 
@@ -45,9 +45,9 @@ class CompanionApply:
         try:
             self._apply()
         except TargetUnavailableError as error:
-            self._retries.failed(error)
+            self._retries.record_fault(error)
         else:
-            self._retries.answered()
+            self._retries.record_success()
         self._measure()
 
     def finish(self) -> None:
@@ -77,11 +77,9 @@ class CompanionApply:
             # There is no trail as long as all messages are bad or belong to an open transaction.
             if find_begun_trail(self._trail) is None:
                 return
-            # TargetRetries.none(): the capture must not wait for the target. A failure is retried by a
+            # Retries.none(): the capture must not wait for the target. A failure is retried by a
             # later call of ``published``.
-            self._run = ApplyRun(
-                self._trail, self._to, ApplyOptions(), retries=TargetRetries.none()
-            )
+            self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)
             if not self._output.is_viewed:
@@ -104,6 +102,6 @@ def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionA
         yield beside
         beside.finish()
     except BaseException:
-        beside.statistics = beside.statistics.failed()
+        beside.statistics = beside.statistics.with_failure()
         beside.close()
         raise

@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.options import Flag
+from trailgate.live.brokers.address import is_address
+from trailgate.options import TEXT, Flag
 from trailgate.terminal.counts import count_noun, counts_table
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import (
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
-    "trailgate publish dirdat/ot --to out/ --format debezium --tables 'HR.*'",
+    "trailgate publish dirdat/ot --to 'kafka://host/shop.${schema}.${table}' --format debezium",
 )
 
 
@@ -34,7 +35,11 @@ EXAMPLES: Final = (
 class PublishArguments:
     """The arguments of ``trailgate publish``: each field is a flag, in the order of the help."""
 
-    target: Annotated[str, Flag("FOLDER", "--to"), "The folder to write the messages to."]
+    target: Annotated[
+        str,
+        Flag("FOLDER|ADDRESS", "--to"),
+        "Where the messages go: a folder, or a broker such as kafka://host/shop.${schema}.${table}.",
+    ]
     format: Annotated[
         str,
         Flag("FORMAT"),
@@ -49,6 +54,12 @@ class PublishArguments:
     ] = None
     max_message_bytes: Annotated[
         int | None, Flag("N", least=1), "The maximum size of a message in bytes; default 1048576."
+    ] = None
+    group: Annotated[
+        str | None,
+        TEXT,
+        Flag("NAME"),
+        "The name under which a broker keeps the position; default the trail's name.",
     ] = None
     option: Annotated[
         list[str] | None, Flag("NAME=VALUE"), "An option of the format; repeatable."
@@ -92,6 +103,9 @@ def _print(summary: PublishSummary) -> None:
     if summary.open_operations:
         left = count_noun(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")
+    if is_address(summary.target):
+        say(f"sent {summary.guarantee}: {summary.target}")
+        return
     files = summary.files
     what = "no new file" if not files else files[0]
     if len(files) > 1:

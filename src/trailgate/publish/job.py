@@ -1,18 +1,19 @@
-"""Publish a trail's operations as messages in files of a folder.
+"""Publish a trail's operations as messages: to files of a folder, or to a broker.
 
 A later run continues after the last one.
 
-The folder's state file records the position of the last published transaction. A run reads the
+The target's state records the position of the last published transaction. A run reads the
 operations after it, passes them to the format's writer batch by batch, and holds back a transaction
-that has not ended. Its files are published together with the new position.
+that has not ended. Its messages are published together with the new position.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 import pyarrow.compute as pc
@@ -20,17 +21,18 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, did_you_mean, mask_logins
+from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import Retries
+from trailgate.live.brokers.address import Direction, is_address, parse_address
 from trailgate.messages.publishing import MessageWriter
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.model.transactions import OperationDropper, count_rows_to_last_end
+from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
-from trailgate.publish.senders.folder import (
-    FolderState,
-    MessageFileWriter,
-    check_folder,
-    message_folder,
-)
+from trailgate.publish.origins import OriginFinder
+from trailgate.publish.senders.brokers import broker_sink
+from trailgate.publish.senders.folder import MessageFileWriter, message_folder
+from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
@@ -47,7 +49,8 @@ class PublishSummary:
 
     ``position`` is the position of the last published operation; a later run continues after it.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
-    ``unmatched`` are the table patterns that match no table in the data.
+    ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
+    once", or "at least once" at a broker without transactions.
     """
 
     target: str
@@ -60,6 +63,7 @@ class PublishSummary:
     files: tuple[str, ...] = ()
     position: str = ""
     unmatched: tuple[str, ...] = ()
+    guarantee: str = ""
 
 
 def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
@@ -119,9 +123,13 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     content: Literal["transaction", "row"] | None = None,
     max_message_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
+    group: str | None = None,
     progress: Progress | None = None,
 ) -> PublishSummary:
-    """Publish the operations of a trail as messages, into files of a folder, and return a summary.
+    """Publish the operations of a trail as messages, to a folder or broker, and return a summary.
+
+    ``to`` is a folder, or the address of a topic or queue such as ``kafka://host/shop.${schema}.${table}``.
+    ``group`` names the publication at the broker; the default is the trail's name.
 
     ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are the options of that
     format (docs/publications.md). ``content`` is "transaction" or "row", the unit of a message, and
@@ -131,44 +139,169 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     run with the same options continues after the last published transaction. ``progress`` is called
     with the number of operations.
 
-    Raises OptionError, StorageError if the folder contains something else, and EncodeError for a
-    value that the format cannot represent. Complete files written before an error stay, and a later
+    Raises OptionError, StorageError if the folder contains something else, BrokerError, and
+    EncodeError for a value that the format cannot represent or a message that is too large. Complete files written before an error stay, and a later
     run continues after them.
     """
-    if message_per not in ("json", "line"):
-        raise OptionError(f"message_per must be json or line, not {message_per!r}")
-    if after is not None:
-        after = POSITION.read(after)
-    chosen = _patterns(tables)
-    stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    format_options = publish_options(
-        format, {name: value for name, value in stated.items() if value is not None}
-    )
-    source = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
-    patterns = ",".join(chosen.patterns) if chosen else ""
-    form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
-    # the state file records how messages are written, and refuses another form later
-    form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
-    folder = message_folder(to)
-    with folder.locked():
-        known = check_folder(folder, mask_logins(source.prefix), form)
-        files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
-        run = _Run(files, writer_for(format, format_options), progress)
+    with Publication(
+        trail,
+        to,
+        format,
+        tables=tables,
+        after=after,
+        definitions=definitions,
+        message_per=message_per,
+        file_bytes=file_bytes,
+        content=content,
+        max_message_bytes=max_message_bytes,
+        options=options,
+        group=group,
+    ) as publication:
+        publication.run(progress)
+    return publication.summary()
+
+
+class Publication:
+    """An open publication of a trail. ``run`` publishes what the trail has now.
+
+    The arguments are those of ``publish_trail``. ``retries`` state how long a broker that does not
+    answer is waited for, and ``sent`` is called with the state after each batch that a broker has.
+    """
+
+    def __init__(  # noqa: PLR0913  one parameter an option
+        self,
+        trail: str | os.PathLike[str] | TrailFiles,
+        to: str | os.PathLike[str],
+        format: str = "delimited",  # noqa: A002  the option's name
+        *,
+        tables: str | Iterable[str] | TablePatterns | None = None,
+        after: str | None = None,
+        definitions: str | os.PathLike[str] | None = None,
+        message_per: Literal["json", "line"] = "json",
+        file_bytes: int = FILE_BYTES,
+        content: Literal["transaction", "row"] | None = None,
+        max_message_bytes: int | None = None,
+        options: Mapping[str, Any] | None = None,
+        group: str | None = None,
+        retries: Retries | None = None,
+        sent: Callable[[PublishedState], None] = lambda _: None,
+    ) -> None:
+        if message_per not in ("json", "line"):
+            raise OptionError(f"message_per must be json or line, not {message_per!r}")
+        after = None if after is None else POSITION.read(after)
+        self._chosen = _patterns(tables)
+        stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+        self._options = publish_options(
+            format, {name: value for name, value in stated.items() if value is not None}
+        )
+        self._format = format.casefold()
+        self._trail, self._definitions = trail, definitions
+        source = self._source()
+        patterns = ",".join(self._chosen.patterns) if self._chosen else ""
+        form = {"format": self._format, "message_per": message_per, "tables": patterns}
+        # the state records how messages are written, and refuses another form later
+        form |= {name: str(one) for name, one in asdict(self._options).items() if name != "now"}
+        self._seen = set[str]()
+        self._closing = ExitStack()
+        with ExitStack() as stack:
+            if is_address(str(to)):
+                address = parse_address(str(to), direction=Direction.SENT)
+                own = group or name_group(source.prefix)
+                self._sink: Sink = broker_sink(
+                    address,
+                    own,
+                    self._options,
+                    self._format,
+                    retries or Retries(address.number("patience", PATIENCE)),
+                    sent,
+                )
+                form |= {"to": address.destination}
+            elif group is not None:
+                raise OptionError("a group is for a broker, and not for a folder")
+            else:
+                folder = message_folder(to)
+                stack.enter_context(folder.locked())
+                bare = message_per == "line"
+                self._sink = MessageFileWriter(folder, bare=bare, file_bytes=file_bytes)
+            try:
+                self._before = self._sink.begin(mask_logins(source.prefix), form, after)
+            except BaseException:
+                self._sink.discard()
+                raise
+            self._state, self._after = self._before, after
+            self._open_operations = 0
+            self._closing = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        """Return the publication."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Publish the rest, or after an error drop it."""
+        with self._closing:
+            if kind is None:
+                self._sink.close()
+            else:
+                self._sink.discard()
+
+    @property
+    def guarantee(self) -> str:
+        """What the target guarantees: exactly once, or at least once."""
+        return self._sink.guarantee
+
+    @property
+    def state(self) -> PublishedState:
+        """What is published, and what waits for a batch to be full."""
+        return self._state
+
+    def run(self, progress: Progress | None = None) -> int:
+        """Publish the transactions that have ended in the trail by now, and return the number of operations."""
         # `after` applies only to the first run; later runs continue at the state's position.
-        begin = known.position or after
-        seen = set[str]()
+        begin = self._state.position or self._after
+        # One split, because messages are written in the order of the trail.
+        source = self._source()
+        splits = plan_publishing(source, begin, WHOLE_TRAIL)
+        writer, origins = writer_for(self._format, self._options), OriginFinder(self._options)
+        run = _Run(self._sink, self._state, writer, origins, progress)
         try:
-            # One split, because messages are written in the order of the trail.
-            splits = plan_publishing(source, begin, WHOLE_TRAIL)
-            for batch in read_changes(source, splits, begin, chosen, seen):
+            for batch in read_changes(source, splits, begin, self._chosen, self._seen):
                 run.take(batch)
             run.finish()
-        except BaseException:
-            files.discard()
-            raise
-        files.close()
-    summary = run.summary(folder.name, format.casefold(), known)
-    return replace(summary, unmatched=_find_unmatched(chosen, seen))
+        finally:
+            done = run.state.operations - self._state.operations
+            self._state, self._open_operations = run.state, run.open_operations
+        self._sink.flush()
+        return done
+
+    def summary(self) -> PublishSummary:
+        """Return the result so far, without the counts of earlier runs."""
+        state, before = self._state, self._before
+        counts = {
+            table: {
+                kind: count - before.counts.get(table, {}).get(kind, 0)
+                for kind, count in kinds.items()
+                if count != before.counts.get(table, {}).get(kind, 0)
+            }
+            for table, kinds in state.counts.items()
+        }
+        return PublishSummary(
+            target=self._sink.name,
+            format=self._format,
+            counts={table: counts[table] for table in sorted(counts) if counts[table]},
+            messages=state.messages - before.messages,
+            transactions=state.transactions - before.transactions,
+            operations=state.operations - before.operations,
+            open_operations=self._open_operations,
+            files=tuple(self._sink.names),
+            position=state.position,
+            unmatched=_find_unmatched(self._chosen, self._seen),
+            guarantee=self._sink.guarantee,
+        )
+
+    def _source(self) -> TrailFiles:
+        if isinstance(self._trail, TrailFiles):
+            return self._trail
+        return find_trail(self._trail, self._definitions)
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
@@ -192,69 +325,56 @@ class _Run:
     """
 
     def __init__(
-        self, files: MessageFileWriter, writer: MessageWriter, progress: Progress | None
+        self,
+        sink: Sink,
+        state: PublishedState,
+        writer: MessageWriter,
+        origins: OriginFinder,
+        progress: Progress | None,
     ) -> None:
-        self._files, self._writer, self._progress = files, writer, progress
-        self._state = files.published
-        self._open = FolderState("")  # the counts of the transaction that has not ended
+        self._sink, self._writer, self._origins = sink, writer, origins
+        self._progress, self.state = progress, state
+        self._open = PublishedState("")  # the counts of the transaction that has not ended
+
+    @property
+    def open_operations(self) -> int:
+        """The operations of the transaction that has not ended."""
+        return self._open.operations
 
     def take(self, batch: ChangeBatch) -> None:
         """Write the messages that a batch completes."""
         messages = self._writer.write(batch)
-        stop = count_rows_to_last_end(batch.tx_indicators())
-        if not stop:
-            self._add_open(batch, 0, batch.rows, len(messages))
-            self._files.append(messages)
-            return
-        # messages.order is the row after which each message is complete; up to ``stop`` all
-        # transactions have ended, so these messages can be committed
-        safe = int(np.searchsorted(messages.order, stop))
-        self._files.append(messages, 0, safe)
-        self._add_open(batch, 0, stop, safe)
-        self._state = _sum(self._state, self._open, _position(batch, stop - 1))
-        self._open = FolderState("")
-        self._files.commit(self._state)
+        part = OutgoingMessages(messages, self._origins.find(batch, messages))
+        row = first = 0
+        for stop in _find_stops(batch, self._sink.most):
+            # messages.order is the row after which each message is complete; up to ``stop`` all
+            # transactions have ended, so these messages can be committed
+            safe = int(np.searchsorted(messages.order, stop))
+            self._sink.append(part.slice(first, safe))
+            self._add_open(batch, row, stop, safe - first)
+            self.state = _sum(self.state, self._open, _position(batch, stop - 1))
+            self._open = PublishedState("")
+            self._sink.commit(self.state)
+            row, first = stop, safe
         # The messages after it wait for the end of their transaction.
-        self._files.append(messages, safe)
-        self._add_open(batch, stop, batch.rows, len(messages) - safe)
-        if self._progress is not None:
-            self._progress(self._state.operations)
+        self._sink.append(part.slice(first, len(messages)))
+        self._add_open(batch, row, batch.rows, len(messages) - first)
+        if self._progress is not None and row:
+            self._progress(self.state.operations)
 
     def finish(self) -> None:
         """Write the messages that the writer still buffers, if their transaction has ended."""
         rest = self._writer.finish()
         # Messages of an open transaction are left for the next run.
         if len(rest) and not self._open.operations:
-            self._files.append(rest)
-            self._state = replace(self._state, messages=self._state.messages + len(rest))
-            self._files.commit(self._state)
-
-    def summary(self, target: str, name: str, before: FolderState) -> PublishSummary:
-        """Return the result of this run, without the counts of earlier runs."""
-        state = self._state
-        counts = {
-            table: {
-                kind: count - before.counts.get(table, {}).get(kind, 0)
-                for kind, count in kinds.items()
-                if count != before.counts.get(table, {}).get(kind, 0)
-            }
-            for table, kinds in state.counts.items()
-        }
-        return PublishSummary(
-            target=target,
-            format=name,
-            counts={table: counts[table] for table in sorted(counts) if counts[table]},
-            messages=state.messages - before.messages,
-            transactions=state.transactions - before.transactions,
-            operations=state.operations - before.operations,
-            open_operations=self._open.operations,
-            files=tuple(self._files.names),
-            position=state.position,
-        )
+            self._sink.append(OutgoingMessages(rest, self._origins.finish(rest)))
+            self.state = replace(self.state, messages=self.state.messages + len(rest))
+            self._sink.commit(self.state)
+        self._sink.drop_open()
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
-        counted = FolderState(
+        counted = PublishedState(
             "",
             messages=messages,
             operations=stop - begin,
@@ -264,7 +384,22 @@ class _Run:
         self._open = _sum(self._open, counted, "")
 
 
-def _sum(state: FolderState, more: FolderState, position: str) -> FolderState:
+def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
+    """Return rows before which transactions have ended: about every ``most`` rows, and the last one."""
+    ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
+    if not len(ends):
+        return []
+    wanted = np.arange(min(most, batch.rows), batch.rows, min(most, batch.rows))
+    places = np.searchsorted(ends, wanted)
+    return np.unique(np.append(ends[places[places < len(ends)]], ends[-1])).tolist()  # type: ignore[no-any-return]
+
+
+def name_group(prefix: str) -> str:
+    """Return the group of a trail that names none: the last part of its prefix."""
+    return mask_logins(prefix).rstrip("/").rpartition("/")[2]
+
+
+def _sum(state: PublishedState, more: PublishedState, position: str) -> PublishedState:
     return replace(
         state,
         position=position,

@@ -18,11 +18,11 @@ from typing import Any, Final
 from trailgate.apply.commands.output import print_batch, print_total, report_to_json
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, measure_age
-from trailgate.apply.jobs.retries import LOG, LOOK, TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.storage.reading.trail_rest import RestTimer
 from trailgate.terminal.counts import format_age
 from trailgate.terminal.live_view import (
@@ -150,9 +150,9 @@ class ApplyWatch:
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Record in the metrics that the run ended with an error."""
-        self.statistics = self.statistics.failed()
+        self.statistics = self.statistics.with_failure()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
 
@@ -182,7 +182,7 @@ class FollowLoop:
 
     def run(
         self,
-        opened: Callable[[TargetRetries], ApplyRun],
+        opened: Callable[[Retries], ApplyRun],
         labels: dict[str, str],
         patience: float | None,
     ) -> tuple[ApplyStatistics, bool]:
@@ -214,7 +214,7 @@ class FollowLoop:
                 watch.tick(measure=True)
                 lacks_operations = run.lacks_operations
             except BaseException:
-                watch.failed()
+                watch.record_failure()
                 raise
             return watch.statistics.with_target(run.retries), lacks_operations
 
@@ -264,12 +264,12 @@ def retry_policy(
     *,
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
-) -> TargetRetries:
+) -> Retries:
     """Return the retry policy for a target.
 
     ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
     end.
     """
     if patience is None:
-        return TargetRetries(lasting=lasting, stopped=stopped)
-    return TargetRetries(patience, stopped=stopped)
+        return Retries(lasting=lasting, stopped=stopped)
+    return Retries(patience, stopped=stopped)

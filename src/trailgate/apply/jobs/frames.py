@@ -23,12 +23,12 @@ from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.jobs.reading import Prepare, SplitWork
-from trailgate.apply.jobs.retries import TargetRetries, call_with_retries
 from trailgate.apply.jobs.tables import ApplyReport, TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
 from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, TransactionError, Where
+from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
@@ -69,10 +69,12 @@ class FrameApplier:
         ChosenColumnTypes.read(mapped.options.column or ())
         known = {table.name for table in tables.definitions}
         if tables.files:
-            known, _ = latest_tables(tables, lambda found: not mapped.unmatched(found), SEARCHED)
+            known, _ = latest_tables(
+                tables, lambda found: not mapped.unmatched_patterns(found), SEARCHED
+            )
         return [
             describe_no_match(place, pattern, sorted(known), "the trail's definitions")
-            for place, pattern in (mapped.unmatched(known) if known else ())
+            for place, pattern in (mapped.unmatched_patterns(known) if known else ())
         ]
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
@@ -86,7 +88,7 @@ class FrameApplier:
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
-        return call_with_retries(partial(self._apply, batch), TargetRetries())
+        return call_with_retries(partial(self._apply, batch), Retries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:
         """Apply one sorted batch to the target, unless it was applied before."""
@@ -107,7 +109,7 @@ class FrameApplier:
             work = SplitWork(
                 TrailFiles(source, (), NO_DEFINITIONS),
                 tables.source,
-                mapped.wanted,
+                mapped.selection,
                 tables.known,
                 done,
                 extend=tables.extend,

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from trailgate.apply.jobs.retries import TargetRetries
 from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
+from trailgate.jobs.retries import Retries
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.transaction_spans import find_first_end, find_last_end
 
@@ -43,22 +43,22 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def count_bytes_after(trail: TrailFiles, place: TrailPosition) -> int:
+def count_bytes_after(trail: TrailFiles, position: TrailPosition) -> int:
     """Return the number of bytes between a trail position and the end of the last complete transaction."""
-    if place >= trail.end:
+    if position >= trail.end:
         return 0
-    end = find_last_end(trail, trail.end, max(place, trail.begin))
-    if end is None or end <= place:
+    end = find_last_end(trail, trail.end, max(position, trail.begin))
+    if end is None or end <= position:
         return 0
     sizes = {
-        one.number: one.size for one in trail.files if place.number <= one.number <= end.number
+        one.number: one.size for one in trail.files if position.number <= one.number <= end.number
     }
     # All files from the position to the end, minus the last file's bytes after the end and the first
     # file's bytes before the position. A purged first file has no size here.
     return (
         sum(sizes.values())
         - (sizes[end.number] - end.offset)
-        - min(place.offset, sizes.get(place.number, 0))
+        - min(position.offset, sizes.get(position.number, 0))
     )
 
 
@@ -108,12 +108,12 @@ class ApplyStatistics:
         """Set the lag after a position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
-    def with_target(self, retries: TargetRetries) -> Self:
+    def with_target(self, retries: Retries) -> Self:
         """Set the state of the target and the counts of its faults."""
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
-    def failed(self) -> Self:
+    def with_failure(self) -> Self:
         """Mark the run as ended by an error."""
         return replace(self, up=False)
 

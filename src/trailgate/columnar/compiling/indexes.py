@@ -41,7 +41,7 @@ UNSIGNED: Final = intrinsic(_unsigned)
 class _Indexes(ast.NodeTransformer):
     """Calls ``unsigned`` for each index that is not a constant: ``ends[-1]`` is the last element."""
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802  named by ast
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)
         if not isinstance(node.slice, ast.Slice) and not _is_constant(node.slice):
             node.slice = ast.Call(ast.Name(_NAME, ast.Load()), [node.slice], [])

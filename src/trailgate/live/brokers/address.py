@@ -21,7 +21,6 @@ from trailgate.errors import OptionError, Where, did_you_mean
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 KINDS: Final = (QUEUE, TOPIC)
-_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
 FILES: Final = ("ca", "cert", "key")
 
 
@@ -31,6 +30,15 @@ class ProtocolFamily(Enum):
     STOMP = "stomp"
     AMQP = "amqp"
     KAFKA = "kafka"
+
+
+_FORMS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
+    {
+        ProtocolFamily.STOMP: "Write an address as stomp://host:61613/queue/orders",
+        ProtocolFamily.AMQP: "Write an address as amqp://host:5672/queue/orders",
+        ProtocolFamily.KAFKA: "Write an address as kafka://host:9092/orders",
+    }
+)
 
 
 class BrokerProtocol(NamedTuple):
@@ -53,36 +61,50 @@ PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
 )
 
 
+class Direction(Enum):
+    """Whether messages are received from an address, or sent to it."""
+
+    RECEIVED = "received from"
+    SENT = "sent to"
+
+
 class AddressOption(NamedTuple):
     """An option of an address (docs/live.md): the protocols that support it, and its smallest number.
 
-    ``lowest`` is None if the value is not a number.
+    ``lowest`` is None if the value is not a number. ``directions`` are those that it is for.
     """
 
     families: tuple[ProtocolFamily, ...]
     lowest: int | None = None
+    directions: tuple[Direction, ...] = tuple(Direction)
 
 
 _ALL: Final = tuple(ProtocolFamily)
 _JMS: Final = (ProtocolFamily.STOMP, ProtocolFamily.AMQP)
+_KAFKA: Final = (ProtocolFamily.KAFKA,)
+_RECEIVED: Final = (Direction.RECEIVED,)
+_SENT: Final = (Direction.SENT,)
 
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
-        "selector": AddressOption(_JMS),
-        "durable": AddressOption(_JMS),
+        "selector": AddressOption(_JMS, None, _RECEIVED),
+        "durable": AddressOption(_JMS, None, _RECEIVED),
         "client-id": AddressOption(_JMS),
         "ca": AddressOption(_ALL),
         "cert": AddressOption(_ALL),
         "key": AddressOption(_ALL),
-        "prefetch": AddressOption(_ALL, 1),
-        "prefetch-bytes": AddressOption((ProtocolFamily.STOMP,), 1),
+        "prefetch": AddressOption(_ALL, 1, _RECEIVED),
+        "prefetch-bytes": AddressOption((ProtocolFamily.STOMP,), 1, _RECEIVED),
         "heart-beat": AddressOption(_JMS, 1),
         "patience": AddressOption(_ALL, 1),
-        "window": AddressOption(_ALL, 1),
+        "window": AddressOption(_ALL, 1, _RECEIVED),
         "virtual-host": AddressOption(_JMS),
-        "id-header": AddressOption((ProtocolFamily.STOMP,)),
-        "partition": AddressOption((ProtocolFamily.KAFKA,), 0),
-        "mechanism": AddressOption((ProtocolFamily.KAFKA,)),
+        "id-header": AddressOption((ProtocolFamily.STOMP,), None, _RECEIVED),
+        "partition": AddressOption(_KAFKA, 0, _RECEIVED),
+        "mechanism": AddressOption(_KAFKA),
+        "create": AddressOption(_KAFKA, None, _SENT),
+        "compression": AddressOption(_KAFKA, None, _SENT),
+        "tombstones": AddressOption(_KAFKA, None, _SENT),
     }
 )
 
@@ -128,7 +150,12 @@ def is_address(text: str) -> bool:
     return text.partition("://")[0].casefold() in PROTOCOLS
 
 
-def parse_address(text: str, user: str | None = None, password: str | None = None) -> BrokerAddress:
+def parse_address(
+    text: str,
+    user: str | None = None,
+    password: str | None = None,
+    direction: Direction = Direction.RECEIVED,
+) -> BrokerAddress:
     """Parse an address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
     try:
         parts = urlsplit(text)
@@ -139,11 +166,13 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     scheme = parts.scheme.casefold()
     known = PROTOCOLS.get(scheme)
     if known is None or "://" not in text:
-        raise unknown_protocol_error(text)
+        raise unknown_protocol_error(text, direction)
     if not parts.hostname:
-        raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
-    kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
-    options = _options(text, parts)
+        raise OptionError(f"{_shown(text)} names no host", hint=_FORMS[known.family])
+    kind, destination = _destination(
+        text, unquote(parts.path).removeprefix("/"), _FORMS[known.family]
+    )
+    options = _options(text, parts, direction)
     # The broker keeps a durable subscription under the client id and the name, also while nobody is
     # connected.
     if "durable" in options and (kind != TOPIC or "client-id" not in options):
@@ -162,10 +191,10 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     )
 
 
-def unknown_protocol_error(text: str) -> OptionError:
+def unknown_protocol_error(text: str, direction: Direction = Direction.RECEIVED) -> OptionError:
     """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
-    problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"
+    problem = f"messages cannot be {direction.value} {_shown(text) or 'an empty address'}"
     return OptionError(problem, hint=f"Supported protocols: {names}")
 
 
@@ -178,19 +207,23 @@ def _shown(text: str) -> str:
     return f"{scheme}{slashes}{user}:...@{place}" if at and colon else text
 
 
-def _destination(text: str, path: str) -> tuple[str, str]:
+def _destination(text: str, path: str, form: str) -> tuple[str, str]:
     """Split a path into kind and name: ``queue/x``, ``topic/x``, or ``x`` for a queue."""
     kind, slash, name = path.partition("/")
     if not slash or kind not in KINDS:
         kind, name = QUEUE, path
     if not name:
-        raise OptionError(f"{_shown(text)} names no queue or topic", hint=_FORM)
+        raise OptionError(f"{_shown(text)} names no queue or topic", hint=form)
     return kind, name
 
 
-def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
+def _options(text: str, parts: SplitResult, direction: Direction) -> Mapping[str, str]:
     family = PROTOCOLS[parts.scheme.casefold()].family
-    known = {name: row for name, row in OPTIONS.items() if family in row.families}
+    known = {
+        name: row
+        for name, row in OPTIONS.items()
+        if family in row.families and direction in row.directions
+    }
     options: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:

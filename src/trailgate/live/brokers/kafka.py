@@ -131,7 +131,7 @@ class KafkaReceiver:
         check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
-        self._kafka = _library()
+        self._kafka = import_kafka()
         self._consumer: Any = None
         self._place: Any = None
         self._refusal: str | None = None
@@ -148,7 +148,7 @@ class KafkaReceiver:
 
     def connect(self) -> None:
         """Connect and choose the partition. Raises BrokerError."""
-        settings = {**_settings(self._address), "error_cb": self._note}
+        settings = {**consumer_settings(self._address), "error_cb": self._note}
         try:
             self._consumer = self._kafka.Consumer(settings, logger=_LOG)
         except (self._kafka.KafkaException, TypeError, ValueError) as error:
@@ -308,22 +308,30 @@ class KafkaReceiver:
         return kind(f"Kafka: {reason.str()}", where=self._where)
 
 
-def _settings(address: BrokerAddress) -> dict[str, Any]:
-    """Return the settings of librdkafka. It requires a group id, which is not used otherwise."""
+def consumer_settings(address: BrokerAddress) -> dict[str, Any]:
+    """Return the settings of a consumer. librdkafka requires a group id, which is not used otherwise."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": f"{address.host}:{address.port}",
+        **client_settings(address),
         "group.id": "trailgate",
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         # Skip the messages of aborted transactions.
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
+    }
+    if "prefetch" in address.options:
+        settings["queued.min.messages"] = address.number("prefetch", 0)
+    return settings
+
+
+def client_settings(address: BrokerAddress) -> dict[str, Any]:
+    """Return the settings that every client of librdkafka has: the broker, the login and TLS."""
+    settings: dict[str, Any] = {
+        "bootstrap.servers": f"{address.host}:{address.port}",
         "log_level": LOGGED,
         "reconnect.backoff.ms": 500,
         "reconnect.backoff.max.ms": 10_000,
     }
-    if "prefetch" in address.options:
-        settings["queued.min.messages"] = address.number("prefetch", 0)
     protocol = "SSL" if address.tls else "PLAINTEXT"
     if address.user is not None:
         protocol = f"SASL_{protocol}"
@@ -338,7 +346,8 @@ def _settings(address: BrokerAddress) -> dict[str, Any]:
     return settings
 
 
-def _library() -> Any:
+def import_kafka() -> Any:
+    """Import the library. Raises MissingDependencyError if it is not installed."""
     try:
         import confluent_kafka  # noqa: PLC0415  an extra
     except ImportError:

@@ -13,12 +13,18 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from trailgate.errors import EncodeError, StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
+from trailgate.publish.senders.sender import (
+    EVERY_OPERATION,
+    EXACTLY_ONCE,
+    OutgoingMessages,
+    PublishedState,
+)
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import message_line
@@ -32,7 +38,6 @@ from trailgate.storage.publish.protocol import (
 )
 from trailgate.storage.publish.store_folder import STAGED, STATE, StoreBackend
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.writing.table_writing import Counts
 
 MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
 LOCAL_STAGING: Final = STAGED.removeprefix(".")
@@ -178,20 +183,10 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderState:
-    """What a folder contains: from which source, with which options, up to which position.
+class FolderState(PublishedState):
+    """What a folder contains, and its number of files."""
 
-    The counts are sums over all runs.
-    """
-
-    source: str
-    form: Mapping[str, str] = field(default_factory=dict)
-    position: str = ""
     files: int = 0
-    messages: int = 0
-    operations: int = 0
-    transactions: int = 0
-    counts: Counts = field(default_factory=dict)
 
 
 def read_published(folder: MessageFolder) -> FolderState | None:
@@ -224,45 +219,53 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
             problem = f"the folder is not empty, but nothing was published into it: {other}"
             raise StorageError(problem, where=where, hint=HINT)
         return FolderState(source, form)
-    expected, stored = {"trail": source, **form}, {"trail": known.source, **known.form}
-    for name in sorted(expected.keys() | stored.keys()):
-        wanted, before = expected.get(name), stored.get(name)
-        if wanted != before:
-            problem = f"the folder's messages were published with {name} {before}, not {wanted}"
-            raise StorageError(problem, where=where, hint=HINT)
+    known.check(source, form, where, "the folder's messages were", HINT)
     return known
 
 
 class MessageFileWriter:
-    """Writes messages into files of about ``file_bytes``. Uncommitted messages are lost in a crash."""
+    """Writes messages into files of about ``file_bytes``; see ``Sink``. Uncommitted messages are lost in a crash."""
 
-    def __init__(
-        self, folder: MessageFolder, known: FolderState, *, bare: bool, file_bytes: int
-    ) -> None:
+    guarantee = EXACTLY_ONCE
+    most = EVERY_OPERATION  # files end where they are large
+
+    def __init__(self, folder: MessageFolder, *, bare: bool, file_bytes: int) -> None:
         self._folder, self._bare, self._file_bytes = folder, bare, file_bytes
-        self.published = known
+        self.name = folder.name
         self._file: BinaryIO | None = None
         self._safe = self._size = 0
         self.names: list[str] = []
-        folder.begin(self._fields(known))
 
-    def append(self, messages: WrittenMessages, begin: int = 0, stop: int | None = None) -> None:
-        """Write the messages [begin, stop)."""
-        count = len(messages) if stop is None else stop
-        if begin == count:
+    def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
+        """Open the folder; see ``Sink``."""
+        del after  # read by the job if nothing is published
+        self.published = check_folder(self._folder, source, form)
+        self._folder.begin(self._fields(self.published))
+        return self.published
+
+    def append(self, part: OutgoingMessages) -> None:
+        """Write messages."""
+        if not len(part.messages):
             return
         with convert_write_errors(self._folder.name):
             file = self._open()
-            for line in _lines(messages, begin, count, bare=self._bare):
+            for line in _lines(part.messages, bare=self._bare):
                 file.write(line)
                 self._size += len(line)
 
-    def commit(self, state: FolderState) -> None:
+    def commit(self, state: PublishedState) -> None:
         """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
-        self.published = replace(state, files=self.published.files)
+        known = {one.name: getattr(state, one.name) for one in fields(PublishedState)}
+        self.published = FolderState(**known, files=self.published.files)
         self._safe = self._size
         if self._size >= self._file_bytes:
             self.close()
+
+    def drop_open(self) -> None:
+        """Do nothing: the file is cut at the last commit when it is closed."""
+
+    def flush(self) -> None:
+        """Do nothing: files end where they are large, or at the end of the run."""
 
     def close(self) -> None:
         """Cut the open file at the last commit, and publish it with the state."""
@@ -304,9 +307,9 @@ class MessageFileWriter:
         return self._file
 
 
-def _lines(messages: WrittenMessages, begin: int, stop: int, *, bare: bool) -> Iterator[bytes]:
+def _lines(messages: WrittenMessages, *, bare: bool) -> Iterator[bytes]:
     headers = {name: values.to_pylist() for name, values in messages.headers.items()}
-    for at, body in enumerate(messages.bodies.slice(begin, stop - begin).to_pylist(), begin):
+    for at, body in enumerate(messages.bodies.to_pylist()):
         if bare:
             if NEWLINE in body.rstrip(NEWLINE):
                 problem = "a message contains a line feed, but each line must be one message"

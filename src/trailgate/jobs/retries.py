@@ -1,8 +1,8 @@
-"""Retry after faults of the target: which faults, for how long, and what is counted.
+"""Retry after faults of a target or a broker: which faults, for how long, and what is counted.
 
-A fault is a ``TargetUnavailableError`` (``apply/targets/faults.py``). The run then opens its target again
-and continues at the position stored there. So if the connection broke during a commit, the batch is
-applied exactly once, whether or not the server had committed it.
+A fault is a ``TargetUnavailableError`` or a ``BrokerError``. The run then connects again and continues at
+the position stored there. So if the connection broke during a commit, the batch is there exactly
+once, whether or not the other side had committed it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Self, TypeVar
 
-from trailgate.errors import TargetUnavailableError
+from trailgate.errors import BrokerError, TargetUnavailableError
 from trailgate.jobs.backoff import PATIENCE, Backoff
 
 FIRST: Final = 0.1  # seconds before the first retry: a deadlock is usually over by then
@@ -26,12 +26,13 @@ TRIALS: Final = 5
 LOOK: Final = 0.2  # seconds between two checks whether to stop
 Result = TypeVar("Result")
 LOG: Final = logging.getLogger("trailgate.apply")
+Fault = TargetUnavailableError | BrokerError
 
 
-class TargetRetries:
+class Retries:
     """Waits between retries and counts faults.
 
-    At the start a target has to answer within ``patience`` seconds. After it has answered, each
+    ``what`` is named in the log. At the start it has to answer within ``patience`` seconds. After it has answered, each
     outage may last as long again, or without limit if ``lasting``. A wait ends early if ``stopped``
     returns True.
     """
@@ -42,10 +43,13 @@ class TargetRetries:
         *,
         lasting: bool = False,
         stopped: Callable[[], bool] = lambda: False,
+        what: str = "the target",
+        log: logging.Logger = LOG,
     ) -> None:
         self.faults: Counter[str] = Counter()  # by reason
         self.outages = 0
         self._stopped, self._since, self._tried = stopped, 0.0, 0
+        self._what, self._log = what, log
         # A fault such as a conflict never lasts long. If it does, the run ends even if ``lasting``,
         # so the two sorts of faults have separate limits.
         self._backoffs = {
@@ -74,7 +78,7 @@ class TargetRetries:
         """The ``time.monotonic`` time of the next attempt."""
         return max(one.due for one in self._backoffs.values())
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """Record a success, and log the end of an outage."""
         for one in self._backoffs.values():
             one.note_answer()
@@ -82,10 +86,10 @@ class TargetRetries:
         if self.is_out:
             times = "once" if self._tried == 1 else f"{self._tried:,} times"
             seconds = time.monotonic() - self._since
-            LOG.warning("the target works again after %.1f s; tried %s", seconds, times)
+            self._log.warning("%s works again after %.1f s; tried %s", self._what, seconds, times)
         self._tried = 0
 
-    def failed(self, error: TargetUnavailableError) -> None:
+    def record_fault(self, error: Fault) -> None:
         """Count a fault, and log the first one of an outage. Raises the fault if it must not be retried."""
         self.faults[error.reason] += 1
         if not self.is_out:
@@ -93,7 +97,7 @@ class TargetRetries:
             self._since = time.monotonic()
         self._backoffs[error.lasting].note_failure(error)
         if not self.is_out:
-            LOG.warning("%s; trying again", type(error)(error.problem, where=error.where))
+            self._log.warning("%s; trying again", type(error)(error.problem, where=error.where))
         self._tried += 1
 
     def wait(self) -> bool:
@@ -106,15 +110,15 @@ class TargetRetries:
         return False
 
 
-def call_with_retries(act: Callable[[], Result], retries: TargetRetries) -> Result:
+def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
     """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
     while True:
         try:
             result = act()
-        except TargetUnavailableError as error:
-            retries.failed(error)
+        except (TargetUnavailableError, BrokerError) as error:
+            retries.record_fault(error)
             if not retries.wait():
                 raise
         else:
-            retries.answered()
+            retries.record_success()
             return result

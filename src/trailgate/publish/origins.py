@@ -1,0 +1,147 @@
+"""Find the operation that each message of a publication begins with.
+
+Brokers need it for topics, headers and message ids. A message of a format with ``content=row``
+belongs to one operation. A message of a transaction counts as one of the transaction's first
+operation, however the trail was cut into batches, so that the same trail gives the same ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.transactions import mask_begins
+
+BEGIN_OR_END: Final = ".transaction"  # Debezium's topic of BEGIN and END events ends so
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOrigins:
+    """The operations of messages; arrays with one element per message.
+
+    ``positions`` are in the long form. ``tables`` is null for a message of a transaction, and for
+    BEGIN and END events, which ``marks`` shows. ``kinds`` are types of operations as in
+    ``ChangeBlock``, ``times`` microseconds since 1970 UTC, and ``numbers`` count the messages of
+    one position from 0.
+    """
+
+    positions: pa.StringArray
+    tables: pa.StringArray
+    kinds: Octets
+    times: Longs
+    numbers: Longs
+    marks: Mask
+
+    def slice(self, begin: int, stop: int) -> MessageOrigins:
+        """Return the origins of messages [begin, stop)."""
+        count, part = stop - begin, slice(begin, stop)
+        return MessageOrigins(
+            self.positions.slice(begin, count),
+            self.tables.slice(begin, count),
+            self.kinds[part],
+            self.times[part],
+            self.numbers[part],
+            self.marks[part],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenTransaction:
+    """The first operation of the transaction that is open at a batch's end, and its messages so far."""
+
+    position: str = ""
+    kind: int = 0
+    time: int = 0
+    messages: int = 0
+
+
+class OriginFinder:
+    """Finds the origins of the messages of consecutive batches, written with these options."""
+
+    def __init__(self, options: PublishOptions) -> None:
+        self._is_whole = options.content == TRANSACTION
+        self._open = _OpenTransaction()
+
+    def find(self, batch: ChangeBatch, messages: WrittenMessages) -> MessageOrigins:
+        """Return the origins of the messages that a writer made of a batch."""
+        rows = messages.order
+        begins = mask_begins(batch.tx_indicators())
+        if self._is_whole:
+            # The row of each operation's transaction begin, -1 if it began in an earlier batch.
+            at = np.where(begins, np.arange(batch.rows), -1)
+            rows = np.where(rows < 0, -1, np.maximum.accumulate(at)[rows]) if batch.rows else rows
+        return self._origins(batch, rows, messages, begins)
+
+    def finish(self, messages: WrittenMessages) -> MessageOrigins:
+        """Return the origins of the messages that the writer had held back."""
+        nothing = ChangeBatch((), 0)
+        return self._origins(nothing, messages.order, messages, np.zeros(0, bool))
+
+    def _origins(
+        self, batch: ChangeBatch, rows: Longs, messages: WrittenMessages, begins: Mask
+    ) -> MessageOrigins:
+        before = self._open
+        # The open transaction's first operation comes after all others, where row -1 finds it.
+        kinds = np.full(batch.rows + 1, before.kind, np.uint8)
+        times = np.full(batch.rows + 1, before.time, np.int64)
+        tables = np.full(batch.rows + 1, -1, np.int64)
+        for number, block in enumerate(batch.blocks):
+            kinds[block.order], times[block.order] = block.op_type, block.op_ts
+            tables[block.order] = number
+        positions = pa.concat_arrays(
+            [batch.in_order("position").cast(pa.string()), pa.array([before.position])]
+        )
+        names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        picked = np.where(rows < 0, batch.rows, rows)
+        topics = messages.headers.get("topic")
+        marks = (
+            np.zeros(len(rows), bool)
+            if topics is None
+            else pc.ends_with(topics, BEGIN_OR_END).to_numpy(zero_copy_only=False)
+        )
+        of_table = np.full(len(rows), -1) if self._is_whole else tables[picked]
+        unknown = marks | (of_table < 0)
+        found = MessageOrigins(
+            positions.take(pa.array(picked)),
+            names.take(pa.array(np.where(unknown, 0, of_table), mask=unknown)),
+            kinds[picked],
+            times[picked],
+            _count_equal(rows, before.messages),
+            marks,
+        )
+        if batch.rows:
+            self._note_open(batch, begins, rows, found)
+        return found
+
+    def _note_open(
+        self, batch: ChangeBatch, begins: Mask, rows: Longs, found: MessageOrigins
+    ) -> None:
+        if begins.any():
+            first = int(np.flatnonzero(begins)[-1])
+            block, row = batch.find(first)
+            mine = found.numbers[rows == first]
+            place = str(block.position[row].as_py())
+            count = int(mine[-1]) + 1 if len(mine) else 0
+            self._open = _OpenTransaction(
+                place, int(block.op_type[row]), int(block.op_ts[row]), count
+            )
+        elif (rows < 0).any():
+            before = self._open
+            count = int(found.numbers[rows < 0][-1]) + 1
+            self._open = _OpenTransaction(before.position, before.kind, before.time, count)
+
+
+def _count_equal(rows: Longs, before: int) -> Longs:
+    """Return the numbers of equal neighbours from 0: 4, 4, 7, 7, 7 gives 0, 1, 0, 1, 2, and row -1 continues at ``before``."""
+    at = np.arange(len(rows))
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = rows[1:] != rows[:-1]
+    numbers: Longs = at - np.maximum.accumulate(np.where(fresh, at, 0)) + (rows < 0) * before
+    return numbers

@@ -1,0 +1,103 @@
+"""Names of topics and queues by table: a template such as ``shop.${schema}.${table}``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from string import Template
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.errors import OptionError
+from trailgate.model.table_patterns import split_table_name, unquote
+from trailgate.publish.origins import MessageOrigins
+
+FIELDS: Final = ("schema", "table")
+MARKS: Final = "transaction"  # the last part of the topic of BEGIN and END events
+LONGEST: Final = 249  # characters of the name of a Kafka topic
+_OTHER: Final = re.compile("[^A-Za-z0-9._-]")
+_POINTS: Final = re.compile(r"\.\.+")
+
+
+class TopicNames:
+    """The topics of tables by a template. Two tables never have the same topic because of their names' characters.
+
+    ``reserved`` is a topic that no table may have.
+    """
+
+    def __init__(self, template: str, reserved: str) -> None:
+        self._text, self._template, self._reserved = template, Template(template), reserved
+        wrong = [one for one in self._template.get_identifiers() if one not in FIELDS]
+        if wrong or not self._template.is_valid():
+            problem = f"the topic {template} has a field that is not known"
+            raise OptionError(problem, hint="Fields are ${schema} and ${table}")
+        self.is_by_table = "table" in self._template.get_identifiers()
+        self._has_fields = bool(self._template.get_identifiers())
+        self._known: dict[str | None, str] = {}
+        self._tables: dict[str, str] = {}
+        self.changed: dict[str, str] = {}  # topics whose names are not those of their tables
+
+    def check_fields(self, *, is_whole: bool) -> None:
+        """Raise OptionError if the template has fields, but a message holds a transaction of any tables."""
+        if self._has_fields and is_whole:
+            problem = f"the topic {self._text} depends on the table, but a message holds a transaction of several"
+            raise OptionError(problem, hint="Publish with --content row, or to one topic")
+
+    def remember(self, topics: Mapping[str, str]) -> None:
+        """Add the topics of earlier runs."""
+        self._tables.update(topics)
+        self.changed.update(topics)
+
+    def of_messages(self, origins: MessageOrigins) -> list[str]:
+        """Return the topic of each message. Raises OptionError if two tables would have the same."""
+        numbers = origins.tables.dictionary_encode()
+        topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
+        topics.append(self._of_none())
+        codes = numbers.indices.fill_null(len(topics) - 1).to_numpy(zero_copy_only=False)
+        if origins.marks.any():
+            codes = np.where(origins.marks, len(topics), codes)
+            topics.append(self._of_marks())
+        named: list[str] = pa.array(topics, pa.string()).take(pa.array(codes)).to_pylist()
+        return named
+
+    def _of_none(self) -> str:
+        return "" if self._has_fields else self._clean(self._text)
+
+    def _of_marks(self) -> str:
+        named = {"schema": "", "table": MARKS}
+        text = self._template.substitute(named) if self._has_fields else f"{self._text}.{MARKS}"
+        return self._clean(text)
+
+    def _of_table(self, name: str) -> str:
+        known = self._known.get(name)
+        if known is not None:
+            return known
+        parts = list(map(unquote, split_table_name(name))) or [name]
+        plain = self._template.substitute(schema=".".join(parts[:-1]), table=parts[-1])
+        topic = self._clean(plain)
+        if topic == self._reserved:
+            problem = f"the topic of the table {name} would be {topic}, which has the positions of publications"
+            raise OptionError(problem, hint="Publish to another topic")
+        if self.is_by_table:
+            other = self._tables.setdefault(topic, name)
+            if other != name:
+                problem = f"the tables {other} and {name} would have the same topic {topic}"
+                raise OptionError(
+                    problem, hint="Publish them one by one, with --tables and --group"
+                )
+            if topic != plain:
+                self.changed[topic] = name
+        self._known[name] = topic
+        return topic
+
+    def _clean(self, text: str) -> str:
+        topic = _POINTS.sub(".", _OTHER.sub("_", text)).strip(".")
+        if topic == self._reserved:
+            problem = f"{topic} has the positions of publications, and no messages"
+            raise OptionError(problem, hint="Publish to another topic")
+        if len(topic) > LONGEST or not topic:
+            problem = f"{topic} is not the name of a topic: it must have 1 to {LONGEST} characters"
+            raise OptionError(problem)
+        return topic

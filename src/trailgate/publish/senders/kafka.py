@@ -1,0 +1,446 @@
+"""Send to Kafka exactly once: messages and the position in one Kafka transaction.
+
+The position of each group is a message of the compacted topic ``trailgate-positions``; the key is
+the group. ``init_transactions`` comes before the position is read: it ends what a killed run left
+open, and fences a run that still continues.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.errors import (
+    BrokerError,
+    BrokerRefusedError,
+    EncodeError,
+    OptionError,
+    Where,
+    did_you_mean,
+)
+from trailgate.jobs.backoff import PATIENCE
+from trailgate.live.brokers.address import BrokerAddress, check_tls_files
+from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
+from trailgate.model.changes import DELETE
+from trailgate.publish.senders.destinations import TopicNames
+from trailgate.publish.senders.sender import (
+    EXACTLY_ONCE,
+    GROUP_HEADER,
+    POSITION_HEADER,
+    OutgoingMessages,
+)
+
+POSITIONS: Final = "trailgate-positions"
+CLEANUP: Final = "cleanup.policy"
+COMPACT: Final = "compact"
+TRANSACTION_SECONDS: Final = 60  # after which a broker aborts a transaction that nobody ends
+SECONDS: Final = 60.0  # of a request
+MANY: Final = 1_000_000  # messages in the library's queue
+MOST_BYTES: Final = 1 << 20  # of the library's queue, in KiB
+LARGEST: Final = 1_000_000_000  # bytes of a message, as far as the library is concerned
+BATCH_BYTES: Final = 1_000_000  # of one batch to a partition
+LIMIT: Final = 1_048_588  # bytes of a message that Kafka takes by default
+# Bytes of a message beside key, value and headers: the head of its batch and lengths.
+OVERHEAD: Final = 61 + 21
+WINDOW: Final = 100  # messages before the end in which the last position is looked for first
+COMPRESSIONS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+# What the library reports itself is raised as errors.
+_QUIET: Final = logging.getLogger("trailgate.brokers.kafka-library")
+_QUIET.propagate = False
+_QUIET.addHandler(logging.NullHandler())
+
+
+class KafkaSender:
+    """Sends to topics, each message once; see ``Sender``."""
+
+    guarantee = EXACTLY_ONCE
+
+    def __init__(
+        self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
+    ) -> None:
+        check_tls_files(address)
+        self._address, self._group = address, group
+        self._where = Where(source=str(address))
+        self._names = TopicNames(address.destination, POSITIONS)
+        self._names.check_fields(is_whole=is_whole)
+        self._tombstones = has_tombstones and _switch(address, "tombstones")
+        self._compression = _choice(address, "compression", COMPRESSIONS)
+        self._create = _partitions(address)
+        self._kafka = import_kafka()
+        self._patience = address.number("patience", PATIENCE)
+        self._limits: dict[str, int] = {}
+        self._batch_bytes = BATCH_BYTES
+        self._producer: Any = None
+        self._admin_client: Any = None
+        self._refusal: str | None = None
+        self._trouble: str | None = None
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """The tables of the topics whose names are not those of their tables."""
+        return dict(self._names.changed)
+
+    def remember(self, topics: Mapping[str, str]) -> None:
+        """Add the topics of earlier runs."""
+        self._names.remember(topics)
+
+    def open(self) -> str | None:
+        """Fence other runs of this group, and return its stored state; see ``Sender``."""
+        self.close()
+        with self._errors():
+            self._check_positions()
+            self._make_producer()
+            return self._read()
+
+    def read(self) -> str | None:
+        """Return the stored state without fencing a run of this group."""
+        with self._errors():
+            return self._read() if POSITIONS in self._existing() else None
+
+    def check(self, parts: Iterable[OutgoingMessages]) -> None:
+        """Create topics if asked to, and compare sizes with their limits; see ``Sender``."""
+        with self._errors():
+            for part in parts:
+                topics = self._names.of_messages(part.origins)
+                self._check_topics(set(topics))
+                self._check_sizes(part, topics)
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        """Send messages and the state in one Kafka transaction; see ``Sender``."""
+        with self._errors():
+            producer = self._producer
+            producer.begin_transaction()
+            try:
+                for part in parts:
+                    self._produce(part, self._names.of_messages(part.origins))
+                producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
+                self._commit()
+            except BaseException:
+                # The producer is not used again: after an abort its sequence numbers may be wrong.
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Leave the broker. A transaction that is open is aborted."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.purge()
+            producer.close(0)
+
+    def _make_producer(self) -> None:
+        self._refusal = self._trouble = None
+        settings = {
+            **client_settings(self._address),
+            "acks": "all",
+            "enable.idempotence": True,
+            "transactional.id": f"trailgate-{self._group}",
+            "transaction.timeout.ms": TRANSACTION_SECONDS * 1000,
+            "partitioner": "murmur2_random",  # as Java's
+            "linger.ms": 5,
+            "batch.size": self._batch_bytes,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": MANY,
+            "queue.buffering.max.kbytes": MOST_BYTES,
+            "message.max.bytes": LARGEST,
+            "compression.type": self._compression,
+            "error_cb": self._note,
+        }
+        self._producer = self._client(self._kafka.Producer, settings, logger=_QUIET)
+        self._producer.init_transactions(self._patience)
+
+    def _produce(self, part: OutgoingMessages, topics: list[str]) -> None:
+        """Hand messages to the library."""
+        produce, poll = self._producer.produce, self._producer.poll
+        group = self._group.encode()
+        values = part.messages.bodies.to_pylist()
+        positions = part.origins.positions.to_pylist()
+        rows = zip(topics, values, self._keys(part), positions, self._deletes(part), strict=True)
+        for topic, value, key, position, is_deleted in rows:
+            headers = [(POSITION_HEADER, position), (GROUP_HEADER, group)]
+            # A tombstone after the delete lets a compacted topic forget the key.
+            for one in (value, None) if is_deleted else (value,):
+                while True:
+                    try:
+                        produce(topic, one, key, headers=headers)
+                    except BufferError:
+                        poll(0.1)
+                    else:
+                        break
+        poll(0)
+
+    def _keys(self, part: OutgoingMessages) -> list[bytes]:
+        """Return the keys: those of the format, else the table's name, else the group's."""
+        tables = part.origins.tables.cast(pa.binary()).fill_null(self._group.encode())
+        keys = part.messages.keys
+        if keys is None:
+            return tables.to_pylist()  # type: ignore[no-any-return]
+        keys = keys.cast(pa.binary())
+        empty = pc.equal(pc.binary_length(keys), 0).fill_null(fill_value=True)
+        return pc.if_else(empty, tables, keys).to_pylist()  # type: ignore[no-any-return]
+
+    def _deletes(self, part: OutgoingMessages) -> Iterator[bool] | list[bool]:
+        """Return which messages have a tombstone after them."""
+        if not self._tombstones:
+            return repeat(False, len(part.messages))
+        chosen = (part.origins.kinds == DELETE) & ~part.origins.marks
+        return chosen.tolist()  # type: ignore[no-any-return]
+
+    def _commit(self) -> None:
+        while True:
+            try:
+                self._producer.commit_transaction(SECONDS)
+            except self._kafka.KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+            else:
+                return
+
+    def _existing(self) -> Mapping[str, Any]:
+        """Return the broker's topics. Asking for one by its name might create it."""
+        admin = self._admin()
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
+            except self._kafka.KafkaException:
+                admin.poll(0)
+                if self._refusal is not None or time.monotonic() > until:
+                    raise
+
+    def _admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
+
+        if self._admin_client is None:
+            settings = {**client_settings(self._address), "error_cb": self._note}
+            self._admin_client = self._client(AdminClient, settings, logger=_QUIET)
+        return self._admin_client
+
+    def _client(self, kind: Callable[..., Any], settings: dict[str, Any], **more: Any) -> Any:
+        try:
+            return kind(settings, **more)
+        except (self._kafka.KafkaException, TypeError, ValueError) as error:
+            reason = error.args[0] if error.args else error
+            text = reason.str() if isinstance(reason, self._kafka.KafkaError) else str(reason)
+            problem = f"Kafka's library refuses the address: {text}"
+            raise OptionError(problem, where=self._where) from error
+
+    def _check_positions(self) -> None:
+        """Create the topic of positions, or check that it keeps the last position of each group."""
+        if POSITIONS not in self._existing():
+            self._make_topic(POSITIONS, 1, {CLEANUP: COMPACT})
+        found = self._setting(POSITIONS, CLEANUP)
+        if found is not None and found != COMPACT:
+            problem = (
+                f"the topic {POSITIONS} has {CLEANUP}={found}: positions would be deleted with time"
+            )
+            hint = f"Set {CLEANUP}={COMPACT} for it"
+            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+
+    def _make_topic(self, name: str, partitions: int, settings: Mapping[str, str]) -> None:
+        from confluent_kafka.admin import NewTopic  # noqa: PLC0415  an extra
+
+        new = NewTopic(name, partitions, config=dict(settings))
+        for done in self._admin().create_topics([new], operation_timeout=SECONDS).values():
+            try:
+                done.result(SECONDS)
+            except self._kafka.KafkaException as error:
+                if error.args[0].code() != self._kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    def _setting(self, topic: str, name: str) -> str | None:
+        """Return a setting of a topic, or None if this login may not read it."""
+        from confluent_kafka.admin import ConfigResource  # noqa: PLC0415  an extra
+
+        codes = self._kafka.KafkaError
+        wanted = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        try:
+            found = self._admin().describe_configs([wanted])[wanted].result(SECONDS)
+        except self._kafka.KafkaException as error:
+            if error.args[0].code() != codes.TOPIC_AUTHORIZATION_FAILED:
+                raise
+            return None
+        return str(found[name].value)
+
+    def _check_topics(self, topics: set[str]) -> None:
+        """Create topics that do not exist if the address asks for it, and learn their limits."""
+        new = sorted(topics - self._limits.keys())
+        if not new:
+            return
+        existing = self._existing()
+        for topic in new:
+            if topic not in existing and self._create is None:
+                known = [one for one in existing if not one.startswith("_")]  # not Kafka's own
+                near = did_you_mean(topic, known)
+                hint = f"{near} Create it, or add ?create to the address".strip()
+                raise BrokerRefusedError(
+                    f"the topic {topic} does not exist", where=self._where, hint=hint
+                )
+            if topic not in existing:
+                self._make_topic(topic, self._create or -1, {})
+            self._limits[topic] = int(self._setting(topic, "max.message.bytes") or LIMIT)
+        least = min(self._limits.values())
+        if least < self._batch_bytes:
+            # The limit is one of batches, and the library's are the same for all topics.
+            self._batch_bytes = least
+            self.close()
+            self._make_producer()
+
+    def _check_sizes(self, part: OutgoingMessages, topics: list[str]) -> None:
+        """Raise EncodeError if a message is too large for its topic."""
+        sizes = pc.binary_length(part.messages.bodies).to_numpy()
+        least = min(self._limits[topic] for topic in set(topics))
+        margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
+        if (
+            int(sizes.max(initial=0)) + 2 * LIMIT // 1000 + margin < least
+            and part.messages.keys is None
+        ):
+            return
+        keys = np.array([len(key) for key in self._keys(part)], np.int64)
+        totals = sizes + keys + margin
+        if int(totals.max(initial=0)) < least:
+            return
+        limits = np.array([self._limits[topic] for topic in topics])
+        for at in np.flatnonzero(totals > limits).tolist():
+            table, position = part.origins.tables[at].as_py(), part.origins.positions[at].as_py()
+            problem = f"the message has {totals[at]} bytes, and the topic {topics[at]} takes {limits[at]} (operation at {position})"
+            hint = "Raise the topic's max.message.bytes"
+            raise EncodeError(problem, where=Where(table=table or ""), hint=hint)
+
+    def _read(self) -> str | None:
+        """Return the last state of this group.
+
+        An open transaction of another group hides what follows it, so wait until it has ended.
+        """
+        end = self._end(committed=False)
+        until = time.monotonic() + TRANSACTION_SECONDS + self._patience
+        while self._end(committed=True) < end:
+            if time.monotonic() > until:
+                problem = f"an open transaction hides the positions in {POSITIONS}"
+                raise BrokerError(problem, where=self._where)
+            time.sleep(0.1)
+        settings = {**consumer_settings(self._address), "enable.partition.eof": True}
+        settings |= {"auto.offset.reset": "earliest", "error_cb": self._note}
+        consumer = self._client(self._kafka.Consumer, settings, logger=_QUIET)
+        try:
+            return self._last(consumer, end)
+        finally:
+            consumer.close()
+
+    def _end(self, *, committed: bool) -> int:
+        """Return the end of the topic of positions, with or without open transactions."""
+        from confluent_kafka import IsolationLevel  # noqa: PLC0415  an extra
+        from confluent_kafka.admin import OffsetSpec  # noqa: PLC0415  an extra
+
+        levels = IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED
+        place = self._kafka.TopicPartition(POSITIONS, 0)
+        asked = self._admin().list_offsets(
+            {place: OffsetSpec.latest()}, isolation_level=levels[committed]
+        )
+        return int(asked[place].result(SECONDS).offset)
+
+    def _last(self, consumer: Any, end: int) -> str | None:
+        """Look for the last state in windows before the end that grow."""
+        width, stop, key = WINDOW, end, self._group.encode()
+        while stop > 0:
+            begin = max(0, stop - width)
+            consumer.assign([self._kafka.TopicPartition(POSITIONS, 0, begin)])
+            states = [one for one in self._messages(consumer, stop) if one.key() == key]
+            if states:
+                return states[-1].value().decode()  # type: ignore[no-any-return]
+            stop, width = begin, width * 10
+        return None
+
+    def _messages(self, consumer: Any, stop: int) -> Iterator[Any]:
+        """Yield the messages before an offset."""
+        until = time.monotonic() + SECONDS
+        codes = self._kafka.KafkaError
+        while time.monotonic() < until:
+            for one in consumer.consume(5000, timeout=0.1):
+                error = one.error()
+                if error is None:
+                    if one.offset() >= stop:
+                        return
+                    yield one
+                elif error.code() == codes._PARTITION_EOF:  # noqa: SLF001  the library's public name
+                    return
+                else:
+                    raise self._kafka.KafkaException(error)
+        raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
+
+    def _note(self, error: Any) -> None:
+        """Record why the broker cannot be reached. The library reports it only here."""
+        codes, text = self._kafka.KafkaError, error.str()
+        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
+        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
+            self._refusal = text
+        self._trouble = self._trouble or text
+
+    def _errors(self) -> _KafkaErrors:
+        return _KafkaErrors(self._kafka, self._error)
+
+    def _error(self, error: Any) -> BrokerError:
+        codes, reason = self._kafka.KafkaError, error.args[0]
+        if self._refusal is not None:
+            return BrokerRefusedError(f"Kafka: {self._refusal}", where=self._where)
+        refused = reason.code() in {
+            codes.TOPIC_AUTHORIZATION_FAILED,
+            codes.CLUSTER_AUTHORIZATION_FAILED,
+            codes.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            codes._AUTHENTICATION,  # noqa: SLF001  the library's public name
+            codes.POLICY_VIOLATION,
+            codes.INVALID_CONFIG,
+        }
+        if reason.code() in (codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED):  # noqa: SLF001  as above
+            problem = "another run of this group has begun, or the transaction took too long"
+            return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
+        kind = BrokerRefusedError if refused else BrokerError
+        trouble = "" if self._trouble is None else f" ({self._trouble})"
+        return kind(f"Kafka: {reason.str()}{trouble}", where=self._where)
+
+
+class _KafkaErrors:
+    """Converts errors of the library in a ``with`` statement."""
+
+    def __init__(self, library: Any, convert: Callable[[Any], BrokerError]) -> None:
+        self._library, self._convert = library, convert
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: object, _: object) -> None:
+        """Raise BrokerError for an error of the library."""
+        if isinstance(error, self._library.KafkaException):
+            raise self._convert(error) from error
+
+
+def _switch(address: BrokerAddress, name: str) -> bool:
+    return _choice(address, name, ("true", "false")) == "true"
+
+
+def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
+    """Return an option that is one of some words; the first is the default."""
+    value = address.options.get(name, choices[0]).casefold()
+    if value not in choices:
+        problem = f"{name} is {value!r}, not one of {', '.join(choices)}"
+        raise OptionError(problem, where=Where(source=str(address)))
+    return value
+
+
+def _partitions(address: BrokerAddress) -> int | None:
+    """Return the partitions of topics to create: None to create none, 0 for the broker's default."""
+    text = address.options.get("create")
+    if text is None:
+        return None
+    if text and not (text.isdecimal() and int(text)):
+        problem = f"create is {text!r}, not the number of partitions of new topics"
+        raise OptionError(
+            problem, where=Where(source=str(address)), hint="As in ?create or ?create=4"
+        )
+    return int(text or 0)

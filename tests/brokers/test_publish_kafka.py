@@ -1,0 +1,95 @@
+"""Publishing a trail to a real Kafka: each message once, with its position in the same transaction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brokers.kafka import Kafka
+from brokers.published import consumed
+from sample_trail import NOTES, Op, write_trail
+from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
+from trailgate.publish.job import publish_trail
+
+pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+TRANSACTIONS = [
+    [Op("I", 1, "one"), Op("I", 2, "two", table=NOTES)],
+    [Op("U", 1, "uno", "one"), Op("D", 2, ..., "two", table=NOTES)],
+    [Op("I", 3, "three")],
+]
+
+
+def test_events_come_once_to_the_topics_of_their_tables(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "events", [TRANSACTIONS[:1]])
+    to = kafka.address("shop.${schema}.${table}", "?create")
+    first = publish_trail(trail, to, "debezium")
+    again = publish_trail(trail, to, "debezium")
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    rest = publish_trail(trail, to, "debezium")
+
+    orders, notes = consumed(kafka, "shop.MY.ORDERS"), consumed(kafka, "shop.MY.NOTES")
+    assert (first.messages, again.messages, rest.messages) == (4, 0, 7)
+    assert [(one.key, one.value["op"]) for one in orders] == [
+        ('{"ID":1}', "c"),
+        ('{"ID":1}', "u"),
+        ('{"ID":3}', "c"),
+    ]
+    # A tombstone follows the delete.
+    assert [(one.key, one.value and one.value["op"]) for one in notes] == [
+        ('{"ID":2}', "c"),
+        ('{"ID":2}', "d"),
+        ('{"ID":2}', None),
+    ]
+    statuses = [one.value["status"] for one in consumed(kafka, "shop.transaction")]
+    assert statuses == ["BEGIN", "END"] * 3
+    positions = [one.headers["trailgate.position"] for one in orders + notes]
+    assert positions[2] > positions[1] > positions[0]
+    assert positions[4] == positions[5]
+    assert {one.headers["trailgate.group"] for one in orders} == {"events"}
+
+
+def test_a_position_to_start_after_is_kept_if_nothing_is_sent(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "after", [TRANSACTIONS[:1]])
+    to = kafka.address("after", "?create")
+    last = publish_trail(trail, tmp_path / "folder", "json").position
+    nothing = publish_trail(trail, to, "json", after=last)
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    rest = publish_trail(trail, to, "json")
+
+    assert (nothing.messages, rest.messages) == (0, 3)
+
+
+def test_what_does_not_fit_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "refused", [TRANSACTIONS])
+    with pytest.raises(BrokerRefusedError, match="the topic missing does not exist"):
+        publish_trail(trail, kafka.address("missing"), "json", group="missing")
+    with pytest.raises(OptionError, match="has the positions of publications"):
+        publish_trail(trail, kafka.address("trailgate-positions"), "json", group="own")
+    with pytest.raises(OptionError, match="depends on the table"):
+        publish_trail(trail, kafka.address("a.${table}"), "delimited", group="whole")
+    publish_trail(trail, kafka.address("one", "?create"), "json")
+    with pytest.raises(StorageError, match="published with to one, not two"):
+        publish_trail(trail, kafka.address("two", "?create"), "json")
+
+
+def test_a_too_large_message_names_its_operation(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(
+        tmp_path / "large", [[[Op("I", 1, "x")], [Op("I", 2, "y" * 60), Op("I", 3)]]]
+    )
+    kafka.create("large", settings={"max.message.bytes": "420"})
+    with pytest.raises(EncodeError, match=r"takes 420 .operation at \d+.*MY.ORDERS"):
+        publish_trail(trail, kafka.address("large"), "json")
+
+    assert consumed(kafka, "large") == []
+
+
+def test_a_topic_of_positions_that_forgets_is_refused(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "policy", [TRANSACTIONS])
+    publish_trail(trail, kafka.address("policy", "?create"), "json")
+    kafka.configure("trailgate-positions", {"cleanup.policy": "delete"})
+    try:
+        with pytest.raises(BrokerRefusedError, match=r"cleanup\.policy=delete"):
+            publish_trail(trail, kafka.address("policy"), "json")
+    finally:
+        kafka.configure("trailgate-positions", {"cleanup.policy": "compact"})
