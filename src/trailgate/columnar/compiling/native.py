@@ -1,4 +1,4 @@
-"""Loops that were compiled when a wheel was built, or by ``make native``: the extension ``trailgate._loops``.
+"""Loops that were compiled when a wheel was built, or by ``make native``: ``trailgate/_loops.abi3.so``.
 
 The extension checks the types of all arguments before a loop runs, releases the GIL, and raises
 TypeError for arguments that a loop does not take. A loop of a checkout is used only if it was built
