@@ -52,15 +52,15 @@ test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
 
 # Tests that run no loop of the product.
-NO_KERNELS := columnar/compiling cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
+NO_KERNELS := columnar/compiling/test_checked_kernel.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
 test-kernels: $(READY) native ## numba's loops with their bounds checked, then native ones, compared with numba's and plain Python
 	TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
-		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
+		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS) columnar/compiling/test_native.py) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 	@TRAILGATE_LOOPS=numba $(BIN)/trailgate warm
 	TRAILGATE_LOOPS=native TRAILGATE_COMPARED=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
 		--hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol/values tests/formats/delimited tests/formats/xml/test_xml_scanner.py tests/trail \
-		tests/columnar/compiling/test_native.py tests/formats/json tests/formats/debezium tests/model/test_transactions.py tests/formats/publications tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
+		tests/test_native_wheel.py tests/formats/json tests/formats/debezium tests/model/test_transactions.py tests/formats/publications tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 
 # The loops that a wheel contains, for this checkout: a loop whose code is changed later is compiled by numba again.
 native: $(READY) ## build native loops in place (a C compiler, and two minutes)

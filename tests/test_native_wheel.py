@@ -65,11 +65,8 @@ def metadata_of(wheel: Path) -> Any:
 def test_the_native_wheel_adds_loops_and_asks_for_no_numba(pure: Path, wheel: Path) -> None:
     before, after = metadata_of(pure), metadata_of(wheel)
     asked = [set(each.get_all("Requires-Dist")) for each in (before, after)]
-    changed = {
-        name
-        for name in {*members(pure), *members(wheel)}
-        if members(pure).get(name) != members(wheel).get(name)
-    }
+    old, new = members(pure), members(wheel)
+    changed = {name for name in {*old, *new} if old.get(name) != new.get(name)}
 
     assert {re.match(r"[\w-]+", text)[0] for text in asked[0] - asked[1]} == {"numba"}  # type: ignore[index]
     assert asked[1] < asked[0]
