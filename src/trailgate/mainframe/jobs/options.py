@@ -18,15 +18,15 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.names import FillerPolicy, NameStyle
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
+from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
     DependingLength,
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
 from trailgate.cobol.records.segments import SegmentLength
 from trailgate.cobol.values.codec import (
     BlankPolicy,
