@@ -55,7 +55,7 @@ exec {program} "$@"
 # The modules and classes of the formats. They are named and not imported, because features above
 # this package have formats too.
 FORMATS: Final = (
-    ("trailgate.spark.trail", "TrailSource"),
+    ("trailgate.publish.spark.source", "PublishingTrailSource"),
     ("trailgate.spark.messages", "MessageCaptureSource"),
     ("trailgate.mainframe.spark.reader", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
