@@ -69,13 +69,13 @@ PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
 TYPE: Final = "type"
 SEGMENT: Final = "segment_number"
-_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_TYPE_HINT: Final = "Do the delimiters match the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
 _NUMBERS: Final = frozenset(
     {TypeFamily.NUMBER_TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.FLOAT}
 )
 _NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
-_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Do delimiters and definitions match the messages?"
 _SIDES: Final = {
     INSERT: (0, "an insert has a before value"),
     DELETE: (1, "a delete has an after value"),

@@ -36,7 +36,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
-from trailgate.jobs.capture.repeats import SequenceIdCheck, SequenceIdSpan
+from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
