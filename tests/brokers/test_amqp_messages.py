@@ -38,6 +38,13 @@ def library_row(raw: bytes) -> Row:
     return received(message)
 
 
+def has_exact_times(raw: bytes) -> bool:
+    """Return whether the library, whose times are floats of seconds, has each time to the millisecond."""
+    message = proton.Message()
+    message.decode(raw)
+    return max(abs(message.creation_time), abs(message.expiry_time)) * 1000 < 2**53
+
+
 def same(own: Row, library: Row) -> None:
     """Compare two readings; bodies that cannot be read are kept as they are encoded, and named as AMQP names them."""
     if library.fault is not None and ANY_KIND in library.fault:
@@ -67,7 +74,7 @@ def test_changed_bytes_are_read_as_the_library_reads_them_or_are_a_fault(
             library = library_row(raw)
         except (proton.ProtonException, TypeError, ValueError, OverflowError):
             continue  # the last three are how the library's Python fails
-        if own.fault is None:
+        if own.fault is None and has_exact_times(raw):
             same(own, library)
 
 
