@@ -113,13 +113,8 @@ def test_places_in_transactions_do_not_depend_on_how_operations_are_cut(
 
 
 def _counted(events: list[Any]) -> list[Any]:
-    """Return what events say of their transactions, tables in order of their names."""
-    return [
-        event["transaction"]
-        if "op" in event
-        else event | {"data_collections": sorted(event["data_collections"] or [], key=str)}
-        for event in events
-    ]
+    """Return what events say of their transactions."""
+    return [event["transaction"] if "op" in event else event for event in events]
 
 
 @MODEST
@@ -147,7 +142,7 @@ def test_events_count_what_is_in_a_transaction(operations: list[Operation]) -> N
         elif event.get("status") == "END":
             assert event["event_count"] == sum(seen.values())
             listed = {c["data_collection"]: c["event_count"] for c in event["data_collections"]}
-            assert listed == seen
+            assert list(listed.items()) == list(seen.items())  # by first appearance
         else:
             name = f"{event['source']['schema']}.{event['source']['table']}"
             seen[name] = seen.get(name, 0) + 1

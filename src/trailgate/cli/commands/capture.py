@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +23,7 @@ from trailgate.terminal.standard_input import buffer_input, is_stream
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
     from trailgate.jobs.capture.loading import LoadedCapture
+    from trailgate.live.commands.output import CaptureCompanion, LiveOutput
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
@@ -120,10 +123,8 @@ def _capture(loaded: LoadedCapture, given: CaptureArguments) -> None:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-    if given.apply_to is not None and not given.dry_run:
-        from trailgate.apply.commands.apply import apply_captured
-
-        apply_captured(location.prefix, given.apply_to, as_json=given.as_json)
+    if not given.dry_run:
+        _use_captured(given, location.prefix)
     if is_bad(summary, given.max_bad, stop=given.on_error == "stop"):
         raise typer.Exit(1)
 
@@ -142,10 +143,19 @@ def _repair(loaded: LoadedCapture, given: CaptureArguments, prefix: str) -> None
     appending = AppendOptions(**loaded.writing(given))
     repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
     print_repaired(repaired, as_json=given.as_json)
+    _use_captured(given, prefix)
+
+
+def _use_captured(given: CaptureArguments, prefix: str) -> None:
+    """Apply and publish what was captured into a trail, as far as that is asked for."""
     if given.apply_to is not None:
         from trailgate.apply.commands.apply import apply_captured
 
         apply_captured(prefix, given.apply_to, as_json=given.as_json)
+    if given.publish_to is not None:
+        from trailgate.publish.commands.publish import publish_captured
+
+        publish_captured(prefix, given.publish_to, given.publish_format, as_json=given.as_json)
 
 
 def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddress) -> None:
@@ -181,17 +191,31 @@ def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddr
         given.as_json,
         view=given.follow,
     )
-    with open_live(loaded.capture, address, output.trail, options) as live:
-        if given.apply_to is None:
-            total = print_live(live, output)
-        else:
-            from trailgate.cli.applied_beside import apply_beside
-
-            with apply_beside(output.trail, given.apply_to, output) as beside:
-                total = print_live(live, output, beside)
+    opened = open_live(loaded.capture, address, output.trail, options)
+    with opened as live, _work_beside(given, output) as beside:
+        total = print_live(live, output, beside)
     # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _work_beside(given: CaptureArguments, output: LiveOutput) -> Iterator[list[CaptureCompanion]]:
+    """Yield what works beside a live capture: applying and publishing, as far as they are asked for."""
+    with ExitStack() as stack:
+        beside: list[CaptureCompanion] = []
+        if given.apply_to is not None:
+            from trailgate.cli.applied_beside import apply_beside
+
+            beside.append(stack.enter_context(apply_beside(output.trail, given.apply_to, output)))
+        if given.publish_to is not None:
+            from trailgate.cli.published_beside import publish_beside
+
+            publishing = publish_beside(
+                output.trail, given.publish_to, given.publish_format, output
+            )
+            beside.append(stack.enter_context(publishing))
+        yield beside
 
 
 def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:

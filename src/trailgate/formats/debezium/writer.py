@@ -117,9 +117,9 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
-        pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
+        pairs = zip(*left[1:3].tolist(), strict=True)
         open_one.counts = {names[table]: count for table, count in pairs}
-    # The columns of `every` are (transaction, table, count). Keep those of ended transactions.
+    # The columns of `every` begin with (transaction, table, count). Keep those of ended ones.
     every = every[:, ended]
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
@@ -141,13 +141,18 @@ def _count_tables(
     """Count operations by transaction and table.
 
     Return the table names, each operation's ordinal in its transaction and table, and a matrix
-    whose columns are (transaction, table, count). Operations before the batch are included.
+    whose columns are (transaction, table, count, first row). Operations before the batch are
+    included. A transaction's tables come in the order of their first operations, wherever a batch
+    begins.
     """
     names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
     of_table = np.empty(batch.rows, np.int64)
     before = np.zeros(len(names), np.int64)
+    earlier = np.zeros(len(names), np.int64)  # first rows of tables before the batch: negative
     if batch.rows and number[0] == 0:
         before[:] = [open_one.counts.get(name, 0) for name in names]
+        ranks = {name: rank for rank, name in enumerate(open_one.counts, -len(open_one.counts))}
+        earlier[:] = [ranks.get(name, 0) for name in names]
     parts = []
     for table, name in enumerate(names):
         mine = [block.order for block in batch.blocks if block.table.name == name]
@@ -163,11 +168,15 @@ def _count_tables(
         )
         of_table[order] = counted
         last = np.append(fresh[1:], [True] * bool(len(transactions))).astype(bool)
-        parts.append(np.stack([transactions[last], np.full(int(last.sum()), table), counted[last]]))
+        first = np.where(
+            (transactions[fresh] == 0) & (before[table] > 0), earlier[table], order[fresh]
+        )
+        tables = np.full(int(last.sum()), table)
+        parts.append(np.stack([transactions[last], tables, counted[last], first]))
         if before[table] and (not len(transactions) or transactions[0] > 0):
-            parts.append(np.array([[0], [table], [before[table]]]))
-    every = np.concatenate([np.zeros((3, 0), np.int64), *parts], axis=1)
-    return names, of_table, every[:, np.lexsort((every[1], every[0]))]
+            parts.append(np.array([[0], [table], [before[table]], [earlier[table]]]))
+    every = np.concatenate([np.zeros((4, 0), np.int64), *parts], axis=1)
+    return names, of_table, every[:, np.lexsort((every[3], every[0]))]
 
 
 def begin_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:

@@ -181,6 +181,10 @@ class Sender(Protocol):
         """
         ...
 
+    def read(self) -> str | None:
+        """Return the stored state, and change nothing. Raises BrokerError."""
+        ...
+
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
