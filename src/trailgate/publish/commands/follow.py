@@ -17,10 +17,10 @@ from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, MetricsOutput, metric
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublishSummary
-from trailgate.publish.senders.sender import AT_LEAST_ONCE, PublishedState
+from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.counts import count_noun
 from trailgate.terminal.live_view import catch_stop_signals
-from trailgate.terminal.output import quiet_pipe, say
+from trailgate.terminal.output import quiet_pipe
 
 MEASURED: Final = 5.0  # seconds between two measurements of the lag
 LOG: Final = logging.getLogger("trailgate.brokers")
@@ -165,9 +165,13 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool) -> None:
-    """Print first that messages may come twice, if the target cannot do better."""
-    if guarantee == AT_LEAST_ONCE and not as_json:
-        say(f"{guarantee}: {mask_logins(target)} has no transactions for these messages")
+    """Print what a broker guarantees."""
+    shown = mask_logins(target)
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps({"target": shown, "guarantee": guarantee}), flush=True)
+        else:
+            print(f"{guarantee}: {shown}", flush=True)
 
 
 def _lag(publication: Publication) -> int | None:

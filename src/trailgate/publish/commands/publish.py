@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
     from trailgate.storage.files.trail_files import TrailFiles
 
+AT_LEAST_ONCE: Final = "at least once"
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/shop.${schema}.${table}' --format debezium",
@@ -120,7 +121,8 @@ def publish(trail: str, given: PublishArguments) -> None:
     else:
         with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
             with Publication(files, given.target, **named) as publication:
-                print_guarantee(publication.guarantee, given.target, as_json=given.as_json)
+                if publication.guarantee == AT_LEAST_ONCE and not given.as_json:
+                    print_guarantee(publication.guarantee, given.target, as_json=False)
                 publication.run(progress)
             summary = publication.summary()
     with report_finished():
