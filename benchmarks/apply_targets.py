@@ -214,11 +214,11 @@ def _merge_duckdb(address: str, changes: pa.Table) -> None:
 
 
 @contextmanager
-def _databases(folder: Path) -> Iterator[list[str]]:
+def _databases(_: Path) -> Iterator[list[str]]:
     """Give the addresses of two databases of a server of PostgreSQL's."""
     if not any(postgresql_server.PROGRAMS.glob("*/bin/initdb")):
         raise LookupError("apt install postgresql")
-    with postgresql_server.running(folder) as address:
+    with postgresql_server.running() as address:
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute("CREATE DATABASE theirs")
         yield [address, f"{address.rpartition('/')[0]}/theirs"]

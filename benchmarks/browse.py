@@ -18,7 +18,7 @@ from trailgate.browse.index import TrailIndex
 from trailgate.browse.server import application
 from trailgate.browse.workbench import Sheet, Workbench, examine_sheet
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
 

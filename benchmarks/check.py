@@ -10,7 +10,7 @@ from benchmarks.trail_codec import DEFINITIONS, sample
 
 from trailgate.columnar.rows import octets
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import decode_record

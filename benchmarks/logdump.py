@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import sample
 
-from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.conversation import COMMANDS
 from trailgate.logdump.results import CountResult, FailureResult
 from trailgate.logdump.session import LogdumpSession
 from trailgate.trail.format.file_header import FileHeader, encode_header

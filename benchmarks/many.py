@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks.report import Figure, Target
 
 import trailgate
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 
 LINEAR: Final = Target(1.5, at_most=True)
 COLUMNS: Final = ("ID", "TEXT")

@@ -25,7 +25,7 @@ from trailgate.jobs.capture.job import plan_capture, publish_capture
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport
-from trailgate.storage.reading.message_files import SPLIT_BYTES
+from trailgate.storage.reading.message_files import MESSAGE_SPLIT_BYTES
 from trailgate.storage.writing.segments import Segment
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def write_holes(folder: Path, tasks: int) -> None:
     (folder / "trail").mkdir()
     for number in range(tasks):
         with (folder / "messages" / f"orders-{number:09}.txt").open("wb") as file:
-            file.truncate(SPLIT_BYTES)
+            file.truncate(MESSAGE_SPLIT_BYTES)
 
 
 def _stand_in(job: CaptureJob, number: int) -> RangeReport:

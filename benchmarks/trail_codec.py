@@ -28,7 +28,12 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records
-from trailgate.trail.records.metadata import METADATA_LEVEL, PersistentMap, TrailTable, TrailTables
+from trailgate.trail.records.table_metadata import (
+    METADATA_LEVEL,
+    PersistentMap,
+    TrailTable,
+    TrailTables,
+)
 from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 

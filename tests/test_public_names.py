@@ -111,7 +111,7 @@ def test_the_version_is_that_of_the_package() -> None:
     [
         (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
         (trailgate.read_records, RECORD_OPTIONS, {"path", "counts"}),
-        (trailgate.verify_records, RECORD_OPTIONS, {"path", "places", "progress"}),
+        (trailgate.verify_records, RECORD_OPTIONS, {"path", "examples", "progress"}),
         (trailgate.write_records, WRITING, {"batches", "path"}),
     ],
 )
@@ -150,6 +150,6 @@ def test_every_public_function_lists_its_keywords(module: str) -> None:
             assert inspect.Parameter.VAR_KEYWORD not in kinds, name
 
 
-def test_what_users_catch_has_one_root() -> None:
+def test_all_public_errors_have_one_root() -> None:
     for name in ("DecodeError", "OptionError", "StorageError", "MissingDependencyError"):
         assert issubclass(getattr(trailgate, name), trailgate.TrailgateError)

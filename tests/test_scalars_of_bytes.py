@@ -29,7 +29,7 @@ def sums_of_bytes(text: str) -> Iterator[str]:
             yield ast.unparse(node)
 
 
-def test_what_is_added_to_a_place_is_an_int() -> None:
+def test_sums_of_bytes_are_converted_to_int() -> None:
     # Compiled kernels have integers of 64 bits, and are tried as plain Python as well.
     modules = [path for path in SOURCE.rglob("*.py") if "kernel" not in path.as_posix()]
     found = [sum_ for path in modules for sum_ in sums_of_bytes(path.read_text())]

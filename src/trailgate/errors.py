@@ -149,7 +149,7 @@ class TrailgateError(Exception):
         self.where = replace(self.where, **known)  # type: ignore[arg-type]
         return self
 
-    def numbered(self, numbers: tuple[int, ...]) -> Self:
+    def with_numbers(self, numbers: tuple[int, ...]) -> Self:
         """Set the Oracle error numbers, and return the error."""
         self.numbers = numbers
         return self
@@ -159,9 +159,13 @@ class TrailgateError(Exception):
 
 
 def _rebuild(
-    kind: type[TrailgateError], problem: str, where: Where, hint: str, numbers: tuple[int, ...]
+    error_type: type[TrailgateError],
+    problem: str,
+    where: Where,
+    hint: str,
+    numbers: tuple[int, ...],
 ) -> TrailgateError:
-    return kind(problem, where=where, hint=hint).numbered(numbers)
+    return error_type(problem, where=where, hint=hint).with_numbers(numbers)
 
 
 class DefinitionError(TrailgateError):
@@ -281,15 +285,15 @@ def install_command(extra: str) -> str:
     return f"{shlex.quote(sys.executable)} -m pip install {named}"
 
 
-def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def did_you_mean(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return a hint with the nearest known name, ignoring case, or "" if no name is near."""
-    near = nearest_name(name, known, cutoff=cutoff)
+    near = nearest_name(name, candidates, cutoff=cutoff)
     return f"Did you mean {near}?" if near else ""
 
 
-def nearest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
     """Return the known name most similar to a name, ignoring case, or "" if none is near."""
-    folded = {one.casefold(): one for one in known}
+    folded = {one.casefold(): one for one in candidates}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
     return folded[near[0]] if near else ""
 

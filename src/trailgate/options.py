@@ -310,7 +310,7 @@ def split_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
+def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names unchanged. Raises OptionError if the list or a name in it is empty.
 
     An empty list would select nothing or everything, and nobody can know which.
@@ -322,7 +322,7 @@ def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    return _listed(split_names(text))
+    return _check_names(split_names(text))
 
 
 def _passed_count(value: Any) -> int:
@@ -334,7 +334,7 @@ def _passed_names(value: Any) -> tuple[str, ...]:
         return (_path(value),)
     if not isinstance(value, Iterable):
         raise ValueError  # noqa: TRY004  becomes an OptionError
-    return _listed(tuple(_path(name) for name in value))
+    return _check_names(tuple(_path(name) for name in value))
 
 
 def _path(value: Any) -> str:

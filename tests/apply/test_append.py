@@ -56,7 +56,7 @@ def test_every_operation_is_a_row_once(name: str, tmp_path: Path) -> None:
         assert rows(table.format(folder)) == expected(source.log)
 
 
-def test_what_is_not_logged_is_named(tmp_path: Path) -> None:
+def test_columns_that_are_not_logged_are_named(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": None}, 1), Operation("T", 0, 0, {}, 2)])
     apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h", mode="append")
     found = table_rows(f"parquet:{tmp_path}/h/hr/t").read_all().to_pylist()

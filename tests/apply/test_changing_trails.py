@@ -30,7 +30,7 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.targets.sql import ADDED_COLUMNS
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TARGETS: Final = ("duckdb:{}/x.duckdb", "delta:{}/lake")
@@ -455,8 +455,8 @@ OLDER: Final[dict[str, Callable[[str], None]]] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 
@@ -500,7 +500,7 @@ def test_a_file_that_existed_when_the_trail_was_read_last_is_named(tmp_path: Pat
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_what_the_error_about_purged_files_advises_works(target: str, tmp_path: Path) -> None:
+def test_the_advice_of_the_error_about_purged_files_works(target: str, tmp_path: Path) -> None:
     to, prefix = target.format(tmp_path), write_trail(tmp_path / "ot", THREE[:1])
     apply_trail(prefix, to)
     both(rewrite(THREE), remove(0, 1))(prefix)

@@ -27,8 +27,8 @@ MOST: Final = 5  # values of a pair, beside those that are drawn
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 

@@ -71,7 +71,7 @@ def test_a_file_that_adds_no_table_is_of_the_same_group(
     ],
     ids=["a MAP more", "an exclusion less"],
 )
-def test_a_table_joins_a_group_as_it_is_told(
+def test_a_table_joins_a_group_as_changed_maps_states(
     tmp_path: Path, before: list[str], after: list[str], named: str
 ) -> None:
     write_bank(tmp_path / "ot")

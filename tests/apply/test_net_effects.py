@@ -95,7 +95,7 @@ def test_a_policy_gives_what_the_replay_gives(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["stop", "overlay", "insert-missing"])
-def test_what_is_left_out_is_as_if_it_was_never_logged(policy: str) -> None:
+def test_excluded_operations_have_no_effect(policy: str) -> None:
     """The operations that do not fit, and only these, are what a log without them applies without any."""
     left_out = 0
     for number in range(examples(HISTORIES)):

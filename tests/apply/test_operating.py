@@ -266,21 +266,21 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
     now = 0.0
     monkeypatch.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
     retries = Retries(30, lasting=True)
-    retries.answered()
+    retries.record_success()
     for _ in range(20):
-        retries.failed(TargetLockedError("held"))
+        retries.record_fault(TargetLockedError("held"))
         now += 60
-    retries.answered()
+    retries.record_success()
     for _ in range(4):  # however long each trial takes
-        retries.failed(TargetConflictError("lost"))
+        retries.record_fault(TargetConflictError("lost"))
         now += 60
     with pytest.raises(TargetConflictError):
-        retries.failed(TargetConflictError("lost"))
+        retries.record_fault(TargetConflictError("lost"))
 
 
 def test_a_wait_ends_when_the_run_is_stopped() -> None:
     retries = Retries(600, stopped=lambda: True)
-    retries.failed(TargetLockedError("held"))
+    retries.record_fault(TargetLockedError("held"))
     assert not retries.wait()
 
 

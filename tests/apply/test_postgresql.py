@@ -41,8 +41,8 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 
@@ -142,7 +142,7 @@ def test_a_table_that_is_there_keeps_its_types(database: str, tmp_path: Path) ->
         )
 
 
-def test_what_the_database_refuses_is_our_error_and_nothing_lands(
+def test_a_refusal_of_the_database_is_our_error_and_writes_nothing(
     database: str, tmp_path: Path
 ) -> None:
     with psycopg.connect(database) as connection:

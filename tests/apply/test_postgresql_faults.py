@@ -38,8 +38,8 @@ DISTURBED = 6.0  # seconds in which faults occur
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
-    with running_server(tmp_path_factory.mktemp("postgresql")) as made:
+def server() -> Iterator[PostgreSQL]:
+    with running_server() as made:
         yield made
 
 

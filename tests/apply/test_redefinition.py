@@ -111,8 +111,8 @@ def execute(to: str, *statements: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 
@@ -178,7 +178,7 @@ def test_a_target_follows(name: str, to: str, tmp_path: Path, batch_bytes: int) 
     assert verify_tables(trail, to).is_equal
 
 
-def test_no_definition_anew_is_followed_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_strict_schema_changes_refuse_every_new_definition(tmp_path: Path) -> None:
     for number, name in enumerate(EVOLVED):
         before, after, _ = EVOLVED[name]
         trail = write(tmp_path / f"o{number}t", before, after)
@@ -389,7 +389,7 @@ def test_a_statement_that_names_the_key_and_leaves_a_column_out_follows(tmp_path
         assert [row["id"] for row in rows(to)][:2] == [1, 2]
 
 
-def test_what_was_loaded_already_is_not_compared(tmp_path: Path) -> None:
+def test_loaded_rows_are_not_compared(tmp_path: Path) -> None:
     """An earlier definition whose operations the tables have is none of this run."""
     before, after, _ = STOPPED["an integer becomes text"]
     trail = write(tmp_path / "ot", before, after)

@@ -102,7 +102,7 @@ def test_a_transaction_goes_for_one_number_and_an_operation_for_another(folder: 
         (("1400", "1407"), {"b": None}),
     ],
 )
-def test_what_the_target_refuses_has_its_number(
+def test_refusals_of_the_target_have_their_error_number(
     folder: Path, numbers: tuple[str, ...], values: dict[str, Any]
 ) -> None:
     with duckdb.connect("x.duckdb") as connection:
@@ -174,7 +174,7 @@ def test_the_response_without_an_exceptions_map_is_that_of_default2() -> None:
     ]
 
 
-def test_reset_forgets_what_was_given_before() -> None:
+def test_reset_clears_earlier_settings() -> None:
     given = "REPERROR (1403, IGNORE)\nREPERROR (DEFAULT, DISCARD)\nREPERROR RESET\nREPERROR (00001, DISCARD)"
     found = parse_replicat(f"{given}\n{MAP}")
     assert (found.on_error, dict(found.responses)) == ("stop", {1: "discard"})
@@ -215,7 +215,7 @@ def test_a_response_is_stated_in_one_place_and_once(folder: Path) -> None:
 
 
 def test_an_error_keeps_its_numbers_between_processes() -> None:
-    error = ApplyError("no row").numbered((1403,))
+    error = ApplyError("no row").with_numbers((1403,))
     back = pickle.loads(pickle.dumps(error))
     assert ErrorResponses("stop", {1403: "ignore"}).to(back) == "ignore"
     assert ErrorResponses("stop", {1403: "ignore"}).to(ApplyError("no key")) == "stop"

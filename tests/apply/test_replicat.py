@@ -227,7 +227,7 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
         ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
     ],
 )
-def test_what_is_not_obeyed_is_refused_with_its_line(line: str, problem: str) -> None:
+def test_unsupported_parameters_are_refused_with_their_line(line: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem) as found:
         parse_replicat(f"REPLICAT r\n{line}\nMAP hr.t, TARGET hr.t;\n", "rep.prm")
     assert "rep.prm, line 2" in str(found.value)
@@ -236,6 +236,7 @@ def test_what_is_not_obeyed_is_refused_with_its_line(line: str, problem: str) ->
 def test_any_text_gives_parameters_or_our_error() -> None:
     own = Random(7)
     words = [*WAYS["whole"].split(), *"(),'\"&;\n*", "MAP", "COLMAP"]
+    ReplicatMapping(parse_replicat(WAYS["whole"]))
     for _ in range(2000):
         text = " ".join(own.choice(words) for _ in range(own.randrange(30)))
         try:

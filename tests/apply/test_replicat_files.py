@@ -27,7 +27,7 @@ def rows(file: Path, table: dict[str, Any]) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize("case", [pytest.param(path, id=path.stem) for path in CASES])
-def test_a_file_is_taken_or_refused_as_it_says(case: Path, tmp_path: Path) -> None:
+def test_a_file_is_applied_or_refused_as_its_comment_states(case: Path, tmp_path: Path) -> None:
     stated = tomllib.loads(case.read_text())
     for name, text in stated.get("files", {}).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

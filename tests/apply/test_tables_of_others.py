@@ -24,8 +24,8 @@ Change = tuple[int, dict[str, Any] | None, dict[str, Any] | None]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("postgresql")) as address:
+def server() -> Iterator[str]:
+    with running() as address:
         yield address
 
 
@@ -205,7 +205,9 @@ def test_times_with_a_zone_never_depend_on_a_setting(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_others_drop_does_not_come_back_empty(name: str, tmp_path: Path, request: Any) -> None:
+def test_dropped_tables_and_columns_are_not_created_again(
+    name: str, tmp_path: Path, request: Any
+) -> None:
     database = DATABASES[name](request, tmp_path)
     table = table_of(K, A, TEXT)
     ot = append(tmp_path / "ot", table, (INSERT, None, {"K": 1, "A": 2, "V": "x"}))
@@ -265,7 +267,7 @@ def test_a_refused_row_is_named(name: str, case: str, tmp_path: Path, request: A
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_table_without_a_key_says_so(name: str, tmp_path: Path, request: Any) -> None:
+def test_a_table_without_a_key_is_reported(name: str, tmp_path: Path, request: Any) -> None:
     database = DATABASES[name](request, tmp_path)
     table = Table("HR.T", (Column("K", NUMBER, 8), A))
     ot = append(tmp_path / "a", table, (UPDATE, {"K": 1}, {"K": 1, "A": 3}))

@@ -111,11 +111,11 @@ def test_each_difference_has_its_row_and_its_operations(tmp_path: Path) -> None:
     )
     found = verify_tables(tmp_path / "ot", to).tables["hr.t"]
 
-    assert (found.equal, found.missing, found.surplus, found.different) == (2, 1, 1, 2)
+    assert (found.equal, found.missing, found.extra, found.different) == (2, 1, 1, 2)
     kinds: dict[Any, Any] = {row.key["id"]: (row.kind, dict(row.columns)) for row in found.rows}
     assert kinds[1][0] == "missing"
     assert kinds[99] == (
-        "surplus",
+        "extra",
         {"id": (None, 99), "a": (None, 5), "b": (None, None), "c": (None, None)},
     )
     assert kinds[2] == ("different", {"c": (3, 7), "b": (2, None)})
@@ -150,14 +150,14 @@ def test_of_loaded_tables_the_logged_columns_are_compared(tmp_path: Path) -> Non
     assert kinds[1] == ("different", {"a"}) == kinds[9]
     assert {key: kind for key, (kind, _) in kinds.items()} == {
         1: "different",
-        3: "surplus",
+        3: "extra",
         4: "missing",
         9: "different",
     }
     assert (found.equal, found.untouched) == (1, 1)  # rows 2 and 7; that row 6 is gone is not known
 
 
-def test_a_delta_table_that_was_changed_is_told(tmp_path: Path) -> None:
+def test_a_changed_delta_table_is_reported(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = TARGETS["delta"][0].format(tmp_path)
     apply_trail(tmp_path / "ot", to)
@@ -264,7 +264,7 @@ def test_operations_that_are_not_applied_yet_are_not_looked_at(
         apply_trail(prefix, to, params=params)
 
 
-def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+def test_values_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = TARGETS["duckdb"][0].format(tmp_path)
     with pytest.raises(StorageError, match="has applied nothing"):

@@ -69,7 +69,7 @@ def test_typed_properties_and_kinds_of_bodies(artemis: Artemis) -> None:
     assert [one["id"] for one in (text, raw, mapped, empty)] == ["1", "2", "3", "4"]
 
 
-def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis) -> None:
+def test_unacknowledged_messages_are_redelivered_with_the_same_ids(artemis: Artemis) -> None:
     strings = [f"number {i}" for i in range(300)]
     send(artemis, "amqp.again", *(proton.Message(text, id=text, durable=True) for text in strings))
     windowed = artemis.address("amqp.again", "amqp", window=50)

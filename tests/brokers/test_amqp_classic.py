@@ -32,7 +32,7 @@ def test_messages_of_every_protocol_arrive_with_their_jms_ids(classic: Classic) 
     assert dict(jms["headers"])["JMSDestination"] == "queue://amqp.all"
 
 
-def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None:
+def test_unacknowledged_messages_are_redelivered_in_order(classic: Classic) -> None:
     strings: list[bytes | str] = [f"number {i}" for i in range(300)]
     sender = Sender(classic.stomp, "/queue/amqp.again", LOGIN)
     sender.send(strings)

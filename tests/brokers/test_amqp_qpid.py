@@ -37,7 +37,7 @@ def test_messages_arrive_with_their_ids_and_properties(qpid: Qpid) -> None:
     assert mapped["fault"] is not None
 
 
-def test_what_is_not_acknowledged_comes_again_in_order(qpid: Qpid) -> None:
+def test_unacknowledged_messages_are_redelivered_in_order(qpid: Qpid) -> None:
     from brokers.amqp_sender import send  # noqa: PLC0415  an extra
 
     strings = [f"number {i}" for i in range(300)]

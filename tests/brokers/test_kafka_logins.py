@@ -118,7 +118,7 @@ def test_a_wrong_password_by_scram_ends_the_run_with_one_line(
         ("SSL", "", None, "certificate"),
     ],
 )
-def test_what_is_wrong_ends_the_run_with_one_line(
+def test_an_error_ends_the_run_with_one_line(
     guarded: Guarded,
     place: LivePlace,
     listener: str,

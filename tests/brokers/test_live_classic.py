@@ -52,7 +52,7 @@ def test_ids_of_a_jms_client_of_activemq_have_one_length_and_ascend(
     assert sum(report["duplicates"] for report in reports) == 0
 
 
-def test_what_is_captured_lands_in_tables_while_the_capture_runs(
+def test_captured_operations_are_applied_while_the_capture_runs(
     classic: Classic, place: LivePlace
 ) -> None:
     lake = place.folder / "lake"

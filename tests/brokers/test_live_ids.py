@@ -36,7 +36,7 @@ def sent(broker: Artemis, queue: str, *pairs: tuple[str, int]) -> None:
     sender.close()
 
 
-def test_what_a_sender_sends_twice_is_captured_once_and_counted(
+def test_messages_that_a_sender_repeats_are_captured_once_and_counted(
     artemis: Artemis, place: LivePlace
 ) -> None:
     with_ids(place, "ogg")

@@ -32,7 +32,7 @@ def sent(broker: RabbitMQ, queue: str, numbers: range) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["amqp", "stomp"])
-def test_what_comes_again_has_the_same_ids(rabbitmq: RabbitMQ, scheme: str) -> None:
+def test_redelivered_messages_have_the_same_ids(rabbitmq: RabbitMQ, scheme: str) -> None:
     if scheme == "amqp":
         pytest.importorskip("proton", reason="AMQP needs the extra amqp")
     options = {} if scheme == "amqp" else {**KEPT, "virtual_host": "%2F"}

@@ -95,7 +95,7 @@ def refusal(place: LivePlace, address: str, code: int = 1) -> str:
 
 @BOTH
 @pytest.mark.parametrize("kind", ["secure", "asking"])
-def test_what_is_signed_by_the_authority_given_is_captured(
+def test_a_broker_with_a_certificate_of_the_given_authority_is_trusted(
     secure: SecureArtemis, place: LivePlace, scheme: str, kind: str
 ) -> None:
     assert secure.broker is not None

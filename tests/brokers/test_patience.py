@@ -53,7 +53,7 @@ def test_a_broker_is_tried_for_as_long_as_it_was_not_reached(
             tried.note_failure(BrokerError("x"))
 
 
-def test_what_is_refused_is_not_tried_again() -> None:
+def test_a_refused_request_is_not_retried() -> None:
     with pytest.raises(BrokerRefusedError):
         Backoff().note_failure(BrokerRefusedError("x"))
 
@@ -76,7 +76,7 @@ def test_a_run_gives_up_with_the_reason_where_nothing_answers(
     assert "refused" in last
 
 
-def test_what_kafkas_library_refuses_is_one_line(place: LivePlace) -> None:
+def test_an_error_of_kafkas_library_is_one_line(place: LivePlace) -> None:
     pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
     address = "kafka://u:p@127.0.0.1:1/q?mechanism=NONE"
     process = place.start("--from", address, output=subprocess.DEVNULL)

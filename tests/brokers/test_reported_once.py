@@ -51,7 +51,7 @@ def test_the_reason_for_which_a_port_is_refused_is_given_once(tmp_path: Path) ->
     assert len(lines) == 2  # that it is tried again, and the error
 
 
-def test_tls_to_a_port_without_it_says_so(tmp_path: Path, plain_port: int) -> None:
+def test_tls_to_a_port_without_it_is_reported(tmp_path: Path, plain_port: int) -> None:
     (line,) = lines_of(tmp_path, f"stomp+ssl://127.0.0.1:{plain_port}/q?patience=2")
 
     assert "no encrypted connection" in line

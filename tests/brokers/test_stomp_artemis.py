@@ -66,7 +66,7 @@ def test_the_headers_of_a_jms_client_arrive_by_their_jms_names(artemis: Artemis)
     assert not any(name.startswith(("_AMQ", "__", "message-id")) for name in headers)
 
 
-def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis) -> None:
+def test_unacknowledged_messages_are_redelivered_with_the_same_ids(artemis: Artemis) -> None:
     strings: list[str | bytes] = [f"number {i}" for i in range(5000)]
     sent(artemis, "again", strings)
     with opened(artemis.address("again", window=100)) as receiver:

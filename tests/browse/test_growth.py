@@ -32,7 +32,7 @@ def known(index: TrailIndex) -> dict[str, Any]:
             (one.kind, one.file, one.offset) for one in index.findings if one.kind != "open"
         ],
         "records": [one.report.records for one in index.files if one.report is not None],
-        "times": index.over_time.used()[1].sum(axis=1).tolist(),
+        "times": index.over_time.filled_bins()[1].sum(axis=1).tolist(),
     }
 
 

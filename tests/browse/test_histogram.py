@@ -22,7 +22,7 @@ def test_every_time_is_in_the_bin_that_begins_at_or_before_it(batches: list[list
         bounds = (min(times), max(times))
         found.add(np.array(times, np.int64), np.zeros(len(times), np.int64), bounds)
 
-    begin, counts = found.used()
+    begin, counts = found.filled_bins()
     every = np.array([one for times in batches for one in times], np.int64)
     bins = (every - begin) // found.width
     assert counts.shape[1] <= 8
@@ -51,5 +51,5 @@ def test_counts_of_a_kind_stay_with_it() -> None:
     found = TimeHistogram(2, 4)
     found.add(np.array([9 * NARROWEST, 0, 5]), np.array([0, 1, -1]), (0, 9 * NARROWEST))
 
-    assert found.used()[1].tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert found.filled_bins()[1].tolist() == [[0, 0, 1], [1, 0, 0]]
     assert found.width == 4 * NARROWEST

@@ -83,7 +83,7 @@ def test_a_trail_that_grows_at_its_end_while_its_begin_is_purged(tmp_path: Path)
         assert not index.problem
 
 
-def test_a_trail_of_which_nothing_remains_says_so(tmp_path: Path) -> None:
+def test_a_trail_without_remaining_files_is_reported(tmp_path: Path) -> None:
     with GrowingIndex(str(write_trail(tmp_path / "aa", FILES))) as index:
         index.build()
         ask = asking(index)
@@ -98,7 +98,7 @@ def test_a_trail_of_which_nothing_remains_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", [[0], [0, 1]], ids=str)
-def test_files_that_are_purged_before_they_are_read_are_left_out(
+def test_files_that_are_purged_before_they_are_read_are_skipped(
     tmp_path: Path, gone: list[int]
 ) -> None:
     prefix = write_trail(tmp_path / "aa", FILES)
@@ -112,7 +112,7 @@ def test_files_that_are_purged_before_they_are_read_are_left_out(
         assert asking(index)("operations").count('<td class="op op-') == index.operations
 
 
-def test_a_file_that_is_replaced_by_a_shorter_one_is_read_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_by_a_shorter_one_is_read_again(tmp_path: Path) -> None:
     prefix = write_trail(tmp_path / "aa", FILES)
     with GrowingIndex(str(prefix)) as index:
         index.build()

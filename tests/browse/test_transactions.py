@@ -114,7 +114,7 @@ def test_an_undone_transaction_ends_before_the_next_one(tmp_path: Path) -> None:
         assert len(walk(asking(index))) == 2
 
 
-def test_a_transaction_without_an_end_says_so(tmp_path: Path) -> None:
+def test_a_transaction_without_an_end_is_reported(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [inserts(range(5))[:3]])
     with TrailIndex(str(prefix)) as index:
         index.build()
@@ -136,7 +136,7 @@ def test_a_transaction_whose_begin_was_purged_is_its_remaining_operations(tmp_pa
     assert f"begins at 1:{index.spans[0].start}" in page
 
 
-def test_counting_that_takes_too_long_says_how_far_it_came(
+def test_counting_that_takes_too_long_states_how_far_it_got(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prefix = write_trail(tmp_path / "aa", [[mixed(24_000, 60), ONE]])

@@ -292,7 +292,7 @@ def test_fixed_width_fields_are_shown_over_their_bytes(empty: Any) -> None:
     assert faults(unpacked)[0][:3] == ("message", 2, 1)
 
 
-def test_what_rules_match_is_shown_and_what_they_do_not(empty: Any) -> None:
+def test_matches_of_rules_and_rules_without_a_match_are_shown(empty: Any) -> None:
     found = result(empty, properties=XML, message="<row>\n<id>7</id></row>")
     missed = result(empty, properties=XML.replace("./id", "./Id"), message="<row><id>7</id></row>")
 
@@ -481,7 +481,7 @@ def test_the_properties_before_a_proposal_can_be_taken_back(empty: Any) -> None:
     assert back.value("earlier") == fields["properties"]
 
 
-def test_what_cannot_be_proposed_leaves_the_properties_as_they_are(empty: Any) -> None:
+def test_a_failed_proposal_keeps_the_properties(empty: Any) -> None:
     answer = post(empty, do="propose", message="nothing", properties="# mine\n")
 
     assert "no delimiter occurs" in answer.text

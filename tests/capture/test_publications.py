@@ -101,7 +101,7 @@ REFUSED: Final = {
 
 @pytest.mark.parametrize("case", CELLS)
 @pytest.mark.parametrize("row", PUBLICATIONS, ids=lambda row: row.name)
-def test_a_format_refuses_what_it_cannot_say(row: Any, case: str) -> None:
+def test_a_format_refuses_values_that_it_cannot_represent(row: Any, case: str) -> None:
     """The table of docs/publications.md, with the options that are given by default."""
     table, kind, before, after, own_id = CELLS[case]
     one = {

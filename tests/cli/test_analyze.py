@@ -79,7 +79,7 @@ def test_a_prefix_stands_for_all_its_files(file: Path, capsys: pytest.CaptureFix
     assert "9 is a byte offset, and the trail has the files 0 to 1" in capsys.readouterr().err
 
 
-def test_damage_is_shown_and_the_exit_code_says_so(
+def test_damage_is_shown_and_sets_the_exit_code(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = file.read_bytes()

@@ -203,7 +203,7 @@ def captured(*lines: str) -> int:
     return run(["capture", "--extract", "dirprm/shop.prm", "--from", "messages"])
 
 
-def test_what_is_not_obeyed_stops_before_anything_is_written(
+def test_unsupported_parameters_stop_a_run_before_anything_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert captured("ENCRYPTTRAIL AES256", "COLMATCH PREFIX A_", "TABLE GG.*;") == 2
@@ -215,7 +215,7 @@ def test_what_is_not_obeyed_stops_before_anything_is_written(
     assert list(Path("dirdat").iterdir()) == []
 
 
-def test_what_is_not_obeyed_is_ignored_and_listed_on_demand(
+def test_unsupported_parameters_are_ignored_and_listed_on_demand(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("dirprm/shop.prm").write_text(SHOP + "ENCRYPTTRAIL AES256\nTABLE GG.*;")

@@ -63,7 +63,7 @@ def test_salvage_reports_what_it_saved(
     assert run(["check", bad, "--salvage", str(tmp_path / "new"), "--json"]) == 1
     saved = json.loads(capsys.readouterr().out)["salvaged"]
 
-    assert (saved["transactions"], saved["operations"], saved["left_out"]) == (1, 1, 2)
+    assert (saved["transactions"], saved["operations"], saved["skipped_parts"]) == (1, 1, 2)
     assert run(["check", str(tmp_path / "new")]) == 0
     capsys.readouterr()
     assert run(["show", str(tmp_path / "new"), "--format", "json"]) == 0

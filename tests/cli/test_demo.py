@@ -12,7 +12,7 @@ import pytest
 from trailgate.cli.main import run
 
 
-def test_without_spark_it_says_each_command(
+def test_without_spark_the_demo_shows_each_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = str(tmp_path / "demo")

@@ -95,7 +95,7 @@ def test_tables_of_the_properties_become_a_definitions_file(folder: Path, text: 
     assert definitions.database.character_set == "UTF-8"
 
 
-def test_what_is_generated_is_generated_again(folder: Path) -> None:
+def test_generated_definitions_are_generated_again_unchanged(folder: Path) -> None:
     _, out = written(folder, OF_COPYBOOK)
     first = out.read_bytes()
 

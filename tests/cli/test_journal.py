@@ -48,7 +48,7 @@ def test_messages_are_shown(prefix: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "2026-01-01" in capsys.readouterr().out
 
 
-def test_what_is_replayed_can_be_captured(
+def test_replayed_messages_can_be_captured(
     prefix: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert run(["journal", "replay", str(prefix), "--limit", "1"]) == 0

@@ -69,7 +69,7 @@ def test_json_lines_become_the_records_that_they_were_printed_from(
         ("{", "not JSON lines"),
     ],
 )
-def test_what_cannot_be_written_is_an_error_and_there_is_no_file(
+def test_values_that_cannot_be_written_are_an_error_and_leave_no_file(
     folder: Path, capsys: pytest.CaptureFixture[str], text: str, problem: str
 ) -> None:
     (folder / "rows.jsonl").write_text(text + "\n")

@@ -64,7 +64,9 @@ def test_a_table_is_for_the_eye(prefix: str, capsys: pytest.CaptureFixture[str])
     assert "more" not in text
 
 
-def test_a_table_that_ends_early_says_so(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_that_ends_early_is_reported(
+    prefix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["show", prefix, "--limit", "2"]) == 0
     printed = capsys.readouterr()
     assert "more after these 2" in printed.err

@@ -29,7 +29,7 @@ def test_every_kernel_is_found() -> None:
     assert {kernel.function.__module__ for kernel in kernels()} == with_kernels
 
 
-def test_warm_says_what_it_compiled_and_where_it_is_kept(tmp_path: Path) -> None:
+def test_warm_reports_the_compiled_loops_and_their_cache(tmp_path: Path) -> None:
     first, second = (warming(tmp_path).communicate()[0] for _ in range(2))
 
     assert re.match(r"(\d+) loops: \1 compiled in [\d.]+ s, 0 found compiled\n", first)
@@ -63,7 +63,7 @@ def warming(cache: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_compiling_is_said_on_stderr_and_only_then(tmp_path: Path) -> None:
+def test_compiling_is_reported_on_stderr_and_only_then(tmp_path: Path) -> None:
     """What is printed is the log of the kernels' module; results go to stdout alone."""
     program = (
         "import logging; from trailgate.cli import main as program\n"

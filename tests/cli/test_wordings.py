@@ -71,7 +71,7 @@ def test_a_wrong_value_is_named(
     assert line in capsys.readouterr().err
 
 
-def test_a_trail_without_a_journal_says_that_kafka_keeps_none(
+def test_a_trail_without_a_journal_explains_that_kafka_has_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     prefix = write_trail(tmp_path / "ot", [[[Op("I", 1)]]])

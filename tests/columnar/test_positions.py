@@ -32,7 +32,7 @@ def test_one_number_serves_all_rows() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "x" * 20, "٣" * 20, "1" * 21])
-def test_what_is_no_position_is_refused(text: str) -> None:
+def test_text_that_is_not_a_position_is_refused(text: str) -> None:
     with pytest.raises(OptionError):
         parse_position(text)
 

@@ -226,7 +226,7 @@ def test_a_trail_from_before_release_10_is_overwritten_after_its_last_commit(
 
 
 def test_a_header_of_level_7_has_only_tokens_whose_ids_are_public() -> None:
-    form = TrailFormat.named("19.1")
+    form = TrailFormat.from_options("19.1")
     info = TrailInfo(compatibility=form.level)
 
     header, _ = decode_header(encode_file_start(FileHeader(trail=info), form, Definitions(())))

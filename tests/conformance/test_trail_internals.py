@@ -12,7 +12,7 @@ from trail.building import cell, text
 from trail.format.test_trail_header import case_bytes
 from trail.written_formats import read_again, records_of, written
 from trailgate.columnar.rows import octets
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.annotation.elements import format_listing

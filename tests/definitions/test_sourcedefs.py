@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.definitions.defgen import (
@@ -91,7 +91,7 @@ def test_any_encoding_that_is_written_is_read_again(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("case", WRONG.values(), ids=WRONG)
-def test_a_wrong_file_is_said_to_be_wrong_where_it_is(case: dict[str, Any]) -> None:
+def test_a_bad_definitions_file_is_reported_with_its_line(case: dict[str, Any]) -> None:
     text = RIGHT.decode()
     assert case["replace"] in text
     wrong = text.replace(case["replace"], case["by"], 1).encode()
@@ -232,7 +232,7 @@ TABLES = st.builds(
         time_zone=st.sampled_from(["", "GMT"]),
     ),
 )
-def test_what_is_written_reads_back_the_same(
+def test_written_definitions_read_back_the_same(
     tables: tuple[Table, ...], database: DatabaseLines
 ) -> None:
     definitions = Definitions(tables, database)
@@ -242,19 +242,23 @@ def test_what_is_written_reads_back_the_same(
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_definitions_or_our_error(data: bytes) -> None:
-    _read_or_refuse(data)
+    _is_read(data)
 
 
+@example(path=FILES[0], at=0, cut=0, put=b"")
 @given(st.sampled_from(FILES), st.integers(0, 1200), st.integers(0, 40), st.binary(max_size=8))
 def test_any_damage_gives_definitions_or_our_error(
     path: Path, at: int, cut: int, put: bytes
 ) -> None:
     data = path.read_bytes()
 
-    _read_or_refuse(data[:at] + put + data[at + cut :])
+    damaged = data[:at] + put + data[at + cut :]
+
+    assert _is_read(damaged) or damaged != data
 
 
-def _read_or_refuse(data: bytes) -> None:
+def _is_read(data: bytes) -> bool:
+    """Return whether bytes are definitions, which must be written the same. A refusal must name the line."""
     try:
         definitions = read_sourcedefs(data, "any.def")
     except TrailgateError as error:
@@ -262,7 +266,8 @@ def _read_or_refuse(data: bytes) -> None:
     else:
         again = read_sourcedefs(write_sourcedefs(definitions))
         assert again.tables == definitions.tables
-        return
+        return True
 
     assert refusal.where.source == "any.def"
     assert refusal.where.line is not None
+    return False

@@ -315,7 +315,7 @@ def test_a_value_that_a_missing_column_decides_is_missing() -> None:
         "@STRNUM (ID, RIGHT, 99999999)",
     ],
 )
-def test_what_a_function_does_not_take_is_an_error(text: str) -> None:
+def test_wrong_arguments_of_a_function_are_an_error(text: str) -> None:
     with pytest.raises(OptionError):
         parse_value(text)
 

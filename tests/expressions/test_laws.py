@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from expressions.blocks import MISSING, NAMES, TABLE, block_of
@@ -55,6 +55,7 @@ BLOCK = block_of(
 
 
 @settings(max_examples=examples(600))
+@example("ID = 1")
 @given(STRINGS)
 def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
     try:
@@ -67,6 +68,7 @@ def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
         refusal = ""
     if refusal:
         assert refusal.endswith("^")
+        assert text != "ID = 1"
         return
 
     assert len(found.selected) == len(found.undecided) == len(BLOCK)
@@ -75,6 +77,7 @@ def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
 
 
 @settings(max_examples=examples(300))
+@example("NAME")
 @given(STRINGS)
 def test_any_text_is_a_value_or_our_error_with_a_caret(text: str) -> None:
     try:
@@ -85,6 +88,7 @@ def test_any_text_is_a_value_or_our_error_with_a_caret(text: str) -> None:
         refusal = ""
     if refusal:
         assert refusal.endswith("^")
+        assert text != "NAME"
         return
 
     assert len(found) == len(BLOCK)

@@ -273,7 +273,7 @@ def test_a_first_line_that_is_an_operation_is_not_one_of_names(lines: list[str])
     assert "delim.header=optype,tablename" in text
 
 
-def test_what_is_there_is_not_overwritten(
+def test_existing_files_are_not_overwritten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -308,7 +308,7 @@ def test_what_is_not_known_is_named_with_exit_code_1(
     assert "--message-per line" in capfd.readouterr().err
 
 
-def test_of_many_messages_the_first_are_looked_at_which_is_said(
+def test_only_the_first_of_many_messages_are_read_with_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

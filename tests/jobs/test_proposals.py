@@ -112,7 +112,7 @@ def test_repeated_elements_are_rows_of_tables_and_what_is_not_known_is_named(
     assert f"# {FILL_IN}no table's name was seen" in text
 
 
-def test_what_is_seen_of_delimited_messages_is_proposed() -> None:
+def test_properties_of_delimited_messages_are_proposed() -> None:
     lines = propose(DELIMITED.encode()).splitlines()
 
     assert "delim.header=optype,tablename,ts,tx" in lines
@@ -150,7 +150,7 @@ def test_names_of_columns_in_records_are_proposed() -> None:
     ]
 
 
-def test_what_a_message_does_not_have_is_to_be_filled_in() -> None:
+def test_properties_missing_from_a_message_are_marked_to_fill_in() -> None:
     lines = propose(b"1|x|y\n2|x|z\n").splitlines()
 
     assert lines[0].startswith(f"# {FILL_IN}a capture of the message stops")

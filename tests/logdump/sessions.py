@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.conversation import COMMANDS
 from trailgate.logdump.results import Result, ShownRecord
 from trailgate.logdump.session import LogdumpSession
 

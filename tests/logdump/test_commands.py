@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logdump.sessions import answers, session_in
-from trailgate.logdump.commands.table import COMMANDS, ROWS
+from trailgate.logdump.conversation import COMMANDS, ROWS
 from trailgate.logdump.filter_options import OPTIONS, FilterOption
 from trailgate.logdump.results import FailureResult, ListingResult, TextResult
 from trailgate.logdump.session import LogdumpCommand

@@ -113,7 +113,7 @@ def test_save_writes_what_the_filters_leave(tmp_path: Path) -> None:
     assert session.position == 1036
 
 
-def test_a_saved_file_says_its_own_size(tmp_path: Path) -> None:
+def test_a_saved_file_states_its_own_size(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"]())
     answers(session, "SAVE sv000000001", "OPEN sv000000001", "FILEHEADER ON")
 

@@ -136,7 +136,7 @@ def test_every_option_has_a_case() -> None:
     assert {option.names for option in OPTIONS} == tried
 
 
-def test_match_says_whether_one_criterion_suffices(tmp_path: Path) -> None:
+def test_match_decides_whether_one_criterion_suffices(tmp_path: Path) -> None:
     session = opened(tmp_path, TRAILS["orders"]())
     both = "FILTER RECTYPE 5; FILTER RECLEN 30"
 

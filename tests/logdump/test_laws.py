@@ -16,7 +16,7 @@ from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump import open_trail
-from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.conversation import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
 from trailgate.logdump.open_trail import number_transactions
 from trailgate.logdump.result_output import json_values, text_lines

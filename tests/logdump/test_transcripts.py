@@ -33,6 +33,6 @@ def printed_again(case: Path, folder: Path) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
-def test_a_session_prints_what_its_file_says(case: Path, tmp_path: Path) -> None:
+def test_a_session_prints_the_expected_output_of_its_file(case: Path, tmp_path: Path) -> None:
     assert case.read_text().startswith("-- why: ")
     assert printed_again(case, tmp_path) == case.read_text()

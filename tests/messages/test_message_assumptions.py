@@ -54,7 +54,7 @@ def rows_of(
         (None, "the JMSMessageID"),
     ],
 )
-def test_jms_id_says_which_header_is_the_message_id(name: str | None, id_held: str) -> None:
+def test_jms_id_names_the_header_of_the_message_id(name: str | None, id_held: str) -> None:
     headers = {name: f"the {name}" for name in ("GG_ID", "JMSMessageID", "Other")}
     more = "delim.seqid=$jmsid\n" + (f"jms.id={name}\n" if name else "")
 

@@ -87,7 +87,7 @@ def test_another_fault_of_a_message_is_an_error_of_events_too() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b" \n"])
-def test_a_body_that_says_nothing_is_a_tombstone(body: bytes) -> None:
+def test_an_empty_or_null_body_is_a_tombstone(body: bytes) -> None:
     parsed = capture_of("debezium").parse(messages_of([EVENT % 1, body]))
 
     assert len(rows_of(parsed)) == 1

@@ -31,7 +31,7 @@ def test_hexadecimal_digits_and_back(raw: list[bytes | None]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "0g", "é", "0x00", "12 34"])
-def test_what_is_not_hexadecimal_is_named_with_its_row(text: str) -> None:
+def test_text_that_is_not_hexadecimal_is_named_with_its_row(text: str) -> None:
     with pytest.raises(DecodeError, match=r"not pairs of hexadecimal digits .record 1"):
         from_hex(pa.array(["00", text]))
 
@@ -68,7 +68,7 @@ def test_floats_have_the_shortest_digits() -> None:
 
 
 @pytest.mark.parametrize(("column", "text"), [(DOUBLE, "1e999"), (REAL, "1e39"), (REAL, "one")])
-def test_what_is_no_float_is_named_with_its_row(column: Column, text: str) -> None:
+def test_text_that_is_not_a_float_is_named_with_its_row(column: Column, text: str) -> None:
     with pytest.raises(DecodeError, match=rf"record 1, text '{text}'"):
         parser_for(column)(pa.array(["1", text]))
 

@@ -44,8 +44,8 @@ def _field_end(body: bytes, place: int, dialect: DelimitedDialect) -> int:
         return place
     place += len(dialect.quote)
     while place < len(body):
-        if body.startswith(dialect.escaped, place):
-            place += len(dialect.escaped)
+        if body.startswith(dialect.escaped_quote, place):
+            place += len(dialect.escaped_quote)
         elif body.startswith(dialect.quote, place):
             place += len(dialect.quote)
             if place < len(body) and not _delimiter(body, place, dialect):

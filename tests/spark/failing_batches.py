@@ -24,7 +24,7 @@ from laws import sampled
 from sample_trail import DEFINITIONS, NOTES, Op, changes
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.operations_table import to_operations
 from trailgate.spark.trail_sink import TrailStreamWriter, trail_stream_writer
 from trailgate.storage.reading.trails import read_trail

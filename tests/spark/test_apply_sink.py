@@ -124,7 +124,7 @@ def test_an_option_that_is_not_known_is_refused(spark: SparkSession, tmp_path: P
         ({"to": "duckdb:x", "onCollision": "never"}, "onCollision must be stop, overlay or"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused(options: dict[str, Any], problem: str) -> None:
+def test_unsupported_settings_are_refused(options: dict[str, Any], problem: str) -> None:
     schema = from_arrow_schema(OPERATIONS_SCHEMA)
     if "no order" in problem:
         schema = schema.__class__([one for one in schema if one.name != "position"])

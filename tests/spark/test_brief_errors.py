@@ -59,7 +59,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("kind", "path", "options", "line"), REFUSED)
-def test_what_a_stream_refuses_is_our_line(
+def test_a_refused_stream_is_a_one_line_error(
     spark: SparkSession,
     tmp_path: Path,
     kind: str,

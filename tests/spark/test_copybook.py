@@ -109,7 +109,7 @@ def test_a_column_has_no_options_of_files(copybook: str) -> None:
         decode_copybook("value", copybook, **options)
 
 
-def test_a_bad_field_stops_with_its_place_or_is_told(
+def test_a_bad_field_stops_with_its_position_or_is_counted(
     spark: SparkSession, tmp_path: Path, copybook: str
 ) -> None:
     data = tmp_path / "data"
@@ -206,7 +206,7 @@ def test_a_row_of_a_root_has_arrays_of_what_is_below_it(
     assert frame.select("OWNER.PART").collect()[0].PART[1].CODE == 8
 
 
-def test_what_policies_decide_on_is_counted_as_a_frame_is_read(
+def test_applied_policies_are_counted_while_a_frame_is_read(
     spark: SparkSession, tmp_path: Path, copybook: str
 ) -> None:
     """In all tasks, by an accumulator; bad fields by an observation too, in the format."""

@@ -79,7 +79,7 @@ def test_a_value_that_does_not_fit_is_named_and_nothing_is_there(
     assert not target.exists() or list(target.iterdir()) == []
 
 
-def test_what_cannot_be_written_is_refused_before_any_task(
+def test_values_that_cannot_be_written_are_refused_before_any_task(
     spark: SparkSession, tmp_path: Path, copybook: str, data: Path
 ) -> None:
     frame = spark.read.format("copybook").option("copybook", copybook)

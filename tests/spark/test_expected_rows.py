@@ -14,7 +14,7 @@ from trailgate.spark.errors import arrow_schema
 SCHEMA = StructType().add("at", TimestampType())
 
 
-def test_timestamps_have_the_zone_that_spark_is_told() -> None:
+def test_timestamps_have_the_time_zone_of_the_session() -> None:
     assert arrow_schema(SCHEMA).field("at").type == pa.timestamp("us", "UTC")
     assert arrow_schema(SCHEMA, "Europe/Paris").field("at").type.tz == "Europe/Paris"
 

@@ -93,9 +93,7 @@ def _plain(row: dict[str, object]) -> dict[str, object]:
     return {name: value or None for name, value in row.items()}
 
 
-def test_a_file_is_a_message_where_nothing_else_is_said(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_file_is_a_message_by_default(spark: SparkSession, tmp_path: Path) -> None:
     messages, properties = wrote(tmp_path, LINES[:2])
     properties_file = Path(properties)
     properties_file.write_text(properties_file.read_text().replace("=txid", "=*txid"))
@@ -185,7 +183,9 @@ def test_a_transaction_that_does_not_end_is_an_error(spark: SparkSession, tmp_pa
         ({"properties": "x", "splitBytes": "0"}, "splitBytes must be a number"),
     ],
 )
-def test_wrong_use_is_told(spark: SparkSession, options: dict[str, str], problem: str) -> None:
+def test_wrong_usage_is_reported(
+    spark: SparkSession, options: dict[str, str], problem: str
+) -> None:
     with pytest.raises(PySparkException, match=problem):
         spark.read.format("message_capture").options(**options).load("in").count()
 

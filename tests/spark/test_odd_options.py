@@ -290,7 +290,7 @@ def test_a_stream_refuses_a_pattern_for_which_it_would_wait(
     assert ("pattern" in said) or ("needs a folder" in said)
 
 
-def test_what_a_format_does_not_do_is_a_line(tmp_path: Path) -> None:
+def test_an_unsupported_format_feature_is_a_one_line_error(tmp_path: Path) -> None:
     records = copybook.CopybookSource(_records(tmp_path))
     with pytest.raises(OptionError, match="the format copybook cannot be read as a stream"):
         stream(records)

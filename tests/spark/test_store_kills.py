@@ -28,7 +28,7 @@ def runs() -> Iterator[list[str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_what_spark_does_again_is_there_once(tmp_path: Path, s3_bucket: Bucket) -> None:
+def test_a_repeated_task_writes_its_rows_once(tmp_path: Path, s3_bucket: Bucket) -> None:
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
     program = [sys.executable, str(TESTS / "spark/killed_writes.py"), str(tmp_path), s3_bucket.url]
     temporary = tmp_path / "tmp"

@@ -19,7 +19,7 @@ from store_servers.bucket import Bucket
 from stored_place import KilledError
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.spark.trail_sink import trail_stream_writer, trail_writer
 from trailgate.storage.publish import store_folder
 from trailgate.storage.reading.trails import read_trail
@@ -195,7 +195,7 @@ def test_a_batch_of_a_stream_that_is_given_again_is_there_once(
 
 @pytest.mark.parametrize(("kind", "count"), FAULTS)
 @pytest.mark.usefixtures("short")
-def test_what_a_batch_query_writes_is_there_whole_or_not_at_all(
+def test_a_batch_query_writes_everything_or_nothing(
     s3_bucket: Bucket, kind: str, count: int
 ) -> None:
     writing = Writing(s3_bucket)

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, wrote
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.spark import capture
 from trailgate.storage.reading.trails import read_trail
 

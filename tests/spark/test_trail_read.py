@@ -87,7 +87,9 @@ def test_records_come_as_the_library_reads_them(
     assert got == [_with_maps(row) for row in expected.to_pylist()]
 
 
-def test_an_unknown_option_is_told_with_the_nearest(spark: SparkSession, prefix: str) -> None:
+def test_an_unknown_option_is_reported_with_the_nearest_name(
+    spark: SparkSession, prefix: str
+) -> None:
     with pytest.raises(
         PySparkException, match=r"(?i)no option defintions. Did you mean definitions"
     ):
@@ -110,6 +112,6 @@ def test_an_error_tells_the_place(spark: SparkSession, prefix: str) -> None:
         spark.read.format("trail").load(prefix).count()
 
 
-def test_a_missing_path_is_told(spark: SparkSession) -> None:
+def test_a_missing_path_is_reported(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="needs a path"):
         spark.read.format("trail").load().count()

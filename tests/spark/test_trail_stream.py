@@ -147,7 +147,9 @@ def test_without_admission_control_a_trail_lands_once_too(
     assert landed(spark, tmp_path) == expected()[: sum(map(len, TRANSACTIONS[:7]))]
 
 
-def test_a_wrong_option_is_told_with_the_nearest(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wrong_option_is_reported_with_the_nearest_name(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     with pytest.raises(
         PySparkException, match=r"(?si)no option maxBytesPerTriger. Did you mean maxBytesPerTrigger"
     ):

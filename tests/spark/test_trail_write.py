@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from sample_trail import NOTES, Op, write_trail
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 
@@ -98,9 +98,7 @@ def test_a_full_file_is_followed_by_another(frame: DataFrame, prefix: str, tmp_p
     assert rows(target) == rows(prefix)
 
 
-def test_columns_that_can_be_empty_may_be_left_out(
-    frame: DataFrame, prefix: str, tmp_path: Path
-) -> None:
+def test_nullable_columns_may_be_omitted(frame: DataFrame, prefix: str, tmp_path: Path) -> None:
     target = tmp_path / "xx"
     left = frame.drop("position", "seq_id", "tx_owner", "tx_name", "tokens")
 
@@ -126,7 +124,7 @@ def test_a_failed_write_leaves_nothing(frame: DataFrame, prefix: str, tmp_path: 
     assert not [path for path in target.parent.rglob("*") if path.is_dir()]
 
 
-def test_what_is_left_of_transactions_is_written_whole(
+def test_the_remaining_operations_of_transactions_are_written_completely(
     spark: SparkSession, frame: DataFrame, prefix: str, tmp_path: Path
 ) -> None:
     chosen = spark.read.format("trail").option("tables", "MY.ORDERS").load(prefix)
@@ -180,14 +178,16 @@ def test_rows_that_are_not_in_the_order_of_the_trail_are_refused(
         ("append", {}, "definitions"),
     ],
 )
-def test_wrong_use_is_told(
+def test_wrong_usage_is_reported(
     frame: DataFrame, tmp_path: Path, mode: str, options: dict[str, str], problem: str
 ) -> None:
     with pytest.raises(PySparkException, match=problem):
         frame.write.format("trail").options(**options).mode(mode).save(str(tmp_path / "xx"))
 
 
-def test_a_frame_of_another_shape_is_told(spark: SparkSession, prefix: str, tmp_path: Path) -> None:
+def test_a_frame_of_another_shape_is_reported(
+    spark: SparkSession, prefix: str, tmp_path: Path
+) -> None:
     writer = spark.range(3).write.format("trail").option("definitions", f"{prefix}.def")
 
     with pytest.raises(PySparkException, match="no column table"):

@@ -41,7 +41,7 @@ def test_tasks_find_what_one_process_finds(spark: SparkSession, folder: Path) ->
     report = verify_records(spark, *files, **OPTIONS, split_bytes=400)
     (folder / "kinds.txt").write_text(OPTIONS["kinds"])
     chosen = OPTIONS | {"kinds": "@kinds.txt"}
-    based = verify_records(spark, "data", "r.cpy", base=str(folder), places=1, **chosen)
+    based = verify_records(spark, "data", "r.cpy", base=str(folder), examples=1, **chosen)
 
     assert report == local
     assert {(one.field, one.reason): one.count for one in report.fields} == {
@@ -49,9 +49,9 @@ def test_tasks_find_what_one_process_finds(spark: SparkSession, folder: Path) ->
         ("K", "kind of record"): 80,
         ("M", "record too short"): 80,
     }
-    assert [place.record for place in report.fields[0].places] == [4, 10, 16]
+    assert [place.record for place in report.fields[0].examples] == [4, 10, 16]
     assert "data/a" in report.unread[0]
-    assert [len(one.places) for one in based.fields] == [1, 1, 1]
+    assert [len(one.examples) for one in based.fields] == [1, 1, 1]
     with pytest.raises(OptionError, match="paddin"):
         verify_records(spark, *files, paddin="trim")  # type: ignore[call-arg]
 

@@ -12,8 +12,8 @@ from trailgate.model.tables import Table
 from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
 from trailgate.trail.format.record_types import ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import encode_table_definition
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.records.table_metadata import encode_table_definition
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE
 INSERT, DELETE, UPDATE, FULL_UPDATE, TRUNCATE = 5, 3, 15, 10, 100

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from laws import examples
@@ -37,7 +37,7 @@ def read(data: bytes, *, finish: bool = True) -> Operations:
 
 @MODEST
 @given(runs())
-def test_what_is_written_is_read_again(operations: Operations) -> None:
+def test_written_values_are_read_back(operations: Operations) -> None:
     encoded = encode(batch_of(DEFINITIONS, operations))
 
     assert compared(read(encoded.body.to_pybytes())) == compared(operations)
@@ -99,9 +99,12 @@ def test_reading_can_begin_at_any_record(operations: Operations) -> None:
 
 
 @MODEST
+@example(data=encode_header(FileHeader()), finish=True)
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_give_operations_or_our_error(data: bytes, finish: bool) -> None:
     array = np.frombuffer(data, np.uint8)
+    if data == encode_header(FileHeader()):
+        assert decode_header(data)
     for act in (
         lambda: read(data, finish=finish),
         lambda: decode_header(data),

@@ -103,7 +103,11 @@ def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     start, previous = _around(index, place)
     element = _object(file, start, place)
     pieces: list[BytePiece] = []
-    root = _damaged(element, pieces) if isinstance(element, DamagedSpan) else _node(element, pieces)
+    root = (
+        _damage_node(element, pieces)
+        if isinstance(element, DamagedSpan)
+        else _node(element, pieces)
+    )
     end = element.offset + element.length
     rows = _operation(index, TrailPosition(place.number, element.offset))
     if rows:
@@ -128,37 +132,39 @@ def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     }
 
 
-def _around(index: TrailIndex, place: TrailPosition) -> tuple[int, TrailPosition | None]:
+def _around(index: TrailIndex, position: TrailPosition) -> tuple[int, TrailPosition | None]:
     """Return the offset of the record at (or before) a position, and the position of the record before that."""
     with index.lock:
-        spans = [span for span in index.spans if span.number == place.number]
+        spans = [span for span in index.spans if span.number == position.number]
     # the last span that starts at or before the offset
-    at = bisect_right([span.start for span in spans], place.offset) - 1
+    at = bisect_right([span.start for span in spans], position.offset) - 1
     if at < 0:
-        return (0 if spans else place.offset), None
+        return (0 if spans else position.offset), None
     source, view = records_of(index, spans[at])
     # The last record that starts at or before the offset.
-    row = int(np.searchsorted(view.offsets, place.offset - source.base, "right")) - 1
+    row = int(np.searchsorted(view.offsets, position.offset - source.base, "right")) - 1
     start = source.base + int(view.offsets[row])
-    if place.offset >= spans[at].end:  # in damaged bytes after the span
-        return start, TrailPosition(place.number, start)
+    if position.offset >= spans[at].end:  # in damaged bytes after the span
+        return start, TrailPosition(position.number, start)
     if row:
-        return start, TrailPosition(place.number, source.base + int(view.offsets[row - 1]))
+        return start, TrailPosition(position.number, source.base + int(view.offsets[row - 1]))
     # The first record of the file comes after the header, which starts at 0.
     if not at:
-        return start, TrailPosition(place.number, 0) if start else None
+        return start, TrailPosition(position.number, 0) if start else None
     # The last record of the span before.
     before, records = records_of(index, spans[at - 1])
-    return start, TrailPosition(place.number, before.base + int(records.offsets[-1]))
+    return start, TrailPosition(position.number, before.base + int(records.offsets[-1]))
 
 
-def _object(file: TrailFile, start: int, place: TrailPosition) -> ExplainedToken | DamagedSpan:
+def _object(file: TrailFile, start: int, position: TrailPosition) -> ExplainedToken | DamagedSpan:
     """Return the header, record or damage that contains a position, or else the next one."""
     with TrailFileReader(file) as reader:
         for element in explain_trail(reader.read, file.size, start):
-            if element.offset + element.length > place.offset:
+            if element.offset + element.length > position.offset:
                 return element
-    raise OptionError(f"file {place.number} has neither a record nor damage at {place.offset}")
+    raise OptionError(
+        f"file {position.number} has neither a record nor damage at {position.offset}"
+    )
 
 
 def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
@@ -209,7 +215,7 @@ def _name_columns(node: ElementNode, names: list[str]) -> None:
         _name_columns(one, names)
 
 
-def _damaged(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
+def _damage_node(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
     """Convert damage to a node with two parts: the bytes before it, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
@@ -265,7 +271,7 @@ def _text(raw: bytes) -> str:
     return "".join(chr(one) if 0x20 <= one < 0x7F else "." for one in raw)
 
 
-def _operation(index: TrailIndex, place: TrailPosition) -> tuple[ShownOperation, ...]:
+def _operation(index: TrailIndex, position: TrailPosition) -> tuple[ShownOperation, ...]:
     """Return the operation that begins at a position, if there is one."""
-    rows = OperationSearch(index, OperationFilters(), place, rows=1).run().rows
-    return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == place)
+    rows = OperationSearch(index, OperationFilters(), position, rows=1).run().rows
+    return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == position)

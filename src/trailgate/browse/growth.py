@@ -14,7 +14,7 @@ from typing import Final
 
 from trailgate.browse.index import IndexedFile, StoppedError, TrailIndex
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import (
+from trailgate.jobs.trail_check import (
     CheckedChunk,
     FileBeginning,
     FileEnd,
@@ -118,11 +118,11 @@ class GrowingIndex(TrailIndex):
             self.transactions.finish(is_open=self._is_open)
         self._growth.note(self.operations - before)
 
-    def _add_files(self, found: StoredTrail, sources: tuple[TrailFile, ...]) -> None:
+    def _add_files(self, trail: StoredTrail, sources: tuple[TrailFile, ...]) -> None:
         """Update the list of files and their sizes."""
         known = {file.number for file in self._sources}
         with self.lock:
-            self.found, self._sources = found, sources
+            self.found, self._sources = trail, sources
             self.files += [IndexedFile(file) for file in sources if file.number not in known]
             self.bytes = sum(file.size for file in sources)
             for facts, file in zip(self.files, sources, strict=True):

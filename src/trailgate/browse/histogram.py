@@ -73,7 +73,7 @@ class TimeHistogram:
         self.counts[:, : halved.shape[1]] = halved[:, :bins]
         self.first //= 2
 
-    def used(self) -> tuple[int, Longs]:
+    def filled_bins(self) -> tuple[int, Longs]:
         """Return the start of the first non-empty bin, and the counts by type up to the last non-empty bin."""
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is None or not len(used):

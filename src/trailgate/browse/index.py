@@ -1,7 +1,7 @@
 """The index of a trail: a summary of the complete trail for its pages, built in one pass.
 
 The check of a trail reads each record once and passes its results chunk by chunk
-(``jobs.checking``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
+(``jobs.trail_check``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
 and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
 contain matches.
 
@@ -29,7 +29,7 @@ from trailgate.browse.transactions import (
     TransactionStatistics,
 )
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.checking import (
+from trailgate.jobs.trail_check import (
     CheckedChunk,
     FileBeginning,
     FileEnd,
@@ -46,12 +46,12 @@ from trailgate.storage.files.addresses import locate, name_of
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import StoredTrail, TrailPosition, find_stored_trail
 from trailgate.storage.reading.trail_file import usual_charset
-from trailgate.trail.checking import EARLIEST, LATEST
 from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
 from trailgate.trail.reading.reader import ReaderState
-from trailgate.trail.records.metadata import TrailTable
+from trailgate.trail.record_checks import EARLIEST, LATEST
+from trailgate.trail.records.table_metadata import TrailTable
 
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)
@@ -378,7 +378,7 @@ class TrailIndex:
     def _add(self, step: CheckedChunk) -> None:
         view, number = step.found.view, self._sources[step.number].number
         names, of_table = self._tables_of(step)
-        counted = _counted(step, of_table, len(names))
+        counted = _count_chunk(step, of_table, len(names))
         self._count_tables(step, names, counted)
         if counted.last_timely >= 0:
             self.over_time.add(view.io_time, counted.kind, counted.timely)
@@ -476,14 +476,14 @@ class TrailIndex:
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: CheckedChunk, number: int, found: TransactionExtents) -> None:
+    def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
         """Add the transactions of a chunk."""
         starts = np.append([0], step.followed.firsts)
         offsets = step.base + step.found.view.offsets[starts]
         tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))
         self._note_ids(number, offsets, tx)
         self._note_undone(step, number, starts)
-        self.transactions.follow(TransactionBegins(number, offsets, tx, csn), found)
+        self.transactions.follow(TransactionBegins(number, offsets, tx, csn), extents)
 
     def _note_undone(self, step: CheckedChunk, number: int, starts: Longs) -> None:
         """Keep the spans of transactions that a restart record of a chunk abandoned."""
@@ -555,7 +555,7 @@ class _Counted:
         return int(self.earliest.min()), int(self.latest.max())
 
 
-def _counted(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
+def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
     """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
     view, followed = step.found.view, step.followed
     # count_records writes its results into these arrays

@@ -85,7 +85,7 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
     """
     options = capture.options
     if isinstance(options, DelimitedOptions):
-        return _delimited(capture, options, messages)
+        return _view_delimited(capture, options, messages)
     if isinstance(options, FixedWidthOptions):
         return _fixed_width(capture, options, messages)
     return MessageView()
@@ -141,7 +141,9 @@ def _tables(capture: Capture, records: MessageRecords) -> list[str]:
     return [names[code] for code in codes.tolist()]
 
 
-def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBatch) -> MessageView:
+def _view_delimited(
+    capture: Capture, options: DelimitedOptions, messages: MessageBatch
+) -> MessageView:
     form = DelimitedFormat(options)
     data = octets(messages.data)
     try:

@@ -174,12 +174,12 @@ def _complete(index: TrailIndex, row: ShownOperation) -> ShownOperation:
     return found[0] if found and isinstance(found[0], ShownOperation) else row
 
 
-def _neighbour(index: TrailIndex, place: TrailPosition | None, *, back: bool = False) -> str:
+def _neighbour(index: TrailIndex, position: TrailPosition | None, *, back: bool = False) -> str:
     """Return the address of the next transaction (with ``back``: the previous one), or "" if there is none."""
-    if place is None:
+    if position is None:
         return ""
     found = (
-        OperationSearch(index, OperationFilters(indicators=BEGINS), place, back=back, rows=1)
+        OperationSearch(index, OperationFilters(indicators=BEGINS), position, back=back, rows=1)
         .run()
         .rows
     )

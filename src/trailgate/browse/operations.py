@@ -78,7 +78,7 @@ class OperationFilters:
         )
 
     @property
-    def wanted(self) -> ReadSelection:
+    def selection(self) -> ReadSelection:
         """The parts of operations that must be decoded for the filters and the page."""
         # A search for transactions shows no values, so no column is decoded.
         columns = frozenset[str]() if self.indicators else None
@@ -104,7 +104,7 @@ class OperationFilters:
             and not (self.to_csn and first and _is_true(above_csn, first, self.to_csn))
         )
 
-    def passed(self, block: ChangeBlock) -> Mask:
+    def matching(self, block: ChangeBlock) -> Mask:
         """Return the mask of a block's operations that match."""
         passing = np.ones(len(block), bool)
         if self.kinds:
@@ -327,7 +327,7 @@ class OperationSearch:
     def _of_span(self, span: IndexSpan, rows: int) -> list[ShownOperation | UnreadOperations]:
         """Return the first (or last) matching operations of a span, in order."""
         matches: list[ShownOperation | UnreadOperations] = []
-        for part in read_span(self.index, span, self.filters.wanted):
+        for part in read_span(self.index, span, self.filters.selection):
             if isinstance(part, UnreadOperations):
                 if self.place is None or (part.place < self.place) == self.back:
                     matches.append(part)
@@ -341,7 +341,7 @@ class OperationSearch:
     def _shown(self, batch: ChangeBatch, rows: int) -> list[ShownOperation]:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
-            passed = self.filters.passed(block)
+            passed = self.filters.matching(block)
             if self.place:
                 compare = pc.less if self.back else pc.greater_equal
                 passed &= _mask(compare(block.position, long_position(*self.place)))

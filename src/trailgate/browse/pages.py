@@ -105,9 +105,9 @@ def no_link(page: str, **query: object) -> str:
     return ""
 
 
-def place_text(place: TrailPosition) -> str:
+def place_text(position: TrailPosition) -> str:
     """Format a position as file:offset."""
-    return f"{place.number}:{place.offset}"
+    return f"{position.number}:{position.offset}"
 
 
 def size_text(size: int) -> str:
@@ -195,18 +195,18 @@ def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> st
     return template_environment().get_template(template).render(**values, link=link)
 
 
-def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) -> Chart:
+def time_chart(histogram: TimeHistogram, label: str, link: Link, **query: object) -> Chart:
     """Return counts over time as bars stacked by operation type.
 
     A bar links to the operations of its time.
     """
-    begin, counts = found.used()
+    begin, counts = histogram.filled_bins()
     if not counts.shape[1]:
         return Chart(label, ())
     # merge bins so that at most BARS are left (the double minus rounds up)
     together = -(-counts.shape[1] // BARS)
-    counts = _grouped(counts, together)
-    width = found.width * together
+    counts = _sum_groups(counts, together)
+    width = histogram.width * together
     most = int(counts.sum(axis=0).max())
     classes = [f"k-{kind}" for kind in KINDS] if len(counts) > 1 else ["k-all"]
     bars = []
@@ -225,7 +225,7 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
             f", {one}" for one in named
         )
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
-        parts = _stacked(classes, stack, most)
+        parts = _stack_bars(classes, stack, most)
         target = link("operations", **query, **times)
         bars.append(
             Bar(left=at * step, step=step, parts=parts, title=title, count=sum(stack), link=target)
@@ -234,7 +234,7 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
     return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
 
 
-def _grouped(counts: Longs, together: int) -> Longs:
+def _sum_groups(counts: Longs, together: int) -> Longs:
     """Add up each group of ``together`` consecutive bins."""
     kinds, bins = counts.shape
     missing = -bins % together
@@ -244,7 +244,7 @@ def _grouped(counts: Longs, together: int) -> Longs:
     return sums
 
 
-def _stacked(
+def _stack_bars(
     classes: list[str], counts: list[int], most: int
 ) -> tuple[tuple[str, float, float], ...]:
     parts, top = [], float(HEIGHT)
@@ -287,7 +287,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
     for at in used:
         count = int(counts[at])
         title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
-        parts = _stacked(["k-all"], [count], most)
+        parts = _stack_bars(["k-all"], [count], most)
         bars.append(Bar(at * step, step, parts, title, count))
     return Chart(label, tuple(bars), names[0], names[used[-1]], most)
 

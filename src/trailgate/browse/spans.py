@@ -44,7 +44,7 @@ def records_of(index: TrailIndex, span: IndexSpan) -> tuple[TrailBytes, RecordCo
 
 
 def read_span(
-    index: TrailIndex, span: IndexSpan, wanted: ReadSelection
+    index: TrailIndex, span: IndexSpan, selection: ReadSelection
 ) -> Iterator[ChangeBatch | UnreadOperations]:
     """Yield the operations of a span in order, or none if its file is gone."""
     try:
@@ -53,7 +53,7 @@ def read_span(
         if span.number in index.look_for_gone():
             return
         raise
-    state = replace(span.state, wanted=wanted, gives_open=True)
+    state = replace(span.state, wanted=selection, gives_open=True)
     view = view.take(np.flatnonzero(~is_restart_record(view)))
     parts, failures = [view], 0
     while parts:

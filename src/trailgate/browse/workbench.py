@@ -188,7 +188,7 @@ class Workbench:
         sheet = Sheet()
         if self.properties is not None:
             text = self._text(self.properties)
-            sheet = replace(sheet, properties=text, files=tuple(self._named(text)))
+            sheet = replace(sheet, properties=text, files=tuple(self._files_in(text)))
             self.copybooks |= {file.name for file in sheet.files}
         names = self.names()
         return self.load(sheet, names[0]) if names else sheet
@@ -242,7 +242,7 @@ class Workbench:
         text = raw.decode("utf-8-sig", "backslashreplace").replace("\r\n", "\n")
         return text.replace("\0", r"\x00")
 
-    def _named(self, properties: str) -> Iterable[SheetFile]:
+    def _files_in(self, properties: str) -> Iterable[SheetFile]:
         """Yield the existing files that properties name, even if the properties contain errors."""
         for name in dict.fromkeys(paths_in(properties)):
             try:

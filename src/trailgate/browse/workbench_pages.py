@@ -66,7 +66,7 @@ class WorkbenchPage:
             return _file(self.bench.name, sheet.properties)
         try:
             if asked != "save":
-                return self.page(_changed(self.bench, sheet, asked))
+                return self.page(_apply_action(self.bench, sheet, asked))
             name, overwrite = given.get("save_name", ""), "overwrite" in given
             saved = self.bench.save(name, sheet.properties, overwrite=overwrite)
             return self.page(sheet, saved=saved)
@@ -74,7 +74,7 @@ class WorkbenchPage:
             return self.page(sheet, str(error))
 
 
-def _changed(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
+def _apply_action(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
     """Return the fields after the action of a button."""
     if action == "propose":
         return propose_properties(sheet)

@@ -45,9 +45,9 @@ class CompanionApply:
         try:
             self._apply()
         except TargetUnavailableError as error:
-            self._retries.failed(error)
+            self._retries.record_fault(error)
         else:
-            self._retries.answered()
+            self._retries.record_success()
         self._measure()
 
     def finish(self) -> None:
@@ -102,6 +102,6 @@ def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionA
         yield beside
         beside.finish()
     except BaseException:
-        beside.statistics = beside.statistics.failed()
+        beside.statistics = beside.statistics.with_failure()
         beside.close()
         raise

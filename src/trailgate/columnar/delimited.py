@@ -67,7 +67,7 @@ class DelimitedDialect:
     returns: bool = False
 
     @property
-    def escaped(self) -> bytes:
+    def escaped_quote(self) -> bytes:
         """Return the form of a quote within quotes: doubled unless configured otherwise."""
         return self.quote_escaped or (self.quote or b"") * 2
 
@@ -179,7 +179,9 @@ def _regular(dialect: DelimitedDialect) -> _Regular | None:
     The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
     """
     quote = dialect.quote or b""
-    escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it
+    escape = (
+        dialect.escaped_quote.removesuffix(quote) if quote else b""
+    )  # a byte, and a quote after it
     escape_byte = b"" if escape == quote else escape
     every = dialect.field + dialect.line + quote + escape_byte
     if (
@@ -197,7 +199,7 @@ def _regular(dialect: DelimitedDialect) -> _Regular | None:
 
 @cache
 def _tokens(dialect: DelimitedDialect) -> _Tokens:
-    quotes = (dialect.quote, dialect.escaped) if dialect.quote else (b"", b"")
+    quotes = (dialect.quote, dialect.escaped_quote) if dialect.quote else (b"", b"")
     every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
     bounds = np.cumsum([0, *map(len, every)])
     return _Tokens(

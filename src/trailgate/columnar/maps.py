@@ -144,6 +144,8 @@ def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
     dense_rows = np.arange(len(maps))
     if maps.null_count:
         dense_rows = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
+    # Each row is repeated for each of its entries. Example: the offsets 0, 2, 3 of the rows 0 and 4
+    # give 0 0 4.
     row_of = np.repeat(dense_rows, np.diff(offsets))
     return dense.keys.slice(start, count), dense.items.slice(start, count), row_of
 

@@ -280,20 +280,20 @@ def _unscale(values: pa.Array) -> pa.Array:
     )
 
 
-def parse_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
+def parse_decimals(values: pa.StringArray, data_type: pa.DataType) -> pa.Array:
     """Parse number text as decimals of a type. Raises DecodeError, with its row, if the type cannot hold a value."""
 
     def convert(dense: pa.Array) -> pa.Array:
         try:
-            return _exact(dense, kind)
+            return _exact(dense, data_type)
         except (pa.ArrowException, DecodeError):
             pass  # the cast may have refused only zeros that carry no value
         try:
-            return _exact(_plain(dense), kind)
+            return _exact(_plain(dense), data_type)
         except (pa.ArrowException, DecodeError):
-            row = find_failing_row(lambda part: _exact(_plain(part), kind), dense)
-        left = kind.precision - kind.scale
-        problem = f"a number with more than {left} digits, or {kind.scale} after the point"
+            row = find_failing_row(lambda part: _exact(_plain(part), data_type), dense)
+        left = data_type.precision - data_type.scale
+        problem = f"a number with more than {left} digits, or {data_type.scale} after the point"
         raise row_error(problem, dense, row)
 
     return convert_valid_rows(convert, values)

@@ -108,7 +108,7 @@ class MeasuredRows:
         done = kernels.write_rows(*self._measured, *self._rest, self.sizes, offsets, out)
         assert done == 0, "the rows have other bytes than were measured"
 
-    def fixed(self, piece: int, width: int) -> Octets:
+    def piece_matrix(self, piece: int, width: int) -> Octets:
         """Return the values of a piece as a matrix, which may be modified. They must all have ``width`` bytes."""
         base = self.bases[piece]
         return self._data[base : base + len(self.sizes) * width].reshape(-1, width)

@@ -63,6 +63,47 @@ _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
 _LONGEST_LINE_ONE: Final = 400  # bytes; a generous limit for one short sentence
 CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
+SHORT, LONG = 19, 24  # attributes of a column up to version 2.0, and since 4.0
+_LARGEST: Final = 2**31 - 1
+_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
+
+_FLAGS: Final = frozenset({"nullable", "key"})
+
+_NULL_INDICATOR: Final = 2
+_LENGTH: Final = 2  # only in types of varying length
+_VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
+_TERMINATOR: Final = 1
+_MEASURED: Final = frozenset(
+    {
+        TypeFamily.INTEGER,
+        TypeFamily.UNSIGNED,
+        TypeFamily.FLOAT,
+        TypeFamily.DATETIME,
+        TypeFamily.NUMBER_TEXT,
+    }
+)
+# Maximum display length of a datetime, and the code of its least significant part: 0 year ... 6
+# fraction. For example, YYYY-MM-DD has 10 characters and ends with the day (2).
+_LEAST_PART: Final = ((4, 0), (7, 1), (10, 2), (13, 3), (16, 4), (19, 5))
+_FRACTION: Final = 6
+
+# capture properties §9.1: 3.0 and 4.0 are known only by name. They are read like 2.0 and 5.0.
+VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
+_WRITTEN_VERSION: Final = "2.0"
+_LONG_VERSIONS: Final = ("4.0", "5.0")
+_DATABASE_LINES: Final = (
+    ("Database type:", "database_type"),
+    ("Character set ID:", "character_set"),
+    ("National character set ID:", "national_character_set"),
+    ("Locale:", "locale"),
+    ("Case sensitivity:", "case_sensitivity"),
+    ("TimeZone:", "time_zone"),
+)
+_TABLE: Final = "Definition for table"
+_END: Final = "End of definition"
+# Number of files to cache: every read of a small trail starts with the same definitions file.
+KEPT: Final = 8
+_MOST_COLUMNS: Final = 65535  # far above any database's limit; catches a damaged count
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +244,6 @@ def _decode(data: bytes, codec: str) -> str:
         raise DefinitionError(f"expected text in {codec}", where=where, hint=hint) from None
 
 
-SHORT, LONG = 19, 24  # attributes of a column up to version 2.0, and since 4.0
-_LARGEST: Final = 2**31 - 1
-_NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
-
-
 class ColumnAttribute(NamedTuple):
     """One attribute: its position, label, field of ``Column``, default, and minimum and maximum."""
 
@@ -246,17 +282,16 @@ ATTRIBUTES: Final[tuple[ColumnAttribute, ...]] = (
     ColumnAttribute(23, "LOB Type", "lob_type"),
     ColumnAttribute(24, "Partial Type", "partial_type"),
 )
-_FLAGS: Final = frozenset({"nullable", "key"})
 
 
 def parse_number(
-    word: DefgenWord, what: str, codec: str, least: int = 0, greatest: int = _LARGEST
+    word: DefgenWord, meaning: str, codec: str, least: int = 0, greatest: int = _LARGEST
 ) -> int:
     """Parse a word as a number. Raises DefinitionError if it is not one, or out of range."""
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
         expected = f"a number from {least} to {greatest}"
-        raise word.error(f"expected {expected} for {what}, found {word.text!r}", codec)
+        raise word.error(f"expected {expected} for {meaning}, found {word.text!r}", codec)
     return value
 
 
@@ -305,25 +340,6 @@ def _attribute(column: Column, attribute: ColumnAttribute) -> str:
         where = Where(field=column.name)
         raise EncodeError(f"{attribute.label} {value} does not fit a line", where=where)
     return f"{value:>{attribute.width}}"
-
-
-_NULL_INDICATOR: Final = 2
-_LENGTH: Final = 2  # only in types of varying length
-_VARYING: Final = frozenset({64, 65, 66})  # 65 and 66 by analogy with 64
-_TERMINATOR: Final = 1
-_MEASURED: Final = frozenset(
-    {
-        TypeFamily.INTEGER,
-        TypeFamily.UNSIGNED,
-        TypeFamily.FLOAT,
-        TypeFamily.DATETIME,
-        TypeFamily.NUMBER_TEXT,
-    }
-)
-# Maximum display length of a datetime, and the code of its least significant part: 0 year ... 6
-# fraction. For example, YYYY-MM-DD has 10 characters and ends with the day (2).
-_LEAST_PART: Final = ((4, 0), (7, 1), (10, 2), (13, 3), (16, 4), (19, 5))
-_FRACTION: Final = 6
 
 
 class LayoutFault(NamedTuple):
@@ -421,25 +437,6 @@ def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
     if table.record_length != record_length:
         return LayoutFault(None, table.record_length, record_length)
     return None
-
-
-# capture properties §9.1: 3.0 and 4.0 are known only by name. They are read like 2.0 and 5.0.
-VERSIONS: Final = ("", "1.0", "2.0", "3.0", "4.0", "5.0")
-_WRITTEN_VERSION: Final = "2.0"
-_LONG_VERSIONS: Final = ("4.0", "5.0")
-_DATABASE_LINES: Final = (
-    ("Database type:", "database_type"),
-    ("Character set ID:", "character_set"),
-    ("National character set ID:", "national_character_set"),
-    ("Locale:", "locale"),
-    ("Case sensitivity:", "case_sensitivity"),
-    ("TimeZone:", "time_zone"),
-)
-_TABLE: Final = "Definition for table"
-_END: Final = "End of definition"
-# Number of files to cache: every read of a small trail starts with the same definitions file.
-KEPT: Final = 8
-_MOST_COLUMNS: Final = 65535  # far above any database's limit; catches a damaged count
 
 
 @dataclass(slots=True)

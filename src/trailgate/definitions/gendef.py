@@ -25,6 +25,15 @@ _DATE, _TO_THE_SECOND = 10, 19  # characters of ISO text
 _MOST_DIGITS: Final = 9  # of a fraction
 _FLOAT_LENGTH: Final = 50  # the length of an unconstrained NUMBER
 
+# capture properties §8: the header that gendef itself writes is not public; the 19-attribute form of
+# version 2.0 "is the safe choice". The character sets are those of the trails written here.
+GENERATED: Final = DatabaseLines(
+    version="2.0",
+    character_set="UTF-8",
+    national_character_set="UTF-16",
+    locale="neutral",
+)
+
 
 def table_of_layout(layout: CopybookLayout, name: str | None = None) -> Table:
     """Return the table definition that gendef generates for a record."""
@@ -79,16 +88,6 @@ def _date_length(form: str, field: CopybookField) -> int:
     if DatePart.FRACTION in widths:
         return _TO_THE_SECOND + 1 + min(widths[DatePart.FRACTION], _MOST_DIGITS)
     return _TO_THE_SECOND if widths.keys() & {DatePart.HOUR, DatePart.MINUTE} else _DATE
-
-
-# capture properties §8: the header that gendef itself writes is not public; the 19-attribute form of
-# version 2.0 "is the safe choice". The character sets are those of the trails written here.
-GENERATED: Final = DatabaseLines(
-    version="2.0",
-    character_set="UTF-8",
-    national_character_set="UTF-16",
-    locale="neutral",
-)
 
 
 def format_definitions(definitions: Definitions) -> bytes:

@@ -133,10 +133,10 @@ def _width(value: Value) -> int:
     return len(sample.as_py() or "")
 
 
-def _pad(value: Value, width: int, wanted: int) -> Data:
-    if width in (0, wanted):
+def _pad(value: Value, width: int, size: int) -> Data:
+    if width in (0, size):
         return value.data
-    tail = pa.scalar(WHOLE_TIME[width:wanted], pa.string())
+    tail = pa.scalar(WHOLE_TIME[width:size], pa.string())
     return pc.binary_join_element_wise(value.data, tail, "")
 
 
@@ -176,19 +176,19 @@ def _decimal(value: Value) -> Decimal | None:
     return number
 
 
-def _fit(constant: Value, kind: pa.DataType) -> pa.Scalar | None:
+def _fit(constant: Value, data_type: pa.DataType) -> pa.Scalar | None:
     """Return a constant in a column's type, or None if digits would be lost."""
     number = _decimal(constant)
     if number is None:
-        return pa.scalar(None, kind)
-    if not (pa.types.is_decimal(kind) or pa.types.is_integer(kind)):
+        return pa.scalar(None, data_type)
+    if not (pa.types.is_decimal(data_type) or pa.types.is_integer(data_type)):
         return None
-    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    scale = data_type.scale if pa.types.is_decimal(data_type) else 0
     scaled = EXACT.scaleb(number, scale)
     if scaled != scaled.to_integral_value():
         return None
     try:
-        return pa.scalar(number if pa.types.is_decimal(kind) else int(number), kind)
+        return pa.scalar(number if pa.types.is_decimal(data_type) else int(number), data_type)
     except (pa.ArrowException, OverflowError):
         return None
 

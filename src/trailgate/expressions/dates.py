@@ -39,6 +39,13 @@ MICROSECONDS: Final = 6  # digits
 # Columns have further digits, which must be zeros.
 FORM: Final = "YYYY-MM-DD[ HH:MI[:SS]]"
 _DATE_TIME: Final = r"^[0-9-]{10}([ :][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.0+)?)?)?$"
+_WORDS: Final[Mapping[str, tuple[str, Callable[[Longs], pa.Array]]]] = MappingProxyType(
+    {
+        "MMM": ("MM", lambda months: pa.array(MONTHS).take(pa.array(months - 1))),
+        "DOWA": ("DOW0", lambda days: pa.array(WEEKDAYS).take(pa.array(days))),
+    }
+)
+_LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
 class DescriptorPart(NamedTuple):
@@ -183,15 +190,6 @@ def _of_day(days: Longs) -> Parts:
         "DOW1": (days + THURSDAY) % 7 + 1,
         "JUL": days + JULIAN_EPOCH,
     }
-
-
-_WORDS: Final[Mapping[str, tuple[str, Callable[[Longs], pa.Array]]]] = MappingProxyType(
-    {
-        "MMM": ("MM", lambda months: pa.array(MONTHS).take(pa.array(months - 1))),
-        "DOWA": ("DOW0", lambda days: pa.array(WEEKDAYS).take(pa.array(days))),
-    }
-)
-_LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
 def write_parts(

@@ -48,6 +48,37 @@ OPERATIONS: Final = {
 }
 INDICATORS: Final = {BEGIN: "BEGIN", MIDDLE: "MIDDLE", END: "END", WHOLE: "WHOLE"}
 NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2)
+OS_VARIABLE: Final = "OSVARIABLE"
+
+# Refused groups and items, with the reason. An empty item means all items of the group.
+REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("LAG", ""): "the run reports its lag itself",
+        (
+            "LASTERR",
+            "",
+        ): "there is no exceptions table; the discard file states the error of each operation",
+        ("STATS", ""): "the run prints its own summary",
+        ("DELTASTATS", ""): "the run prints its own summary",
+        ("RECSOUTPUT", ""): "the run prints its own summary",
+        (
+            "GGFILEHEADER",
+            "",
+        ): "it describes a file, not an operation; logdump prints file headers",
+        ("DBENVIRONMENT", ""): "there is no database connection",
+        ("TLFKEY", ""): "it belongs to NonStop",
+        ("JULIANTIMESTAMP", ""): "it would differ from run to run",
+        ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
+        ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
+        ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
+        ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
+        ("RECORD", "ROWID"): "a ROWID is a position in the source database",
+        ("TRANSACTION", "USERID"): "users have names but no numbers here: use USERNAME",
+        ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",
+        ("TRANSACTION", "LOGBSN"): "it is a position in the source's log, which is not read",
+        ("TRANSACTION", "REDOTHREAD"): "it belongs to Oracle's redo, which is not read",
+    }
+)
 
 
 class GetenvItem(NamedTuple):
@@ -143,37 +174,6 @@ ITEMS: Final[Mapping[str, Mapping[str, GetenvItem]]] = MappingProxyType(
             "HOSTNAME": GetenvItem(lambda _, around: pa.scalar(around.host, pa.string())),
             "OSUSERNAME": GetenvItem(lambda _, around: pa.scalar(around.user, pa.string())),
         },
-    }
-)
-OS_VARIABLE: Final = "OSVARIABLE"
-
-# Refused groups and items, with the reason. An empty item means all items of the group.
-REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        ("LAG", ""): "the run reports its lag itself",
-        (
-            "LASTERR",
-            "",
-        ): "there is no exceptions table; the discard file states the error of each operation",
-        ("STATS", ""): "the run prints its own summary",
-        ("DELTASTATS", ""): "the run prints its own summary",
-        ("RECSOUTPUT", ""): "the run prints its own summary",
-        (
-            "GGFILEHEADER",
-            "",
-        ): "it describes a file, not an operation; logdump prints file headers",
-        ("DBENVIRONMENT", ""): "there is no database connection",
-        ("TLFKEY", ""): "it belongs to NonStop",
-        ("JULIANTIMESTAMP", ""): "it would differ from run to run",
-        ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
-        ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
-        ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
-        ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
-        ("RECORD", "ROWID"): "a ROWID is a position in the source database",
-        ("TRANSACTION", "USERID"): "users have names but no numbers here: use USERNAME",
-        ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",
-        ("TRANSACTION", "LOGBSN"): "it is a position in the source's log, which is not read",
-        ("TRANSACTION", "REDOTHREAD"): "it belongs to Oracle's redo, which is not read",
     }
 )
 

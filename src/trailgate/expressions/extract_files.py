@@ -42,6 +42,28 @@ NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
 TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
 _LOG_WORD: Final = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\"[^\"]*\"|'[^']*'|[^\s,()\"']+")
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
+MEGABYTE: Final = 1_000_000
+
+_PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
+_SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
+_UNKNOWN_OPTION: Final = "unknown option"
+
+# Parameters that show what an Extract without VAM does.
+_OTHER_EXTRACTS: Final = {
+    "PASSTHRU": "pumps a trail",
+    "RMTHOST": "sends a trail to another machine",
+    "RMTHOSTOPTIONS": "sends a trail to another machine",
+    "SOURCEISTABLE": "loads tables",
+    "RMTTASK": "loads tables",
+    "USERIDALIAS": "reads a database's log",
+    "USERID": "reads a database's log",
+    "SOURCEDB": "reads a database's log",
+    "TRANLOGOPTIONS": "reads a database's log",
+}
+
+# Parameters that ``parameter_macros`` obeys before lines become statements.
+IN_MACRO: Final = "it is not obeyed inside a macro"
+OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
@@ -147,8 +169,6 @@ CLAUSES: Final[
     }
 )
 
-MEGABYTE: Final = 1_000_000
-
 
 class TrailOption(NamedTuple):
     """An option of EXTTRAIL: its pattern, and what it sets.
@@ -185,22 +205,7 @@ OPTIONS: Final = (
 )
 
 
-_PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
-_SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
-_UNKNOWN_OPTION: Final = "unknown option"
 Draft = TypeVar("Draft")
-# Parameters that show what an Extract without VAM does.
-_OTHER_EXTRACTS: Final = {
-    "PASSTHRU": "pumps a trail",
-    "RMTHOST": "sends a trail to another machine",
-    "RMTHOSTOPTIONS": "sends a trail to another machine",
-    "SOURCEISTABLE": "loads tables",
-    "RMTTASK": "loads tables",
-    "USERIDALIAS": "reads a database's log",
-    "USERID": "reads a database's log",
-    "SOURCEDB": "reads a database's log",
-    "TRANLOGOPTIONS": "reads a database's log",
-}
 
 
 class ParameterRemark(NamedTuple):
@@ -614,9 +619,6 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = M
         },
     }
 )
-# Parameters that ``parameter_macros`` obeys before lines become statements.
-IN_MACRO: Final = "it is not obeyed inside a macro"
-OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
 # The reason why Replicat refuses parameters of Extract, unless Replicat's own tables have the name.
 OF_EXTRACT: Final = MappingProxyType(

@@ -98,20 +98,6 @@ TABLE_NOTED: Final = expand_reasons(
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
     }
 )
-
-
-class LogOption(NamedTuple):
-    """An option of TRANLOGOPTIONS.
-
-    It adds its value to ``member``; or ``noted`` states why it has no effect, or ``refused`` why it
-    is an error.
-    """
-
-    member: str = ""
-    noted: str = ""
-    refused: str = ""
-
-
 _LOG_NOTED: Final = expand_reasons(
     {
         "there is one kind of capture only": "VAMCOMPATIBILITY",
@@ -144,6 +130,20 @@ _LOG_REFUSED: Final = expand_reasons(
         _EVERY_UPDATE: "SUPPRESSNOOOPUPDATES",
     }
 )
+
+
+class LogOption(NamedTuple):
+    """An option of TRANLOGOPTIONS.
+
+    It adds its value to ``member``; or ``noted`` states why it has no effect, or ``refused`` why it
+    is an error.
+    """
+
+    member: str = ""
+    noted: str = ""
+    refused: str = ""
+
+
 TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
     {
         "EXCLUDEUSER": LogOption("users"),

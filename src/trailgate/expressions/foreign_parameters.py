@@ -9,42 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-
-def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason for each name, from groups of space-separated names that share one."""
-    return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
-
-
-# From Oracle's parameter reference, 12.3 to 26, "Valid For". Names that are also parameters of Extract
-# or Replicat are in their own tables, which are searched first.
-FOREIGN: Final = expand_reasons(
-    {
-        "it belongs to GLOBALS, which is not read": (
-            "ALLOWNULLABLEKEYS NOALLOWNULLABLEKEYS ALLOWINVISIBLEINDEXKEYS ALLOWNONVALIDATEDKEYS ALLOWOUTPUTDIR CHARMAP CREDENTIALSTORELOCATION CRYPTOENGINE "
-            "DDLTABLE DISABLECATALOGNAMES DISABLE_HEARTBEAT_TABLE ENABLECATALOGNAMES ENABLEMONITORING ENABLE_HEARTBEAT_TABLE GGSCHEMA HEARTBEATTABLE MARKERTABLE "
-            "MASTERKEYNAME MAXGROUPS MGRSERVNAME NAMECCSID NODUPMSGSUPPRESSION OUTPUTFILEUMASK SYSLOG TRAIL_SEQLEN_6D TRAIL_SEQLEN_9D USEIPV4 USEIPV6 "
-            "WALLETLOCATION _USEOGGDEBUGTRACE"
-        ),
-        "it belongs to Manager": (
-            "ACCESSRULE AUTORESTART AUTOSTART BOOTDELAYMINUTES CHECKMINUTES DOWNCRITICAL DOWNREPORT DOWNREPORTHOURS DOWNREPORTMINUTES DYNAMICPORTLIST LAGCRITICAL "
-            "LAGCRITICALHOURS LAGCRITICALMINUTES LAGCRITICALSECONDS LAGINFO LAGINFOHOURS LAGINFOMINUTES LAGINFOSECONDS LAGREPORT LAGREPORTHOURS LAGREPORTMINUTES "
-            "MANAGER MONITORING_HEARTBEAT_TIMEOUT PORT PURGEDDLHISTORY PURGEDDLHISTORYALT PURGEMARKERHISTORY PURGEOLDTASKS STARTUPVALIDATIONDELAY "
-            "STARTUPVALIDATIONDELAYCSECS UPREPORT UPREPORTHOURS UPREPORTMINUTES USETHREADS NOUSETHREADS XAGENABLE"
-        ),
-        "it belongs to DEFGEN": "DEFSFILE NOCATALOG",
-    }
-)
 UNDOCUMENTED: Final = "it is one of GoldenGate's undocumented parameters"
-
-
-def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter that belongs to a different process is refused, or "" if no process has it.
-
-    For example, an Extract file with a Replicat parameter. ``others`` has such reasons by name.
-    """
-    reason = FOREIGN.get(name) or others.get(name, "")
-    return reason or (UNDOCUMENTED if name.startswith("_") else "")
-
 
 # Parameters of Replicat and options of MAP that Extract does not have. A test compares this with
 # Replicat's own tables.
@@ -131,3 +96,38 @@ OF_REPLICAT: Final = MappingProxyType(
         "it belongs to Replicat",
     )
 )
+
+
+def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the reason for each name, from groups of space-separated names that share one."""
+    return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
+
+
+# From Oracle's parameter reference, 12.3 to 26, "Valid For". Names that are also parameters of Extract
+# or Replicat are in their own tables, which are searched first.
+FOREIGN: Final = expand_reasons(
+    {
+        "it belongs to GLOBALS, which is not read": (
+            "ALLOWNULLABLEKEYS NOALLOWNULLABLEKEYS ALLOWINVISIBLEINDEXKEYS ALLOWNONVALIDATEDKEYS ALLOWOUTPUTDIR CHARMAP CREDENTIALSTORELOCATION CRYPTOENGINE "
+            "DDLTABLE DISABLECATALOGNAMES DISABLE_HEARTBEAT_TABLE ENABLECATALOGNAMES ENABLEMONITORING ENABLE_HEARTBEAT_TABLE GGSCHEMA HEARTBEATTABLE MARKERTABLE "
+            "MASTERKEYNAME MAXGROUPS MGRSERVNAME NAMECCSID NODUPMSGSUPPRESSION OUTPUTFILEUMASK SYSLOG TRAIL_SEQLEN_6D TRAIL_SEQLEN_9D USEIPV4 USEIPV6 "
+            "WALLETLOCATION _USEOGGDEBUGTRACE"
+        ),
+        "it belongs to Manager": (
+            "ACCESSRULE AUTORESTART AUTOSTART BOOTDELAYMINUTES CHECKMINUTES DOWNCRITICAL DOWNREPORT DOWNREPORTHOURS DOWNREPORTMINUTES DYNAMICPORTLIST LAGCRITICAL "
+            "LAGCRITICALHOURS LAGCRITICALMINUTES LAGCRITICALSECONDS LAGINFO LAGINFOHOURS LAGINFOMINUTES LAGINFOSECONDS LAGREPORT LAGREPORTHOURS LAGREPORTMINUTES "
+            "MANAGER MONITORING_HEARTBEAT_TIMEOUT PORT PURGEDDLHISTORY PURGEDDLHISTORYALT PURGEMARKERHISTORY PURGEOLDTASKS STARTUPVALIDATIONDELAY "
+            "STARTUPVALIDATIONDELAYCSECS UPREPORT UPREPORTHOURS UPREPORTMINUTES USETHREADS NOUSETHREADS XAGENABLE"
+        ),
+        "it belongs to DEFGEN": "DEFSFILE NOCATALOG",
+    }
+)
+
+
+def foreign_reason(name: str, others: Mapping[str, str]) -> str:
+    """Return why a parameter that belongs to a different process is refused, or "" if no process has it.
+
+    For example, an Extract file with a Replicat parameter. ``others`` has such reasons by name.
+    """
+    reason = FOREIGN.get(name) or others.get(name, "")
+    return reason or (UNDOCUMENTED if name.startswith("_") else "")

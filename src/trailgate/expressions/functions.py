@@ -47,6 +47,33 @@ BETWEEN_KEYS: Final = "\x1f"  # separates the columns of @RANGE; NULL_KEY stands
 NULL_KEY: Final = "\x1e"
 NULL: Final = Value(pa.scalar(None, pa.string()), ExpressionValueType.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
+LONGEST: Final = 4000  # the maximum width of @STRNUM
+PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
+    {
+        "LEFT": lambda text, _: text,
+        "LEFTSPACE": lambda text, width: pc.utf8_rpad(text, width, " "),
+        "RIGHT": lambda text, width: pc.utf8_lpad(text, width, " "),
+        "RIGHTZERO": lambda text, width: pc.if_else(
+            pc.starts_with(text, "-"),
+            pc.binary_join_element_wise(
+                "-", pc.utf8_lpad(pc.utf8_slice_codeunits(text, 1), width - 1, "0"), ""
+            ),
+            pc.utf8_lpad(text, width, "0"),
+        ),
+    }
+)
+
+_STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
+
+REFUSED_FUNCTIONS: Final = expand_reasons(
+    {
+        "stored procedures and queries are not supported": "GETVAL SQLEXEC",
+        "expressions return text, not bytes": "BINARY HEXTOBIN NUMBIN",
+        "it is for NonStop, and for bytes at the limits of a type": "HIGHVAL LOWVAL",
+        "the bytes that it hashes are not documented": "OGG_SHA1",
+        "DDL is not applied": "DDL",
+    }
+)
 
 
 def _nothing(call: FunctionCall, text: str) -> None:
@@ -406,23 +433,6 @@ def _number_of_text(scope: EvaluationScope, call: FunctionCall) -> Value:
     return Value(pc.utf8_trim(value.text(), " "), ExpressionValueType.NUMBER, value.missing)
 
 
-LONGEST: Final = 4000  # the maximum width of @STRNUM
-PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
-    {
-        "LEFT": lambda text, _: text,
-        "LEFTSPACE": lambda text, width: pc.utf8_rpad(text, width, " "),
-        "RIGHT": lambda text, width: pc.utf8_lpad(text, width, " "),
-        "RIGHTZERO": lambda text, width: pc.if_else(
-            pc.starts_with(text, "-"),
-            pc.binary_join_element_wise(
-                "-", pc.utf8_lpad(pc.utf8_slice_codeunits(text, 1), width - 1, "0"), ""
-            ),
-            pc.utf8_lpad(text, width, "0"),
-        ),
-    }
-)
-
-
 def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRNUM: return a number as text of a width. A longer number is not cut."""
     value = scope.value(call.arguments[0])
@@ -459,9 +469,6 @@ def _token(scope: EvaluationScope, call: FunctionCall) -> Value:
     return Value(pc.map_lookup(tokens, pa.scalar(name), "first"), ExpressionValueType.TEXT)
 
 
-_STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
-
-
 def _test(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@COLTEST: 1 for the rows in which a column is in one of the states, else 0. It is never missing."""
     column = scope.value(call.arguments[0])
@@ -490,15 +497,6 @@ def _check_test(call: FunctionCall, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
-REFUSED_FUNCTIONS: Final = expand_reasons(
-    {
-        "stored procedures and queries are not supported": "GETVAL SQLEXEC",
-        "expressions return text, not bytes": "BINARY HEXTOBIN NUMBIN",
-        "it is for NonStop, and for bytes at the limits of a type": "HIGHVAL LOWVAL",
-        "the bytes that it hashes are not documented": "OGG_SHA1",
-        "DDL is not applied": "DDL",
-    }
-)
 FUNCTIONS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
     {
         "BINTOHEX": FunctionSpec(1, 1, _hexadecimal),

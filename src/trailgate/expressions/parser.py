@@ -146,9 +146,9 @@ class _Parser:
 
     def number(self) -> Node:
         """Parse an operand, or arithmetic over operands."""
-        return self.computed(SUMS, lambda: self.computed(PRODUCTS, self.operand))
+        return self.parse_chain(SUMS, lambda: self.parse_chain(PRODUCTS, self.operand))
 
-    def computed(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
+    def parse_chain(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         """Parse operands joined by these signs, from left to right."""
         left = part()
         while self.next.is_sign(*signs):

@@ -34,6 +34,9 @@ from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
+MISSING_HINT: Final = (
+    "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,7 @@ class CaptureRules:
                 raise other.error(problem, hint=hint)
         return tuple(matching)
 
-    def unmatched(self, known: Sequence[str]) -> list[str]:
+    def unmatched_warnings(self, known: Sequence[str]) -> list[str]:
         """Return a warning for each statement that matches none of the messages' tables."""
         return [
             describe_no_match(
@@ -193,11 +196,6 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
         return table.index(name)
     except DefinitionError as missing:
         raise rule.error(missing.problem, option, missing.hint) from None
-
-
-MISSING_HINT: Final = (
-    "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,22 @@ from typing import Final, NamedTuple
 
 from trailgate.errors import OptionError, caret_below
 
+EITHER: Final = "BEFOREAFTER"  # the before image if it has the column, else the after image
+
+_TOKEN: Final = re.compile(
+    r"""
+    \s+
+    | '(?P<LITERAL>(?:[^']|'')*)'
+    | "(?P<IDENTIFIER>(?:[^"]|"")*)"
+    | (?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?![\w$\#])
+    | @(?P<FUNCTION>[A-Za-z]\w*)
+    | (?P<NAME>[^\W\d][\w$\#]*)
+    | (?P<OPERATOR><>|<=|>=|[-=<>(),.+*/\\])
+    """,
+    re.VERBOSE,
+)
+_UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is not closed"}
+
 
 @dataclass(frozen=True, slots=True)
 class TextLiteral:
@@ -28,9 +44,6 @@ class NumberLiteral:
 
     text: str
     at: int
-
-
-EITHER: Final = "BEFOREAFTER"  # the before image if it has the column, else the after image
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,21 +196,6 @@ class ExpressionToken(NamedTuple):
     def shown(self) -> str:
         """The token as shown in errors."""
         return "the end" if self.kind is ExpressionTokenType.END else repr(self.text)
-
-
-_TOKEN: Final = re.compile(
-    r"""
-    \s+
-    | '(?P<LITERAL>(?:[^']|'')*)'
-    | "(?P<IDENTIFIER>(?:[^"]|"")*)"
-    | (?P<NUMBER>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)(?![\w$\#])
-    | @(?P<FUNCTION>[A-Za-z]\w*)
-    | (?P<NAME>[^\W\d][\w$\#]*)
-    | (?P<OPERATOR><>|<=|>=|[-=<>(),.+*/\\])
-    """,
-    re.VERBOSE,
-)
-_UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is not closed"}
 
 
 def scan_expression(text: str, *, ansi_quotes: bool = True) -> Iterator[ExpressionToken]:

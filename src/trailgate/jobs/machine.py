@@ -11,18 +11,18 @@ from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.expressions.values import GetenvValues
 
 
-def add_machine_items(around: GetenvValues, asked: Collection[tuple[str, str]]) -> GetenvValues:
+def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
     """Fill the items of this machine that expressions use into an environment.
 
-    ``asked`` are pairs of group and item. Items that no expression uses stay empty, so that a run
+    ``items`` are pairs of group and item. Items that no expression uses stay empty, so that a run
     on another machine is the same run.
     """
     known = dict(around.variables)
-    names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
+    names = sorted(item for group, item in items if group == OS_VARIABLE and item not in known)
     variables = ((name, os.environ[name]) for name in names if name in os.environ)
     around = replace(around, variables=(*around.variables, *variables))
-    if ("GGENVIRONMENT", "HOSTNAME") in asked:
+    if ("GGENVIRONMENT", "HOSTNAME") in items:
         around = replace(around, host=os.uname().nodename)
-    if ("GGENVIRONMENT", "OSUSERNAME") in asked:
+    if ("GGENVIRONMENT", "OSUSERNAME") in items:
         around = replace(around, user=getpass.getuser())
     return around

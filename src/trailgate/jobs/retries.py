@@ -78,7 +78,7 @@ class Retries:
         """The ``time.monotonic`` time of the next attempt."""
         return max(one.due for one in self._backoffs.values())
 
-    def answered(self) -> None:
+    def record_success(self) -> None:
         """Record a success, and log the end of an outage."""
         for one in self._backoffs.values():
             one.note_answer()
@@ -89,7 +89,7 @@ class Retries:
             self._log.warning("%s works again after %.1f s; tried %s", self._what, seconds, times)
         self._tried = 0
 
-    def failed(self, error: Fault) -> None:
+    def record_fault(self, error: Fault) -> None:
         """Count a fault, and log the first one of an outage. Raises the fault if it must not be retried."""
         self.faults[error.reason] += 1
         if not self.is_out:
@@ -116,9 +116,9 @@ def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
         try:
             result = act()
         except (TargetUnavailableError, BrokerError) as error:
-            retries.failed(error)
+            retries.record_fault(error)
             if not retries.wait():
                 raise
         else:
-            retries.answered()
+            retries.record_success()
             return result

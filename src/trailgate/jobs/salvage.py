@@ -27,7 +27,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.jobs.checking import (
+from trailgate.jobs.trail_check import (
     CheckedChunk,
     CheckReport,
     FileBeginning,
@@ -171,8 +171,8 @@ class RecordGroups:
         return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
 
 
-def _counts(kind: FindingType) -> bool:
-    return kind.severity is Severity.ERROR and kind is not kinds.UNENDED
+def _counts(finding_type: FindingType) -> bool:
+    return finding_type.severity is Severity.ERROR and finding_type is not kinds.UNENDED
 
 
 def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
@@ -375,7 +375,7 @@ class SalvagedTrail:
         self.now = time_ns() // 1000
         self.headers: list[tuple[bytes, ByteOrder]] = []
         self.tables: dict[str, Table] = {}
-        self.left_out = self.left_out_bytes = 0
+        self.skipped_parts = self.skipped_bytes = 0
         self.list = (folder / "left-out").open("w")
         self.selection = SalvageSelection(self.write, self.copy, self.leave)
 
@@ -428,16 +428,16 @@ class SalvagedTrail:
                 data = reader.read(place, min(COPIED, part.end - place))
                 self.write(part.number, [data.data])
 
-    def leave(self, left: SkippedBytes) -> None:
+    def leave(self, skipped: SkippedBytes) -> None:
         """Add an entry to the list of skipped bytes."""
-        self.left_out += 1
-        self.left_out_bytes += left.length
+        self.skipped_parts += 1
+        self.skipped_bytes += skipped.length
         line = {
-            "file": name_of(self.files[left.number].path),
-            "offset": left.offset,
-            "length": left.length,
-            "reason": left.reason,
-            "transaction": left.transaction,
+            "file": name_of(self.files[skipped.number].path),
+            "offset": skipped.offset,
+            "length": skipped.length,
+            "reason": skipped.reason,
+            "transaction": skipped.transaction,
         }
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 
@@ -475,8 +475,8 @@ class SalvageResult:
     files: tuple[str, ...]
     transactions: int
     operations: int
-    left_out: int
-    left_out_bytes: int
+    skipped_parts: int
+    skipped_bytes: int
     listed: str
     report: CheckReport
 
@@ -556,8 +556,8 @@ def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> Sa
         files=tuple(file.name for file in published),
         transactions=work.selection.transactions,
         operations=sum(one.operations for one in totals),
-        left_out=work.left_out,
-        left_out_bytes=work.left_out_bytes,
+        skipped_parts=work.skipped_parts,
+        skipped_bytes=work.skipped_bytes,
         listed=str(_list_path(work.prefix)),
         report=report,
     )

@@ -56,7 +56,7 @@ from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, PartitionReader, SparkSource
 from trailgate.storage.files.found_files import is_pattern
 
-SPLIT_BYTES: Final = 16 << 20
+JOURNAL_SPLIT_BYTES: Final = 16 << 20
 IDLE_SECONDS: Final = 2
 OPTIONS: Final = Options(
     "jms",
@@ -72,7 +72,9 @@ OPTIONS: Final = Options(
         Option("columns", NAMES, "only these columns, comma-separated"),
         option_from_annotation("on_error", OnError, "stop"),
         Option("max_messages_per_trigger", COUNT, "the most messages in a stream's batch"),
-        Option("split_bytes", COUNT, "the bytes of messages that a task parses", SPLIT_BYTES),
+        Option(
+            "split_bytes", COUNT, "the bytes of messages that a task parses", JOURNAL_SPLIT_BYTES
+        ),
         Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
         BASE,
     ),

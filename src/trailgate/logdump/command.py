@@ -99,7 +99,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 def _prompt(conversation: Conversation) -> Iterator[str]:
     """Return the lines typed at a terminal until the input ends."""
     from trailgate.logdump.completion import make_completer
-    from trailgate.terminal.typed_lines import read_typed_lines
+    from trailgate.terminal.standard_input import read_typed_lines
 
     return read_typed_lines(
         HISTORY,

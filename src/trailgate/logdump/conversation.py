@@ -7,12 +7,13 @@ completion.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import TrailgateError
-from trailgate.logdump.commands.table import COMMANDS
+from trailgate.logdump.commands import counting, files, filtering, positions, session, settings
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
 from trailgate.logdump.result_output import json_values, text_lines
 from trailgate.logdump.results import EditResult, FailureResult, Result, SessionEnd
@@ -28,6 +29,22 @@ _OF_TYPES: Final = frozenset(
 )
 _OF_TABLES: Final = frozenset(
     name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
+)
+
+ROWS: Final[tuple[LogdumpCommand, ...]] = (
+    *files.FILE_COMMANDS,
+    *files.SAVING_COMMANDS,
+    *positions.MOVING_COMMANDS,
+    *positions.SCANNING_COMMANDS,
+    *settings.ROWS,
+    *filtering.ROWS,
+    *counting.ROWS,
+    *session.SESSION_COMMANDS,
+    *session.CONVERSION_COMMANDS,
+    *session.UNSUPPORTED_COMMANDS,
+)
+COMMANDS: Final[Mapping[str, LogdumpCommand]] = MappingProxyType(
+    {name: command for command in ROWS for name in command.names}
 )
 
 

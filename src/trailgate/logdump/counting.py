@@ -27,6 +27,16 @@ from trailgate.trail.format.record_types import (
     type_name,
 )
 
+TYPES: Final = 256
+
+MICROSECONDS: Final = 60_000_000  # of a minute
+# Limits far above what a person reads, so that damaged times and names cannot fill the memory.
+MOST_INTERVALS: Final = 10_000
+MOST_TABLES: Final = 100_000
+_IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
+_IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = False
+_IN_TRANSACTIONS.setflags(write=False)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTally:
@@ -53,7 +63,6 @@ class LargeTransaction:
 
 
 Key = TypeVar("Key", int, str)
-TYPES: Final = 256
 
 
 class CountedColumns(NamedTuple):
@@ -193,15 +202,6 @@ class LargeTransactions:
 def _transaction(chunk: LogdumpChunk, row: int, records: int, data: int) -> LargeTransaction:
     offset = chunk.source.base + int(chunk.view.offsets[row])
     return LargeTransaction(offset, int(chunk.view.io_time[row]), records, data)
-
-
-MICROSECONDS: Final = 60_000_000  # of a minute
-# Limits far above what a person reads, so that damaged times and names cannot fill the memory.
-MOST_INTERVALS: Final = 10_000
-MOST_TABLES: Final = 100_000
-_IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
-_IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = False
-_IN_TRANSACTIONS.setflags(write=False)
 
 
 class RecordCounter:

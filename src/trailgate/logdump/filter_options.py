@@ -104,15 +104,15 @@ class OptionArguments:
 MakeTest = Callable[[OptionArguments], RecordTest]
 
 
-def transaction(place: int) -> MakeTest:
-    """Return a function that builds the test of TRANSID (``place`` 0) or CSN (``place`` 1)."""
+def transaction(offset: int) -> MakeTest:
+    """Return a function that builds the test of TRANSID (``offset`` 0) or CSN (``offset`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
         # ids are compared once per transaction, not once per record
         compare, text = arguments.text()
         value = text.encode()
         return lambda chunk: chunk.transactions.which(
-            lambda ids: compare_strings(compare, ids[place], value)
+            lambda ids: compare_strings(compare, ids[offset], value)
         )
 
     return make
@@ -287,7 +287,11 @@ def process(_arguments: OptionArguments) -> RecordTest:
 
 
 class FilterOption(NamedTuple):
-    """An option. If ``joins``, any of its filters suffices. ``bare`` options have no arguments."""
+    """An option of FILTER: its names, its arguments for HELP, and the test of a record that it makes.
+
+    A record must pass every option. If an option is given several times, it must pass all of them,
+    or with ``joins`` any of them. ``bare`` options have no arguments.
+    """
 
     names: tuple[str, ...]
     arguments: str

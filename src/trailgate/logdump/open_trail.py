@@ -46,7 +46,6 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
@@ -55,6 +54,7 @@ from trailgate.trail.records.record_problems import (
     first_problem,
 )
 from trailgate.trail.records.record_view import RecordColumns, find_names, view_records
+from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_separate
 
 NONE: Final = -1
@@ -277,9 +277,9 @@ class OpenTrail:
         self._reader = TrailFileReader(now)
         return True
 
-    def read(self, place: int, size: int) -> Octets:
+    def read(self, offset: int, size: int) -> Octets:
         """Return up to ``size`` bytes from an offset."""
-        return self._reader.read(place, size)
+        return self._reader.read(offset, size)
 
     @cached_property
     def release(self) -> int:
@@ -312,11 +312,11 @@ class OpenTrail:
             except DecodeError:
                 return 0, order
 
-    def forward(self, place: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
+    def forward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
         """Yield the records from an offset on. Raises DecodeError at the first bad one."""
-        while place < self.size:
-            data = self.read(place, size)
-            chunk, problem = self._sound(data, place)
+        while offset < self.size:
+            data = self.read(offset, size)
+            chunk, problem = self._sound(data, offset)
             if len(chunk):
                 yield chunk
                 # The cached property exists only if something used it. Then the next chunk need not
@@ -329,14 +329,14 @@ class OpenTrail:
                 return
             # Only the first chunk has the caller's size: a command that shows one record reads
             # little.
-            place, size = chunk.end, CHUNK
+            offset, size = chunk.end, CHUNK
 
-    def backward(self, place: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
+    def backward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
         """Yield the records before an offset: the last chunk first, each chunk in ascending order."""
-        while place > self.header_length:
+        while offset > self.header_length:
             # At least one complete record must fit before ``place``.
-            base = max(self.header_length, place - max(size, 2 * LONGEST))
-            data = self.read(base, place - base)
+            base = max(self.header_length, offset - max(size, 2 * LONGEST))
+            data = self.read(base, offset - base)
             places, problem = self._chain_back(data, base)
             if places:
                 offsets = np.array(places[::-1], np.int64)
@@ -348,7 +348,7 @@ class OpenTrail:
                     yield LogdumpChunk(source, view, self)
                 if bad is not None:
                     raise bad.with_place(source=self.path)
-                place, size = base + places[-1], CHUNK
+                offset, size = base + places[-1], CHUNK
             if problem is not None:
                 raise problem.with_place(source=self.path)
 
@@ -369,8 +369,8 @@ class OpenTrail:
             offset = self._framed_from(offset + 1)
         return offset
 
-    def _framed_from(self, place: int) -> int | None:
-        for start in range(place, self.size, SEARCH):
+    def _framed_from(self, offset: int) -> int | None:
+        for start in range(offset, self.size, SEARCH):
             # The pieces overlap, because resync must see some bytes after a record to accept it. A
             # record that starts in the overlap is found in the next piece.
             data = self.read(start, SEARCH + OVERLAP)
@@ -379,9 +379,9 @@ class OpenTrail:
                 return start + found
         return None
 
-    def record_before(self, place: int) -> int | None:
+    def record_before(self, offset: int) -> int | None:
         """Return the offset of the nearest readable record before an offset, or None if there is none."""
-        stop = min(place, self.size)
+        stop = min(offset, self.size)
         while stop > self.header_length:
             base = max(self.header_length, stop - SEARCH)
             # Read past ``stop``, so that a record that starts just before it is complete.
@@ -423,13 +423,13 @@ class OpenTrail:
                 if offset < stop:
                     yield data, offset, place
 
-    def transaction_before(self, place: int) -> tuple[bytes, bytes]:
+    def transaction_before(self, offset: int) -> tuple[bytes, bytes]:
         """Return TRANID and LOGCSN of the transaction that is open at an offset."""
         known, ids = self._open_transaction
-        if known == place:
+        if known == offset:
             return ids
         try:
-            for chunk in self.backward(place, SMALL):
+            for chunk in self.backward(offset, SMALL):
                 opened = opening_row(chunk.numbers)
                 if opened == NONE:
                     return UNKNOWN
@@ -440,10 +440,10 @@ class OpenTrail:
             pass
         return UNKNOWN
 
-    def _sound(self, data: Octets, place: int) -> tuple[LogdumpChunk, DecodeError | None]:
+    def _sound(self, data: Octets, offset: int) -> tuple[LogdumpChunk, DecodeError | None]:
         """Return the valid records at the start of the data, and the error after them, if any."""
         places, error = find_records_until_damage(data, self.order)
-        source = wrap_trail_bytes(data, place, self.order)
+        source = wrap_trail_bytes(data, offset, self.order)
         view, problem = readable_records(source, view_records(source, places))
         if problem is None and error is not None:
             bad = error.where.offset or 0
@@ -470,15 +470,15 @@ class OpenTrail:
             end = start
         return places, None
 
-    def _whole(self, data: Octets, place: int) -> bool:
+    def _whole(self, data: Octets, offset: int) -> bool:
         try:
-            return read_record_length(data, place, self.order) is not None
+            return read_record_length(data, offset, self.order) is not None
         except DecodeError:
             return False
 
-    def _readable(self, place: int) -> bool:
+    def _readable(self, offset: int) -> bool:
         try:
-            decode_record(self.read(place, LONGEST), order=self.order)
+            decode_record(self.read(offset, LONGEST), order=self.order)
         except DecodeError:
             return False
         return True

@@ -24,8 +24,8 @@ from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import MetadataType
 from trailgate.trail.records.record import TrailRecord
+from trailgate.trail.records.table_metadata import MetadataType
 
 
 def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:

@@ -47,7 +47,6 @@ from trailgate.trail.format.tokens import (
     token,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_VERSION, MetadataType
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_header_area
 from trailgate.trail.records.record_data import (
     ColumnBytes,
@@ -55,6 +54,7 @@ from trailgate.trail.records.record_data import (
     read_record_images,
     read_record_piece,
 )
+from trailgate.trail.records.table_metadata import TDR_VERSION, MetadataType
 
 A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them

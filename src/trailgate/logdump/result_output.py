@@ -74,31 +74,31 @@ def _listing(listing: ListingResult) -> Iterator[str]:
         yield f"{name:<{width}}{listing.colon} {value}".rstrip()
 
 
-def _bytes(shown: ShownBytes) -> Iterator[str]:
-    yield f"Dump {len(shown.raw):>5}  Bytes at RBA {shown.offset}"
-    yield from dump(shown.raw, shown.settings.dump_charset)
+def _bytes(piece: ShownBytes) -> Iterator[str]:
+    yield f"Dump {len(piece.raw):>5}  Bytes at RBA {piece.offset}"
+    yield from dump(piece.raw, piece.settings.dump_charset)
 
 
-def _header(shown: ShownHeader) -> Iterator[str]:
-    settings = shown.settings
-    created = 0 if shown.header is None else shown.header.trail.creation_time
+def _header(header: ShownHeader) -> Iterator[str]:
+    settings = header.settings
+    created = 0 if header.header is None else header.header.trail.creation_time
     # Without the frame around the payload.
-    inner = shown.raw[FRAME:-FRAME]
+    inner = header.raw[FRAME:-FRAME]
     yield RULE
     yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
     yield "Name: *FileHeader*"
     yield from dump(inner, settings.dump_charset, settings.reclen)
     if settings.file_header is DisplayLevel.DETAIL:
         yield ""
-        yield from _header_tokens(shown)
+        yield from _header_tokens(header)
     yield ""
 
 
-def _header_tokens(shown: ShownHeader) -> Iterator[str]:
-    length = len(shown.raw)
-    yield token_head(FILE_HEADER, "File Header", shown.raw[1], length)
+def _header_tokens(header: ShownHeader) -> Iterator[str]:
+    length = len(header.raw)
+    yield token_head(FILE_HEADER, "File Header", header.raw[1], length)
     try:
-        groups = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(header.raw, header.order))
     except TrailgateError as error:
         yield f"error: {error}"
         return
@@ -110,8 +110,8 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
         for field in fields:
             name = FIELD_NAMES.get((group.code, field.code), "unknown")
             yield f" {token_head(field.code, name, field.info, len(field.payload))}"
-            yield from dump(field.payload, shown.settings.dump_charset)
-    yield token_head(TRAILER, "File Trailer", shown.raw[1], length)
+            yield from dump(field.payload, header.settings.dump_charset)
+    yield token_head(TRAILER, "File Trailer", header.raw[1], length)
 
 
 def _counts(counts: CountResult) -> Iterator[str]:
@@ -189,10 +189,10 @@ def _failure_values(failure: FailureResult) -> Values:
     return {"error": error.problem, "kind": type(error).__name__, "where": _plain(where), **hint}
 
 
-def _header_values(shown: ShownHeader) -> Values:
-    values: Values = {"length": len(shown.raw), "byte_order": shown.order.label}
+def _header_values(header: ShownHeader) -> Values:
+    values: Values = {"length": len(header.raw), "byte_order": header.order.label}
     try:
-        groups = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(header.raw, header.order))
     except TrailgateError as error:
         return {**values, "error": str(error)}
     values["tokens"] = [
@@ -200,8 +200,8 @@ def _header_values(shown: ShownHeader) -> Values:
         for group, fields, _ in groups
         for field in fields
     ]
-    if shown.header is not None:
-        fields = asdict(shown.header)
+    if header.header is not None:
+        fields = asdict(header.header)
         # The unknown fields are among the tokens above.
         fields.pop("unknown")
         values["header"] = _plain(fields)

@@ -16,8 +16,8 @@ from trailgate.logdump.counting import LargeTransaction, RecordTally
 from trailgate.logdump.syntax import GMT, TimeOffset
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record import TrailRecord
+from trailgate.trail.records.table_metadata import TrailTable
 
 RECLEN: Final = 140  # bytes of data shown by default, as Logdump's ENV prints it
 TRANS_RECORDS: Final = 100

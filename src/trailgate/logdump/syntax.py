@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.trail.format.record_types import ROWS
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
-from trailgate.trail.records.metadata import MetadataType
+from trailgate.trail.records.table_metadata import MetadataType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -49,6 +49,16 @@ METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
     }
 )
 SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
+    {
+        **dict.fromkeys(("=", "==", "EQ"), operator.eq),
+        **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
+        **dict.fromkeys(("<", "LT"), operator.lt),
+        **dict.fromkeys(("<=", "LE"), operator.le),
+        **dict.fromkeys((">", "GT"), operator.gt),
+        **dict.fromkeys((">=", "GE"), operator.ge),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,16 +300,6 @@ def ggs_token_code(name: str) -> int:
 
 
 Comparison = Callable[[Any, Any], Any]
-OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
-    {
-        **dict.fromkeys(("=", "==", "EQ"), operator.eq),
-        **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
-        **dict.fromkeys(("<", "LT"), operator.lt),
-        **dict.fromkeys(("<=", "LE"), operator.le),
-        **dict.fromkeys((">", "GT"), operator.gt),
-        **dict.fromkeys((">=", "GE"), operator.ge),
-    }
-)
 
 
 def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:

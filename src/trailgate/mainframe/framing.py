@@ -50,27 +50,6 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     }
 )
 
-
-def _length(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
-    """Return the bytes of a fixed record, from the option or from the layouts.
-
-    Raises OptionError if the kinds have different lengths, or if the option is above 2 GB.
-    """
-    if given["record_length"] is not None:
-        length = int(given["record_length"])
-        if length >= 1 << 31:
-            raise OptionError("recordLength must be below 2 GB (2^31 bytes)")
-        return length
-    kinds: RecordKinds | None = given["kinds"]
-    names = [given["record"]] if kinds is None else kinds.records
-    sizes = {name: find_layout(layouts, name).size for name in names}
-    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
-        sizes_shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        hint = "State recordLength, or a recordFormat in which each record has its own length"
-        raise OptionError(f"the kinds of records differ in length: {sizes_shown} bytes", hint=hint)
-    return max(sizes.values())
-
-
 # The options that skip the header or trailer: as records, or as bytes.
 _ENDS: Final = {
     "header": ("skip_first", "header_bytes"),
@@ -78,54 +57,76 @@ _ENDS: Final = {
 }
 
 
+def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
+    """Return the bytes of a fixed record, from the option or from the layouts.
+
+    Raises OptionError if the kinds have different lengths, or if the option is above 2 GB.
+    """
+    if options["record_length"] is not None:
+        length = int(options["record_length"])
+        if length >= 1 << 31:
+            raise OptionError("recordLength must be below 2 GB (2^31 bytes)")
+        return length
+    kinds: RecordKinds | None = options["kinds"]
+    names = [options["record"]] if kinds is None else kinds.records
+    sizes = {name: find_layout(layouts, name).size for name in names}
+    if len(set(sizes.values())) > 1 and options["record_format"] is FrameKind.FIXED:
+        sizes_shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        hint = "State recordLength, or a recordFormat in which each record has its own length"
+        raise OptionError(f"the kinds of records differ in length: {sizes_shown} bytes", hint=hint)
+    return max(sizes.values())
+
+
 def skip_named_ends(
-    given: Mapping[str, Any], layouts: tuple[CopybookLayout, ...]
+    options: Mapping[str, Any], layouts: tuple[CopybookLayout, ...]
 ) -> tuple[Mapping[str, Any], tuple[CopybookLayout, ...]]:
     """Convert a named header and trailer to the options that skip them.
 
     Returns the options, and the layouts of the remaining records.
     """
-    changed = dict(given)
-    ends = {name: find_layout(layouts, given[name]) for name in _ENDS if given[name] is not None}
+    changed = dict(options)
+    ends = {
+        name: find_layout(layouts, options[name]) for name in _ENDS if options[name] is not None
+    }
     for name, layout in ends.items():
         records, size = _ENDS[name]
-        if given[records] or given[size]:
+        if options[records] or options[size]:
             problem = f"{name} cannot be combined with options that skip records or bytes"
             raise OptionError(problem, hint="Omit one of them")
         # A header of fixed-length records may have a different length, so it is skipped as bytes.
-        if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
+        if options["record_format"] is FrameKind.FIXED and options["record_length"] is None:
             changed[size] = layout.size
         else:
             changed[records] = 1
     others = tuple(layout for layout in layouts if layout not in ends.values())
-    return changed, others if given["record"] is given["kinds"] is None else layouts
+    return changed, others if options["record"] is options["kinds"] is None else layouts
 
 
 def _lengths(
-    given: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
+    options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> RecordLengths | None:
     """Return the length rules that items or layouts state. Raises OptionError."""
-    kinds: RecordKinds | None = given["kinds"]
-    item, lengths = given["length_field"], given["length_map"]
-    is_layout = given["record_format"] is FrameKind.LAYOUT
+    kinds: RecordKinds | None = options["kinds"]
+    item, lengths = options["length_field"], options["length_map"]
+    is_layout = options["record_format"] is FrameKind.LAYOUT
     if not is_layout and item is None:
         if lengths is not None:
             raise OptionError("lengthMap needs lengthField, the item whose values it maps")
         return None
-    names = [given["record"]] if kinds is None else kinds.records
+    names = [options["record"]] if kinds is None else kinds.records
     # A segment ends after its own last item, if nothing follows it in its record.
-    is_own = given["segment_length"] is SegmentLength.OWN
+    is_own = options["segment_length"] is SegmentLength.OWN
     named = find_layout_to_write if is_layout and is_own else find_layout
     layouts_used = [named(layouts, name) for name in names]
     if is_layout:
-        if given["depending"] is DependingLength.MOST:
+        if options["depending"] is DependingLength.MOST:
             problem = "depending=most cannot be combined with recordFormat=layout"
             raise OptionError(problem, hint="Omit one of them")
-        if given["count_map"]:
+        if options["count_map"]:
             problem = "countMap cannot be combined with recordFormat=layout"
             raise OptionError(problem, hint="Choose a recordFormat that states lengths")
         return layout_lengths(layouts_used, kinds, values)
-    position = given["length_offset"], given["length_width"], given["little_endian"]
+    position = options["length_offset"], options["length_width"], options["little_endian"]
     if position != (0, LENGTH_WIDTH, False):
         problem = (
             "lengthField names an item, which determines lengthOffset, lengthWidth and littleEndian"
@@ -136,12 +137,12 @@ def _lengths(
     return lengths_by_value(item, lengths, layouts_used, values)
 
 
-def check_formats(given: Mapping[str, Any], options: Options) -> None:
+def check_formats(stated: Mapping[str, Any], options: Options) -> None:
     """Raise OptionError if an option does not apply to the record format."""
-    record_format: FrameKind = given["record_format"]
+    record_format: FrameKind = stated["record_format"]
     for row in options:
         kinds = _FORMATS.get(row.name)
-        if kinds is not None and record_format not in kinds and given[row.name] != row.default:
+        if kinds is not None and record_format not in kinds and stated[row.name] != row.default:
             problem = f"{row.spelling} is not an option of recordFormat={record_format.value}"
             raise OptionError(
                 problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
@@ -149,30 +150,30 @@ def check_formats(given: Mapping[str, Any], options: Options) -> None:
 
 
 def framing_of(
-    given: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
+    options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> Framing:
     """Return how a file is cut into records of these layouts. Raises OptionError if options conflict."""
     framing = Framing(
-        kind=given["record_format"],
-        length=_length(given, layouts),
-        delimiter=given["delimiter"] or b"\n",
-        returns=given["delimiter"] is None,
-        little=given["little_endian"],
-        adjustment=given["adjustment"],
-        field_offset=given["length_offset"],
-        field_width=given["length_width"],
-        skip_first=given["skip_first"],
-        skip_last=given["skip_last"],
-        header_bytes=given["header_bytes"],
-        trailer_bytes=given["trailer_bytes"],
-        twisted=given["twisted"],
-        block_little=given["bdw_little_endian"],
-        block_adjustment=given["bdw_adjustment"],
-        block_twisted=given["bdw_twisted"],
-        least=given["minimum_length"],
-        most=given["maximum_length"],
-        skips=given["other_lengths"],
-        lengths=_lengths(given, layouts, values),
+        kind=options["record_format"],
+        length=_length(options, layouts),
+        delimiter=options["delimiter"] or b"\n",
+        returns=options["delimiter"] is None,
+        little=options["little_endian"],
+        adjustment=options["adjustment"],
+        field_offset=options["length_offset"],
+        field_width=options["length_width"],
+        skip_first=options["skip_first"],
+        skip_last=options["skip_last"],
+        header_bytes=options["header_bytes"],
+        trailer_bytes=options["trailer_bytes"],
+        twisted=options["twisted"],
+        block_little=options["bdw_little_endian"],
+        block_adjustment=options["bdw_adjustment"],
+        block_twisted=options["bdw_twisted"],
+        least=options["minimum_length"],
+        most=options["maximum_length"],
+        skips=options["other_lengths"],
+        lengths=_lengths(options, layouts, values),
     )
     if framing.skips and not framing.least and framing.most is None:
         problem = "otherLengths=skip needs minimumLength or maximumLength"

@@ -143,7 +143,7 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
 class TableSource(Protocol):
     """Definitions of tables, which may differ between operations at different positions."""
 
-    def defined(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
+    def definitions_of(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
         """Yield the definitions of a table, each with the rows of ``positions`` for which it is valid.
 
         Raises DefinitionError if the table is not defined at a position.
@@ -162,7 +162,9 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
     blocks = []
     for code, name in enumerate(names.dictionary.to_pylist()):
         table_rows = np.flatnonzero(codes == code)
-        for table, chosen in _defined(definitions, name, batch.column("position"), table_rows):
+        for table, chosen in _definitions_of(
+            definitions, name, batch.column("position"), table_rows
+        ):
             rows = table_rows[chosen]
             part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
             try:
@@ -172,14 +174,14 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
     return ChangeBatch(blocks, batch.num_rows)
 
 
-def _defined(
+def _definitions_of(
     definitions: Definitions | TableSource, name: str, positions: pa.Array, rows: Longs
 ) -> Iterable[tuple[Table, Longs]]:
     """Return the definitions of a table, each with the operations for which it is valid (as indexes of ``rows``)."""
     if isinstance(definitions, Definitions):
         return [(definitions.table(name), np.arange(len(rows)))]
     try:
-        return list(definitions.defined(name, positions.take(pa.array(rows))))
+        return list(definitions.definitions_of(name, positions.take(pa.array(rows))))
     except DefinitionError as error:
         if error.where.record is not None:
             error.where = replace(error.where, record=int(rows[error.where.record]))

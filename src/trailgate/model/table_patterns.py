@@ -53,10 +53,10 @@ def unquote(written: str) -> str:
     return written
 
 
-def describe_no_match(place: str, pattern: str, known: Sequence[str], of: str) -> str:
+def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -> str:
     """Return a sentence for a pattern that matches no table of ``of``, with the existing tables and the nearest one.
 
-    ``place`` is where the pattern was given, such as an option.
+    ``where`` is where the pattern was given, such as an option.
     """
     near = did_you_mean(pattern, known)
     parts = len(split_table_name(pattern))
@@ -64,7 +64,7 @@ def describe_no_match(place: str, pattern: str, known: Sequence[str], of: str) -
         near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
     shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
     verb = "is" if len(known) == 1 else "are"
-    return f"{place} {pattern}: no table of {of} fits; there {verb} {shown}. {near}".strip()
+    return f"{where} {pattern}: no table of {of} fits; there {verb} {shown}. {near}".strip()
 
 
 @dataclass(frozen=True, slots=True)

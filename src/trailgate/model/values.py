@@ -177,10 +177,10 @@ def _float_parser(column: Column, _: DateFormat) -> Convert:
     return parse
 
 
-def _not_a_float(values: pa.Array, kind: pa.DataType) -> DecodeError:
+def _not_a_float(values: pa.Array, data_type: pa.DataType) -> DecodeError:
     for row, value in enumerate(values):
         try:
-            value.cast(kind)
+            value.cast(data_type)
         except pa.ArrowInvalid:
             return row_error("not a number", values, row)
     return DecodeError("not a number")

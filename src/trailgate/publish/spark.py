@@ -24,7 +24,7 @@ from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
+from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit
 
 # The columns that Kafka's sink accepts.
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -45,7 +45,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     content: Literal["transaction", "row"] | None = None,
     max_message_bytes: int | None = None,
     options: Mapping[str, Any] | None = None,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = TRAIL_SPLIT_BYTES,
 ) -> DataFrame:
     """Return operations as messages: ``value``, and ``key`` and ``headers`` in the form of Kafka's sink.
 
@@ -73,7 +73,11 @@ def publish(  # noqa: PLR0913  one parameter an option
     names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
     patterns = None if tables is None else TablePatterns(names)
     # The definitions are sent once, not with each part.
-    tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
+    tables_known, last, files_only = (
+        trail.definitions,
+        trail.end.number,
+        trail.without_definitions(),
+    )
     parts = [
         (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
         for split in plan_publishing(trail, after, split_bytes)

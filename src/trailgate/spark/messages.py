@@ -45,7 +45,7 @@ from trailgate.spark.sources import (
 )
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.message_files import (
-    SPLIT_BYTES,
+    MESSAGE_SPLIT_BYTES,
     MessageFiles,
     MessageRange,
     find_messages,
@@ -81,7 +81,9 @@ class MessageOptions:
     columns: Annotated[tuple[str, ...] | None, NAMES, "only these columns, comma-separated"] = None
     message_per: MessagePer = "file"
     on_error: Annotated[str, OptionType("stop", _stop), "stop: at the first bad message"] = "stop"
-    split_bytes: Annotated[int, COUNT, "the bytes of messages that a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of messages that a task reads"] = (
+        MESSAGE_SPLIT_BYTES
+    )
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     base: str = "."

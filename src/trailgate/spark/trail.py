@@ -40,7 +40,7 @@ from trailgate.storage.files.found_files import is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.splits import SPLIT_BYTES, NoticeLog, TrailSplit
+from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, NoticeLog, TrailSplit
 from trailgate.storage.reading.trail_rest import RestTimer, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
@@ -70,7 +70,7 @@ class TrailOptions:
 
     paths: tuple[str, ...]
     reading: ReadOptions
-    split_bytes: Annotated[int, COUNT, "the bytes of a trail that a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of a trail that a task reads"] = TRAIL_SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     starting_position: Annotated[str, STARTING, "where a new stream begins"] = EARLIEST
@@ -127,7 +127,7 @@ def plan_partitions(
     last = trail.end.number
     table = find_wanted_table(trail, options)
     if number is not None:
-        trail = trail.undefined()
+        trail = trail.without_definitions()
     partitions = []
     for split in splits:
         # A split ends at a byte, but its last transaction may end in a later file, so the task gets

@@ -129,7 +129,7 @@ def _read(
     """
     paths, values = read_with_paths(known, given, example, folder)
     check_columns(schema.names)
-    form = TrailFormat.named(
+    form = TrailFormat.from_options(
         values["format_release"], values["byte_order"], values["update_format"]
     )
     written = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)

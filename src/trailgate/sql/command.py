@@ -129,7 +129,7 @@ def split_statements(text: str) -> tuple[list[str], str]:
 
 def _converse(output: _Output) -> None:
     """Answer the statements typed at a terminal. An error ends only the statement."""
-    from trailgate.terminal.typed_lines import read_typed_lines
+    from trailgate.terminal.standard_input import read_typed_lines
 
     print(BANNER)
     pending = ""

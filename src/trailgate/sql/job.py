@@ -37,6 +37,7 @@ NO_EXTENSIONS: Final = "DuckDB's extensions are not used here, so that no query 
 INTERRUPT_EVERY: Final = 0.05  # seconds
 NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
+NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
 
 
 @check_arguments
@@ -234,9 +235,6 @@ def _batches(
         raise _problem(error, trails, cancellation) from None
     finally:
         _close(connection, cancellation)
-
-
-NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
 
 
 def _problem(

@@ -23,7 +23,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
-from trailgate.terminal.output import GAP
+from trailgate.terminal.output import GAP, NULL
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.
@@ -39,7 +39,6 @@ EMPTY, BESIDE, BELOW = (
     1,
     2,
 )  # what follows a head: nothing, data in the same line, or data in the lines below
-NULL: Final = "NULL"
 ARROW: Final = " -> "  # between the value before and the one after
 ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
 QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
@@ -73,11 +72,11 @@ def display_widths(strings: pa.Array) -> Longs:
 
 
 def format_rows(
-    rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, beside: bool
+    rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
     """Return the text of each row without the last line break, or null if it must be formatted by itself.
 
-    ``widths`` are the columns of the head. The data start ``beside`` the head or in the line below
+    ``widths`` are the columns of the head. The data start ``next_to`` the head or in the line below
     it, and continuation lines are indented. Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
@@ -101,7 +100,7 @@ def format_rows(
     parts, lengths = rows.parts, np.diff(rows.starts)
     # ``after`` is what follows the head of each row: EMPTY, BESIDE or BELOW
     after = np.where(lengths == 0, EMPTY, BELOW)
-    if width is not None and beside:
+    if width is not None and next_to:
         # Trim blanks at the ends of first lines.
         ends_line &= np.repeat(in_columns, lengths)
         parts = pc.if_else(_bools(ends_line), pc.utf8_rtrim(parts, " "), parts)

@@ -108,7 +108,7 @@ class RowLayout:
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())
         indent = self._head_width + len(GAP) if self._beside else len(INDENT)
-        return format_rows(rows, self._widths, self._width, indent, beside=self._beside)
+        return format_rows(rows, self._widths, self._width, indent, next_to=self._beside)
 
     def _fits_beside(self, rows: Sequence[TableRow], width: int) -> bool:
         """Return whether the data of all rows take only a few lines beside their heads."""

@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 from trailgate.errors import WriteError
 
 GAP: Final = "  "  # between two cells, or two parts of data
+NULL: Final = "NULL"  # how every table prints NULL
 WIDTH: Final = 140  # of a table if there is no terminal
 
 # Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).

@@ -29,6 +29,7 @@ from trailgate.terminal.columns import (
 from trailgate.terminal.layout import PaintedText, RowLayout, TableRow
 from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import (
+    NULL,
     make_painter,
     printable,
     quiet_pipe,
@@ -236,7 +237,7 @@ def short_time(text: str | None) -> str:
 
 def value_text(value: str | None) -> str:
     """Format a value for a table: NULL for None, control characters escaped."""
-    return "NULL" if value is None else printable(value)
+    return NULL if value is None else printable(value)
 
 
 def cell_text(value: Any) -> str:

@@ -1,4 +1,7 @@
-"""Copy standard input and pipes to temporary files, because commands read their input more than once."""
+"""Read standard input: lines typed at a prompt, or all of it into temporary files.
+
+Commands that read their input more than once get a temporary file in place of a pipe.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
+
+if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+
 
 STANDARD: Final = "-"
 NAME: Final = "standard-input"
@@ -76,3 +83,30 @@ def standard_input() -> BinaryIO:
 def _copy(stream: BinaryIO, path: Path) -> None:
     with convert_write_errors(path), path.open("wb") as file:
         shutil.copyfileobj(stream, file)
+
+
+def read_typed_lines(
+    history: str,
+    prompt: Callable[[], str],
+    *,
+    default: Callable[[], str] = str,
+    completer: Completer | None = None,
+) -> Iterator[str]:
+    """Yield lines until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
+
+    ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
+    edit) are called before each line.
+    """
+    from prompt_toolkit import PromptSession  # noqa: PLC0415  only a terminal needs it
+    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+
+    session: PromptSession[str] = PromptSession(
+        history=FileHistory(str(Path(history).expanduser())), completer=completer
+    )
+    while True:
+        try:
+            yield session.prompt(prompt(), default=default())
+        except KeyboardInterrupt:
+            yield ""
+        except EOFError:
+            return

@@ -180,13 +180,13 @@ class FindingCollector:
             self._kept.append(finding)
         self._counts[key] += count
 
-    def room(self, file: str, kind: str) -> int:
+    def room(self, file: str, finding_type: str) -> int:
         """Return the number of findings of a type that would still be kept."""
-        return max(0, REPORTED - self._counts[file, kind])
+        return max(0, REPORTED - self._counts[file, finding_type])
 
-    def skip(self, file: str, kind: str, count: int) -> None:
+    def skip(self, file: str, finding_type: str, count: int) -> None:
         """Count findings without listing them."""
-        self._counts[file, kind] += count
+        self._counts[file, finding_type] += count
 
     def result(self) -> tuple[Finding, ...]:
         """Return the kept findings. The last one of each type and file has the number of unlisted ones in ``more``."""

@@ -118,7 +118,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("", "the copybook has no item"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str, message: str) -> None:
+def test_an_error_is_named_with_its_position(text: str, message: str) -> None:
     with pytest.raises(DefinitionError, match=message):
         read_copybook(text, dialect=CobolDialect(SourceFormat.FREE))
 
@@ -157,7 +157,7 @@ def test_a_form_of_replace_that_is_not_known_is_refused() -> None:
         read_copybook("REPLACE FIRST ==A== BY ==B==.\n01 R PIC X.")
 
 
-def test_a_separate_sign_without_s_takes_no_byte_and_a_warning_says_so(
+def test_a_separate_sign_without_s_takes_no_byte_and_gives_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     (warned,) = read_copybook("01 R.\n  05 A PIC 9(3) SIGN LEADING SEPARATE.\n  05 B PIC X.")

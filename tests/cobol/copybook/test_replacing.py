@@ -156,7 +156,7 @@ def test_a_period_in_column_72_ends_an_entry() -> None:
     assert [field.size for field in layout.root.children] == [2, 1]
 
 
-def test_what_is_copied_inside_a_member_is_replaced_too() -> None:
+def test_text_copied_by_a_member_is_replaced_too() -> None:
     members = {
         "OUTER": "       01 R.\n       05 :T:-A PIC X.\n       COPY INNER REPLACING ==:U:== BY ==:T:-U==.\n",
         "INNER": "       05 :T:-B PIC X.\n       05 :U:-C PIC X.\n",

@@ -210,7 +210,9 @@ def test_bad_fields_go_to_a_column_by_option() -> None:
 
 @pytest.mark.parametrize("depending", DependingLength)
 @pytest.mark.parametrize("shape", ColumnShape)
-def test_a_count_outside_its_bounds_is_told(depending: DependingLength, shape: ColumnShape) -> None:
+def test_a_count_outside_its_bounds_is_reported(
+    depending: DependingLength, shape: ColumnShape
+) -> None:
     record = b"9" + b"x" * 20
 
     with pytest.raises(DecodeError, match="N is 9, but the item occurs 0 to 3 times"):
@@ -570,7 +572,7 @@ def test_members_of_nameless_groups_with_one_name_are_numbered() -> None:
 @pytest.mark.parametrize("columns", [None, ("T",), ("N", "T")])
 @pytest.mark.parametrize("blank", [BlankPolicy.ERROR, BlankPolicy.NULL])
 @pytest.mark.parametrize("depending", DependingLength)
-def test_a_counter_that_counts_nothing_is_always_told(
+def test_an_invalid_counter_is_always_reported(
     columns: tuple[str, ...] | None, blank: BlankPolicy, depending: DependingLength
 ) -> None:
     """Also where nobody asked for its column, or where blanks are NULL."""

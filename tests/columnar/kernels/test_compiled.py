@@ -250,7 +250,7 @@ def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
 @pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled where numba is off"
 )
-def test_loops_that_cannot_be_kept_are_said_not_to_be(
+def test_loops_that_cannot_be_cached_are_reported(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Code that is in no file stands for folders that cannot be written: numba finds no place for either."""

@@ -254,7 +254,7 @@ def test_an_event_without_its_key_is_refused() -> None:
         _keys(_one("U", {}, {"B": "x"}), missing="omit")
 
 
-def test_a_missing_column_is_refused_omitted_or_said_by_the_placeholder() -> None:
+def test_a_missing_column_is_refused_omitted_or_marked_by_the_placeholder() -> None:
     batch = _one("U", {}, {"A": "k"})
     with pytest.raises(
         EncodeError, match=r"column B is missing.*table S\.NARROW, field B.*missing=omit"

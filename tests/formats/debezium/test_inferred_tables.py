@@ -141,7 +141,7 @@ def test_a_column_whose_type_changes_is_refused() -> None:
     assert "into separate trails" in str(bad.value)
 
 
-def test_an_event_that_nothing_describes_is_an_error_that_says_what_to_do() -> None:
+def test_an_event_without_a_definition_is_an_error_with_a_hint() -> None:
     capture = json_capture(PROPERTIES)
     assert capture.options.infers
 
@@ -218,7 +218,7 @@ def test_events_without_a_schema_use_what_others_describe(tmp_path: Path) -> Non
     assert rows["ID"].to_pylist() == [None, 2, 3]
 
 
-def test_a_capture_of_events_that_nothing_describes_ends_with_what_to_do(
+def test_a_capture_of_events_without_a_definition_ends_with_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert captured(tmp_path, [event(after={"ID": 1}, schema=False)]) == 1

@@ -186,7 +186,7 @@ _BAD: Final = [
 
 
 @pytest.mark.parametrize(("body", "problem", "at"), _BAD)
-def test_an_error_says_what_is_wrong_and_at_which_byte(body: bytes, problem: str, at: int) -> None:
+def test_an_error_states_the_problem_and_the_byte(body: bytes, problem: str, at: int) -> None:
     with pytest.raises(BadMessagesError) as raised:
         _SCANNER.scan(messages_of([b"{}", body, b"[]"]))
 

@@ -186,7 +186,7 @@ def test_an_insert_with_a_before_image_is_refused() -> None:
         JsonWriter(JsonPublishOptions()).write(odd)
 
 
-def test_what_the_row_model_cannot_say_is_refused() -> None:
+def test_values_that_the_row_model_cannot_represent_are_refused() -> None:
     batch = _one_insert(NARROW, {"A": "k"})
     block = batch.blocks[0]
     kinds = replace(block, op_type=block.op_type * 0 + ord("K"))

@@ -322,7 +322,7 @@ def test_a_message_without_its_number_is_refused(content: str, number: str, spli
         (record(',,"a","b"').replace(b"-18.00.52", b"-25.00.52"), "not a date in the form"),
     ],
 )
-def test_what_is_no_publication_is_named(body: bytes, problem: str) -> None:
+def test_messages_that_are_not_publications_are_named(body: bytes, problem: str) -> None:
     found = refused([record(',,"a","b"', tx="0009"), body])
 
     assert [message for message, _ in found] == [1]

@@ -144,7 +144,7 @@ def test_what_is_long_between_transactions_is_read(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", [what for what in FILLED if what != "siblings"])
-def test_what_is_too_long_is_named(what: str) -> None:
+def test_markup_that_is_too_long_is_named(what: str) -> None:
     text = f"<batch>{FILLED[what].format(' ' * 1_500_000)}</batch>"
 
     with pytest.raises(DecodeError, match=f"a {what} is longer than 1048576 bytes .*byte 7"):

@@ -84,7 +84,7 @@ def test_elements_have_the_strings_and_attributes_of_lxml(text: str) -> None:
     st.lists(st.tuples(st.integers(0, 400), st.sampled_from("<>/&'\"= ab1!?[]-")), max_size=3),
 )
 @settings(max_examples=examples(150))
-def test_what_lxml_refuses_is_refused(text: str, changes: list[tuple[int, str]]) -> None:
+def test_documents_that_lxml_refuses_are_refused(text: str, changes: list[tuple[int, str]]) -> None:
     for at, letter in changes:
         place = at % len(text)
         text = text[:place] + letter + text[place + 1 :]

@@ -41,14 +41,14 @@ def test_rules_go_before_the_parameter_file(tmp_path: Path) -> None:
     assert trailgate.load_capture(extract=parameters, rules=CaptureRules()).rules.compress_deletes
 
 
-def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
+def test_parameters_without_effect_are_reported(tmp_path: Path) -> None:
     properties = tmp_path / "p.properties"
     text = (SAMPLE / "dirprm/shop.properties").read_text()
     properties.write_text(text + "java.naming.provider.url=t3://localhost:7001\n")
     assert "java.naming.provider.url" in [name for name, _ in load_with_notes(properties).notes]
 
 
-def test_absent_files_are_told(tmp_path: Path) -> None:
+def test_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="properties file"):
         trailgate.load_capture(tmp_path / "absent")
     with pytest.raises(OptionError, match="definitions file"):

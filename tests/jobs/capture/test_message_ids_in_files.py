@@ -39,7 +39,7 @@ def captured(
     return place.run("ot", options, source)
 
 
-def test_a_message_that_comes_again_is_left_out_and_counted(place: Place) -> None:
+def test_a_duplicate_message_is_skipped_and_counted(place: Place) -> None:
     summary = captured(place, [("01", 1), ("02", 2), ("02", 2), ("01", 1), ("03", 3)])
 
     assert place.names("ot") == ["1", "2", "3"]

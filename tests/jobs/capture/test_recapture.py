@@ -160,7 +160,7 @@ def test_messages_of_several_sources_are_captured_in_their_order(place: Place) -
 
 @pytest.mark.parametrize("release", ["9.5", "11.2", "12.2"])
 def test_operations_whose_ids_the_trail_has_are_skipped(numbered: Place, release: str) -> None:
-    options = CaptureOptions(trail_format=TrailFormat.named(release, None, None))
+    options = CaptureOptions(trail_format=TrailFormat.from_options(release, None, None))
     numbered.write(given(1, 2), given(3))
     numbered.run("ot", options)
     numbered.write(given(2), given(3), given(4))

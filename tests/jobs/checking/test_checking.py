@@ -30,7 +30,7 @@ from laws import sampled
 from sample_trail import Op, write_trail
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.checking import CheckReport, check_trail
+from trailgate.jobs.trail_check import CheckReport, check_trail
 from trailgate.trail.findings import KINDS, Finding
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord, encode_record
@@ -87,7 +87,7 @@ def test_a_trail_of_ours_is_whole_with_its_manifest(tmp_path: Path) -> None:
     assert ("count", "ot000000001", None) in found(report)
 
 
-def test_damage_is_told_with_its_place_its_bytes_and_where_reading_goes_on(tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_offset_its_bytes_and_the_next_record(tmp_path: Path) -> None:
     one = [encode_record(record) for record in transaction(0, 3)]
     path = tmp_path / "ot000000000"
     path.write_bytes(one[0] + one[1][:-1] + b"X" + one[2] + encode_record(change(1, ONLY)))
@@ -257,7 +257,7 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     paths[1].write_bytes(paths[1].read_bytes()[:-5])
     expected = check_trail(str(tmp_path / "ot"))
     # A chunk must hold the longest record of these.
-    monkeypatch.setattr("trailgate.jobs.checking.CHUNK", 400)
+    monkeypatch.setattr("trailgate.jobs.trail_check.CHUNK", 400)
 
     report = check_trail(str(tmp_path / "ot"))
 
@@ -275,7 +275,7 @@ def test_damage_in_a_transaction_that_is_continued_is_found_in_chunks_of_any_siz
         path.write_bytes(good[:at] + bytes((good[at] ^ 4,)) + good[at + 1 :])
         whole = check_trail(str(tmp_path / "ot")).whole
         with monkeypatch.context() as patch:
-            patch.setattr("trailgate.jobs.checking.CHUNK", 300)
+            patch.setattr("trailgate.jobs.trail_check.CHUNK", 300)
 
             assert check_trail(str(tmp_path / "ot")).whole == whole, at
 
@@ -283,7 +283,7 @@ def test_damage_in_a_transaction_that_is_continued_is_found_in_chunks_of_any_siz
 def test_an_operation_may_be_longer_than_several_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.jobs.checking.CHUNK", 3_000)
+    monkeypatch.setattr("trailgate.jobs.trail_check.CHUNK", 3_000)
     place = Place(tmp_path)
     (tmp_path / "orders.def").write_text(DEFINITIONS.replace("60", "40000"))
     place.capture = load_capture(tmp_path / "p.properties")

@@ -18,8 +18,8 @@ from laws import examples, sampled
 from trail.building import cell, record, text
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import CheckReport, check_trail
 from trailgate.jobs.salvage import salvage
+from trailgate.jobs.trail_check import CheckReport, check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
 

@@ -41,7 +41,7 @@ def test_operations_and_tables_are_relations() -> None:
 
 
 @pytest.mark.usefixtures("place")
-def test_a_trail_is_read_anew_wherever_a_statement_names_it() -> None:
+def test_a_trail_is_read_again_each_time_a_statement_names_it() -> None:
     joined = """
         WITH firsts AS (SELECT tx_id AS first FROM 'ot' WHERE tx_ind IN ('B', 'W'))
         SELECT count(*) FROM 'ot' AS a JOIN 'ot' AS b USING (position) JOIN firsts ON first = a.tx_id

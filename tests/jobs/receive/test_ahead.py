@@ -178,7 +178,7 @@ class ListReceiver:
         pass
 
 
-def test_what_cannot_be_stored_is_not_acknowledged(
+def test_messages_that_cannot_be_stored_are_not_acknowledged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, stored = os.pwrite, threading.Event()

@@ -28,7 +28,7 @@ def test_values_come_in_their_order_and_again(values: list[bytes], limit: int) -
     assert list(held) == []
 
 
-def test_what_is_beyond_the_limit_is_not_in_memory(tmp_path: Path) -> None:
+def test_rows_beyond_the_limit_are_not_in_memory(tmp_path: Path) -> None:
     tracemalloc.start()
     held: SpillingBuffer[bytes] = SpillingBuffer(tmp_path, 1 << 20)
     for _ in range(100):

@@ -161,7 +161,7 @@ def test_generated_ids_are_those_of_the_journal_however_it_is_cut(tmp_path: Path
     assert ids(0, 3, 4, 10) == ids(0, 10) == sorted(set(ids(0, 10)))
 
 
-def test_what_was_removed_and_what_is_not_there_are_errors(tmp_path: Path) -> None:
+def test_removed_and_missing_files_are_errors(tmp_path: Path) -> None:
     index = JournalIndex(tmp_path / "j")
     with Journal(tmp_path / "j", JournalOptions(segment_bytes=1)) as journal:
         for number in range(4):

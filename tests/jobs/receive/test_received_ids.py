@@ -51,7 +51,7 @@ def run(place: Place, source: ListFeed, options: ReceiveOptions = STOP) -> list[
         return list(running.run())
 
 
-def test_a_message_that_is_sent_again_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_a_message_that_is_sent_again_is_skipped_and_counted(tmp_path: Path) -> None:
     place = made(tmp_path)
     sent = [
         ("1", "W", 1),

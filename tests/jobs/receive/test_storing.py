@@ -55,7 +55,7 @@ def bodies(folder: Path) -> list[str]:
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 4)), min_size=1, max_size=6),
     st.lists(st.booleans(), min_size=6, max_size=6),
 )
-def test_what_is_sent_again_is_stored_once_over_starts(
+def test_messages_sent_again_are_stored_once_across_starts(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int]], starts: list[bool]
 ) -> None:
     folder = tmp_path_factory.mktemp("j")

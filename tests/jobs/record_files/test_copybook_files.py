@@ -171,7 +171,7 @@ def test_records_are_numbered_from_one_in_their_file(tmp_path: Path) -> None:
         split_rows(data, copybook=copybook, **lines)
 
 
-def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook: Path) -> None:
+def test_bad_fields_of_several_kinds_are_reported_by_record(tmp_path: Path, copybook: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(rdw([HEADER, b"\xc4\x12\x34\x55\xf0\xf1\xf0\xf2", HEADER]))
     options = {"record_format": "rdw", "kinds": "KIND: D=DETAIL,H=HEADER"}

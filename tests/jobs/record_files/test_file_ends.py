@@ -36,7 +36,7 @@ def copybook(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", [FrameKind.FIXED, FrameKind.LINE, FrameKind.RDW, FrameKind.BDW])
 @pytest.mark.parametrize("split_bytes", [1 << 20, 30])
-def test_a_header_and_a_trailer_are_left_out_by_name(
+def test_a_header_and_a_trailer_are_skipped_by_name(
     tmp_path: Path, copybook: Path, kind: FrameKind, split_bytes: int
 ) -> None:
     path = tmp_path / "data"
@@ -52,7 +52,7 @@ def test_a_header_and_a_trailer_are_left_out_by_name(
 
 @pytest.mark.parametrize("kind", [FrameKind.FIXED, FrameKind.LINE, FrameKind.RDW])
 @pytest.mark.parametrize("split_bytes", [1 << 20, 30])
-def test_bytes_before_and_after_the_records_are_left_out(
+def test_bytes_before_and_after_the_records_are_skipped(
     tmp_path: Path, copybook: Path, kind: FrameKind, split_bytes: int
 ) -> None:
     path = tmp_path / "data"

@@ -86,7 +86,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def test_only_what_was_changed_is_written_anew(tmp_path: Path, data: Path) -> None:
+def test_only_changed_fields_are_rewritten(tmp_path: Path, data: Path) -> None:
     table = read(data, shape="flat")
     place = table.schema.get_field_index("NUM")
     table = table.set_column(place, "NUM", pa.array([12, -5]))

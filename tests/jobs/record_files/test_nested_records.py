@@ -104,7 +104,7 @@ def test_added_columns_and_errors_are_those_of_each_record(files: list[str]) -> 
     [("BA", 1, "B has no A before it"), ("ABDC", 0, ""), ("ADC", 3, "C .*has no B before it"),
      ("AVWB", 4, "B .*no A"), ("AXB", 0, ""), ("ABABAC", 6, "C .*no B")],
 )  # fmt: skip
-def test_a_record_without_a_parent_is_an_error_or_left_out(
+def test_a_record_without_a_parent_is_an_error_or_skipped(
     files: list[str], records: str, number: int, wrong: str
 ) -> None:
     if not wrong:
@@ -114,7 +114,7 @@ def test_a_record_without_a_parent_is_an_error_or_left_out(
         rows(files, records)
     counts = verify_records(*files, **OPTIONS)
     assert [(one.reason, one.count) for one in counts.fields] == [("no parent", 1)]
-    assert counts.fields[0].places[0].record == number
+    assert counts.fields[0].examples[0].record == number
     dropped = verify_records(*files, **OPTIONS, orphans="drop")
     assert dropped.is_good
     assert len(rows(files, records, orphans="drop")) == sum(name in "AVX" for name in records)

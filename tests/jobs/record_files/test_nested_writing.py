@@ -192,7 +192,9 @@ def renamed(rows: list[dict[str, Any]]) -> None:
         (renamed, r"a record of B would be read as a record of C \(.*new, record 4, field K\)"),
     ],
 )
-def test_what_would_not_be_read_again_is_refused(tmp_path: Path, change: Any, problem: str) -> None:
+def test_values_that_could_not_be_read_again_are_refused(
+    tmp_path: Path, change: Any, problem: str
+) -> None:
     more = {"offset_column": True}
     table = read(tmp_path / "data", "ABABC", **more)
     rows = table.to_pylist()

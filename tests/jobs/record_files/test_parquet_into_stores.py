@@ -146,7 +146,7 @@ def test_a_folder_of_messages_is_left_as_its_edition_has_it(records: Records) ->
     assert records.bucket.keys() == ["out/.published.json", "out/.publishing/000000003-a/messages"]
 
 
-def test_what_fails_leaves_nothing(records: Records) -> None:
+def test_a_failed_part_leaves_nothing(records: Records) -> None:
     job = records.job()
     gone = replace(job.parts[1], file=replace(job.parts[1].file, path="gone"))
 

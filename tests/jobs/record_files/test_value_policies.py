@@ -158,7 +158,7 @@ def test_records_of_other_lengths_are_skipped_by_option_and_keep_their_numbers(
     with pytest.raises(DecodeError, match="record 3"):
         rows(files, **options, other_lengths="skip")
     found_bad = verify_records(*files, **options, other_lengths="skip")
-    assert [place.record for place in found_bad.fields[0].places] == [3]
+    assert [place.record for place in found_bad.fields[0].examples] == [3]
     with pytest.raises(OptionError, match="otherLengths=skip needs"):
         rows(files, other_lengths="skip", record="A")
 

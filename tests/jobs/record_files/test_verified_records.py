@@ -86,7 +86,7 @@ def test_bytes_have_one_reason_with_their_place(
     report = verify_records(*files)
 
     assert counts(report) == {(field, reason): 1}
-    ((place,), raw) = report.fields[0].places, with_bytes(field, value)
+    ((place,), raw) = report.fields[0].examples, with_bytes(field, value)
     assert (place.file, place.record) == (files[0], 2)
     assert place.offset == len(GOOD) + PLACES[field]
     assert raw[PLACES[field] :].startswith(place.raw)
@@ -133,18 +133,18 @@ def test_as_much_is_bad_as_the_column_of_errors_has(
         options: dict[str, Any] = {"record_format": "rdw", **chosen, **more}
         rows = read_records(data, copybook, errors="column", **options).read_all().to_pylist()
 
-        report = verify_records(data, copybook, places=1000, **options)
+        report = verify_records(data, copybook, examples=1000, **options)
 
         expected = Counter(error["field"] for row in rows for error in row["_errors"])
         found: Counter[str] = Counter()
         for one in report.fields:
             found[one.field] += one.count
-            assert one.count == len(one.places)
+            assert one.count == len(one.examples)
         assert found == expected
         assert report.bad_records == sum(bool(row["_errors"]) for row in rows)
         assert report.records == len(records)
         whole = data.read_bytes()
-        for place in (place for one in report.fields for place in one.places):
+        for place in (place for one in report.fields for place in one.examples):
             if place.offset is not None:
                 assert whole[place.offset :].startswith(place.raw)
 
@@ -162,8 +162,8 @@ def test_kinds_that_are_not_known_are_counted_too(tmp_path: Path) -> None:
         ("", "K", "kind of record"): 3,
         ("B", "M", "digit"): 1,
     }
-    assert [place.record for place in named["", "K", "kind of record"].places] == [3, 5, 6]
-    assert named["B", "M", "digit"].places[0].record == 2
+    assert [place.record for place in named["", "K", "kind of record"].examples] == [3, 5, 6]
+    assert named["B", "M", "digit"].examples[0].record == 2
     assert named["", "K", "kind of record"].problem.endswith("Known: '1', '2'")
     assert counts(some) == {("K", "kind of record"): 2, ("M", "digit"): 1}
     assert some.counts == {("kinds, *", "skipped", ""): 1}
@@ -227,7 +227,7 @@ def test_splits_together_are_as_bad_as_the_whole(
     split_bytes: int,
     damaged: int,
 ) -> None:
-    """Of two files, whose last bytes may lack: the same counts, places with their numbers, and errors."""
+    """Of two files, whose last bytes may lack: the same counts, examples with their numbers, and errors."""
     folder = tmp_path_factory.mktemp("split")
     (folder / "r.cpy").write_text(
         "01 A. 05 K PIC X. 05 N PIC 9(4).\n01 B. 05 K PIC X. 05 M PIC 99."
@@ -262,7 +262,7 @@ def test_the_command_prints_a_table_or_json_and_ends_with_1(
     assert run(command) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[:3]] == [
-        ["field", "reason", "count", "first", "places"],
+        ["field", "reason", "count", "first", "examples"],
         ["N", "digit", "1", "record", "2", "byte", "19:", "40", "40", "6f", "f2"],
         ["Q", "sign", "1", "record", "3", "byte", "47:", "12", "34"],
     ]
@@ -271,7 +271,7 @@ def test_the_command_prints_a_table_or_json_and_ends_with_1(
 
     assert run([*command, "--json", "--limit", "0"]) == 1
     report = json.loads(capsys.readouterr().out)
-    assert [(one["field"], one["places"]) for one in report["fields"]] == [("N", []), ("Q", [])]
+    assert [(one["field"], one["examples"]) for one in report["fields"]] == [("N", []), ("Q", [])]
     assert (report["good"], report["records"], report["bad_records"]) == (False, 4, 2)
     assert run([*command, "-o", "columns=K"]) == 0
     for wrong in (["--to", "x"], ["--format", "csv"], ["--write"]):

@@ -97,7 +97,7 @@ def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
         )
 
 
-def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path, copybook: Path) -> None:
     path = tmp_path / "data"
     wrong = BATCH.set_column(0, "N", pa.array([2, 11]))
 
@@ -144,7 +144,7 @@ def test_a_column_that_is_not_an_item_is_refused_with_the_nearest_name(
         trailgate.write_records([more], tmp_path / "data", copybook, **options)
 
 
-def test_what_reading_adds_is_not_written(tmp_path: Path, copybook: Path) -> None:
+def test_columns_added_by_reading_are_not_written(tmp_path: Path, copybook: Path) -> None:
     path, options = tmp_path / "data", {"record_format": "rdw"}
     added: Any = {**options, "shape": "flat", "errors": "column", "raw": True}
     trailgate.write_records([BATCH], path, copybook, record_format="rdw")

@@ -100,7 +100,7 @@ def test_names_are_replaced_where_that_is_asked_for(trail: str) -> None:
     assert len(tables) == 2
 
 
-def test_what_is_not_understood_is_left_out_and_named(tmp_path: Path) -> None:
+def test_unknown_records_are_skipped_and_named(tmp_path: Path) -> None:
     source = tmp_path / "ot000000000"
     name = b"S.T\0"
     head = bytes([0x45, 0, 0, 0x41, 0, 4, 5, 255]) + bytes(20) + bytes([3, 0x52, 0, 0, 0, 1])

@@ -24,8 +24,8 @@ from damaged_trails import (
 from laws import examples
 from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.checking import check_trail
 from trailgate.jobs.salvage import salvage
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.listing import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
@@ -66,15 +66,15 @@ def test_a_whole_trail_is_saved_whole(tmp_path: Path, order: ByteOrder, headers:
     files[1] = files[1][:7] + files[1][9:]
     for path, records in zip(paths, files, strict=True):
         assert body(tmp_path / path.name.replace("ot", "new")) == encoded(records)
-    assert salvaged.left_out == 1
-    assert salvaged.left_out_bytes == sum(map(len, encoded(abandoned)))
+    assert salvaged.skipped_parts == 1
+    assert salvaged.skipped_bytes == sum(map(len, encoded(abandoned)))
     assert salvaged.transactions == 10
     report = check_trail(str(tmp_path / "new"))
     assert report.findings == ()
     assert sum(file.operations for file in report.files) == salvaged.operations
 
 
-def test_what_is_left_out_is_listed_with_its_reason(tmp_path: Path) -> None:
+def test_skipped_parts_are_listed_with_the_reason(tmp_path: Path) -> None:
     records = [*transaction(0, 1), *transaction(1, 3), *transaction(2, 2)]
     (path,) = write_files(tmp_path / "ot", [records])
     parts = encoded(records)
@@ -224,7 +224,7 @@ def damaged(data: bytes, how: list[tuple[str, int, int]]) -> bytes:
     st.sampled_from((300, 1000, 4 << 20)),
 )
 @settings(max_examples=examples(50))
-def test_what_is_saved_of_any_damaged_trail_checks_clean(
+def test_the_salvage_of_any_damaged_trail_checks_clean(
     tmp_path_factory: pytest.TempPathFactory,
     order: ByteOrder,
     headers: bool,
@@ -237,7 +237,7 @@ def test_what_is_saved_of_any_damaged_trail_checks_clean(
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.checking.CHUNK", chunk)
+        patch.setattr("trailgate.jobs.trail_check.CHUNK", chunk)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))

@@ -5,7 +5,7 @@ import pickle
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
@@ -304,6 +304,7 @@ WORDS = st.sampled_from(
 )
 
 
+@example(text="", whole=True)
 @given(st.one_of(st.text(max_size=60), st.lists(WORDS, max_size=20).map(" ".join)), st.booleans())
 def test_any_text_is_parameters_or_our_error(text: str, whole: bool) -> None:
     try:
@@ -315,6 +316,7 @@ def test_any_text_is_parameters_or_our_error(text: str, whole: bool) -> None:
         return
 
     assert refusal.where.source == "x.prm"
+    assert text or not whole
 
 
 def test_the_format_of_the_trail_is_taken() -> None:
@@ -407,7 +409,7 @@ def test_files_and_macros_are_read() -> None:
     assert [one.text for one in (*found.ignored, *found.unused)] == ["BATCHSQL (tables)", "REPORT"]
 
 
-def test_schemas_and_catalogs_are_left_out() -> None:
+def test_schemas_and_catalogs_are_excluded() -> None:
     lines = "SCHEMAEXCLUDE tmp\nSCHEMAEXCLUDE pdb1.old\nCATALOGEXCLUDE pdb2\nSOURCECATALOG pdb1\nTABLE A.*;\nTABLE *.*.*;"
     rules = parse_extract(LEAST + lines).rules
     names = {

@@ -168,7 +168,7 @@ def test_before_values_are_named(place: Path) -> None:
     assert taken(capture, UPDATE) == [("U", "a")]
 
 
-def test_the_condition_of_a_left_out_user_is_not_asked(place: Path) -> None:
+def test_the_condition_of_an_excluded_user_is_not_evaluated(place: Path) -> None:
     capture = capture_of(place, "EXCLUDEUSER ann", "TABLE S.T, FILTER (CITY = 'ROME');")
 
     assert taken(capture, UPDATE) == []
@@ -288,7 +288,7 @@ def test_what_does_not_fit_the_tables_is_an_error_when_loaded(
     assert caught.value.where.line == line
 
 
-def test_users_cannot_be_left_out_without_txowner(place: Path) -> None:
+def test_users_cannot_be_excluded_without_txowner(place: Path) -> None:
     (place / "p.properties").write_text(PROPERTIES.replace("delim.txowner=owner\n", ""))
 
     with pytest.raises(OptionError, match="excluded by txowner, which the properties do not set"):
@@ -313,7 +313,7 @@ def test_rules_survive_pickling(place: Path) -> None:
     assert np.array_equal(parsed_of(copy, [INSERTS]).message, parsed_of(capture, [INSERTS]).message)
 
 
-def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) -> None:
+def test_a_user_is_excluded_from_later_messages_of_the_transaction(place: Path) -> None:
     text = PROPERTIES.replace("owner,name", "owner,name,ind") + "delim.txind=ind\n"
     (place / "p.properties").write_text(text)
     capture = capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;")

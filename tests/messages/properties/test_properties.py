@@ -57,7 +57,7 @@ def test_a_file_as_sites_have_it() -> None:
     assert plain.column_date_formats == {("MY.TABLE", "EXP_DATE"): compile_format("YYMM")}
 
 
-def test_what_has_no_effect_is_said_with_its_reason() -> None:
+def test_parameters_without_effect_are_listed_with_the_reason() -> None:
     notes = dict(parse_properties((CASES / "plain.properties").read_bytes()).notes)
 
     assert set(notes) == {
@@ -87,7 +87,7 @@ def test_the_least_file_takes_defaults_and_names_the_time() -> None:
     assert [name for name, _ in properties.notes] == ["delim.timestamp"]
 
 
-def test_a_property_of_another_parser_is_said_to_have_no_effect() -> None:
+def test_a_property_of_another_parser_is_reported_as_unused() -> None:
     notes = dict(parse_properties((LEAST + "fixed.header=HEADER\n").encode()).notes)
 
     assert notes["fixed.header"] == "without effect: parser.type is delim"

@@ -75,7 +75,7 @@ def test_the_address_is_shown_as_it_was_asked_for_without_its_login() -> None:
         ("abfs://c@a.dfs.core.windows.net/x?tenant_id=1", "is a key, or tenant_id, client_id"),
     ],
 )
-def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
+def test_unsupported_parameters_are_refused(address: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem):
         writable_store(address, "a test")
 

@@ -33,7 +33,7 @@ def test_an_emulator_is_asked_without_a_login(monkeypatch: pytest.MonkeyPatch) -
         ("gs://token@b/x", "the only user that a Google address can have is anonymous"),
     ],
 )
-def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
+def test_unsupported_parameters_are_refused(address: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem) as caught:
         parse_google_address(address)
 

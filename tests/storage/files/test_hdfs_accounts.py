@@ -30,7 +30,7 @@ def test_addresses_name_a_cluster_and_a_path() -> None:
         ("hdfs://h:8020/a%3Ab", "a:b contains a colon. Names in HDFS have no colon"),
     ],
 )
-def test_what_is_not_obeyed_is_refused(address: str, problem: str) -> None:
+def test_unsupported_parameters_are_refused(address: str, problem: str) -> None:
     for open_it in (parse_hdfs_address, locate):
         with pytest.raises(OptionError, match=problem):
             open_it(address)

@@ -30,7 +30,7 @@ def files(folder: Path) -> list[str]:
 
 
 @given(sizes=st.lists(st.integers(1, 5), max_size=12), start=st.integers(0, 60))
-def test_what_is_stored_is_read_from_any_number_on(
+def test_stored_messages_are_read_from_any_number(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], start: int
 ) -> None:
     folder = tmp_path_factory.mktemp("j") / "journal"
@@ -54,7 +54,7 @@ def test_what_is_stored_is_read_from_any_number_on(
     assert sorted(offsets.values()) == list(offsets.values())
 
 
-def test_messages_given_again_are_left_out_even_after_a_start(tmp_path: Path) -> None:
+def test_redelivered_messages_are_skipped_even_after_a_start(tmp_path: Path) -> None:
     with Journal(tmp_path / "j", SMALL) as journal:
         assert strings([journal.append(received(["a", "b", "a"]))]) == ["a", "b"]
         assert strings([journal.append(received(["b", "c"]))]) == ["c"]

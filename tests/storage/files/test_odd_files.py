@@ -23,7 +23,7 @@ def files_of(*paths: Path | str) -> list[str]:
     return [Path(found.path).name for found in find_files(paths, "messages", "nothing here")]
 
 
-def test_hidden_files_of_folders_and_patterns_are_left_out(tmp_path: Path) -> None:
+def test_hidden_files_of_folders_and_patterns_are_skipped(tmp_path: Path) -> None:
     for name in ("b", "a", ".hidden", "_SUCCESS"):
         (tmp_path / name).touch()
     assert files_of(tmp_path) == ["a", "b"]

@@ -69,7 +69,7 @@ def types(prefix: Path) -> list[int]:
     return [decode_record(record).io_type for path in files for record in records(body(path))]
 
 
-def test_what_append_wrote_is_seen_at_once(prefix: Path) -> None:
+def test_appended_operations_are_readable_at_once(prefix: Path) -> None:
     with TrailAppender(prefix, DEFINITIONS) as appender:
         appender.append(changes(SOURCE))
 

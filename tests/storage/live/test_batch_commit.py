@@ -19,7 +19,7 @@ from laws import FAST, sampled
 from sample_trail import DEFINITIONS, NOTES, Op, changes
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, TransactionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
 from trailgate.storage.live.batch_commit import BatchPart, QueryBatch, commit_batch

@@ -10,7 +10,7 @@ import pytest
 from sample_trail import ORDERS, Op, changes
 from trail.building import cell, record, text
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Column, Definitions, Table
@@ -53,7 +53,7 @@ def test_what_is_written_by_a_name_is_read_by_it(
     written: str, release: str, tmp_path: Path
 ) -> None:
     table, (block,) = Table(written, ORDERS.columns), changes([[Op("I", 1)]]).blocks
-    options = AppendOptions(trail_format=TrailFormat.named(release))
+    options = AppendOptions(trail_format=TrailFormat.from_options(release))
     with TrailAppender(tmp_path / "ot", Definitions((table,)), options) as appender:
         appender.append(ChangeBatch([replace(block, table=table)], 1))
 

@@ -17,7 +17,7 @@ from laws import examples, sampled
 from sample_trail import Op, write_trail
 from trailgate.cli.main import main
 from trailgate.errors import TrailgateError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import NoticeLog

@@ -12,7 +12,7 @@ from sample_trail import Op, write_trail
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.findings import FINE_TIMES

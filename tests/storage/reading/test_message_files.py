@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from trailgate.errors import DecodeError, StorageError
 from trailgate.storage.reading.message_files import (
     LEAST_BYTES,
+    MESSAGE_SPLIT_BYTES,
     SHARED,
-    SPLIT_BYTES,
     START,
     MessageFile,
     MessageFiles,
@@ -109,7 +109,7 @@ def test_a_bad_json_line_is_a_problem_with_its_place(tmp_path: Path, line: str) 
     assert problem.error.where.raw == line.encode()
 
 
-def test_a_message_longer_than_the_limit_is_told(tmp_path: Path) -> None:
+def test_a_message_longer_than_the_limit_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "m"
     path.write_bytes(b"x" * 1000)
     for per_line in (False, True):
@@ -117,7 +117,7 @@ def test_a_message_longer_than_the_limit_is_told(tmp_path: Path) -> None:
             read(find_messages(path, per_line, longest=100))
 
 
-def test_nothing_to_read_is_told(tmp_path: Path) -> None:
+def test_an_empty_input_is_reported(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "absent"):
         with pytest.raises(StorageError):
             find_messages(path)
@@ -143,9 +143,9 @@ def test_ranges_are_of_one_size(tmp_path: Path, sizes: list[int]) -> None:
         (LEAST_BYTES, 1),
         (LEAST_BYTES + 1, 2),
         (SHARED * LEAST_BYTES, SHARED),
-        (SPLIT_BYTES, SHARED),
-        (SHARED * SPLIT_BYTES, SHARED),
-        (SHARED * SPLIT_BYTES + 1, SHARED + 1),
+        (MESSAGE_SPLIT_BYTES, SHARED),
+        (SHARED * MESSAGE_SPLIT_BYTES, SHARED),
+        (SHARED * MESSAGE_SPLIT_BYTES + 1, SHARED + 1),
     ],
 )
 def test_a_few_cores_share_input_that_is_not_large(size: int, count: int) -> None:
@@ -190,7 +190,7 @@ def test_compressed_json_lines_are_json_lines(tmp_path: Path) -> None:
     assert [body for _, body in read(find_messages(tmp_path))] == [b"x", b"y"]
 
 
-def test_a_compressed_message_longer_than_the_limit_is_told(tmp_path: Path) -> None:
+def test_a_compressed_message_longer_than_the_limit_is_reported(tmp_path: Path) -> None:
     with pa.output_stream(tmp_path / "a.gz", compression="gzip") as stream:
         stream.write(b"x" * 1000)
 
@@ -200,7 +200,7 @@ def test_a_compressed_message_longer_than_the_limit_is_told(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("per_line", [False, True])
-def test_a_damaged_compressed_file_is_told(tmp_path: Path, per_line: bool) -> None:
+def test_a_damaged_compressed_file_is_reported(tmp_path: Path, per_line: bool) -> None:
     with pa.output_stream(tmp_path / "a.gz", compression="gzip") as stream:
         stream.write(b"some text\n" * 1000)
     file = tmp_path / "a.gz"
@@ -228,7 +228,7 @@ def test_folders_below_are_searched_if_asked_for(
     assert "folders in it are not searched: x, z" in caplog.text
 
 
-def test_a_circle_of_folders_is_told(tmp_path: Path) -> None:
+def test_a_circle_of_folders_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b").symlink_to(tmp_path)
 

@@ -10,7 +10,7 @@ import pytest
 from trail.building import BIG, LITTLE, cell, record, text
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DecodeError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.findings import Severity

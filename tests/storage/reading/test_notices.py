@@ -13,7 +13,7 @@ import pytest
 from raw_trail import inserts, write_files
 from trailgate.cli.main import run
 from trailgate.errors import OptionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.findings import NEWER
 

@@ -293,7 +293,7 @@ def test_archives_and_other_compressions_are_refused_by_name(tmp_path: Path, nam
             find_record_files(path)
 
 
-def test_a_folder_without_files_says_what_it_has(tmp_path: Path) -> None:
+def test_a_folder_without_files_names_its_subfolders(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"no files of records \(.*names start with"):
         find_record_files(tmp_path)
     for day in range(5):

@@ -85,7 +85,7 @@ def test_a_trail_of_any_format_is_read_again(form: TrailFormat, tmp_path: Path) 
         check_header(file, form)
 
 
-def test_a_table_that_metadata_cannot_hold_is_told_before_anything_is_written(
+def test_a_table_too_large_for_metadata_is_refused_before_anything_is_written(
     tmp_path: Path,
 ) -> None:
     tables = Definitions((Table("S.ONE", (KEY, replace(TEXT, external_length=70_000))),))

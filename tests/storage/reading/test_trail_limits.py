@@ -125,7 +125,7 @@ def test_an_operation_longer_than_a_chunk_is_read_whole(
     assert by_splits(trail, 700) == [0, 1]
 
 
-def test_a_task_looks_up_files_that_it_was_not_told_of(tmp_path: Path) -> None:
+def test_a_task_finds_files_that_its_split_does_not_list(tmp_path: Path) -> None:
     rows = inserts(range(30))
     files = [[row] for row in rows]
     trail = find_trail(write_files(tmp_path / "ot", [*files, inserts([99])]))
@@ -165,7 +165,7 @@ def test_places_are_found_around_a_long_transaction(tmp_path: Path) -> None:
     assert find_next_begin(trail, inside, TrailPosition(2, 100)) is None
 
 
-def test_a_file_that_is_not_in_the_trail_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_in_the_trail_is_reported(tmp_path: Path) -> None:
     trail = find_trail(write_files(tmp_path / "ot", [inserts([1])]))
 
     with pytest.raises(StorageError, match="file number 7 is not in the trail"):

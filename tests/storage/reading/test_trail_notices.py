@@ -10,7 +10,7 @@ import pytest
 
 from damaged_trails import ONLY, by_index, change, metadata, write_files
 from sample_trail import NOTES
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.records.record import TrailRecord
 

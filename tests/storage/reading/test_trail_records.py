@@ -87,7 +87,7 @@ def test_table_indexes_are_named_by_the_metadata_in_front(tmp_path: Path) -> Non
     assert [row["table_index"] for row in found] == [None, 1, 2, None, 2]
 
 
-def test_what_is_wrong_inside_a_record_is_told_in_its_row(tmp_path: Path) -> None:
+def test_damage_inside_a_record_is_shown_in_its_row(tmp_path: Path) -> None:
     good = inserts([1])[0]
     no_header = bytearray(good)
     no_header[8] = 0x46

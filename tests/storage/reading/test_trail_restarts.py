@@ -51,7 +51,7 @@ def whole(batches: Any) -> list[tuple[str, str, str]]:
         [[*ONE, *TWO, *THREE, *inserts([7, 8], tx=4)[:1], abend()]],
     ],
 )
-def test_what_comes_again_is_read_once(tmp_path: Path, files: list[list[bytes]]) -> None:
+def test_redelivered_messages_are_read_once(tmp_path: Path, files: list[list[bytes]]) -> None:
     trail = find_trail(write_files(tmp_path / "ot", files))
 
     assert keys(read_trail(trail)) == ["1", "2", "3", "4", "5", "6"]
@@ -72,7 +72,7 @@ def test_a_restart_after_an_orderly_end_drops_nothing(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_skipped_records_are_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files = [[*ONE, *TWO[:2]], [abend(), *TWO, *THREE[:1], abend(), *THREE]]
     trail = find_trail(write_files(tmp_path / "ot", files))
 

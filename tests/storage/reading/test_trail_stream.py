@@ -68,7 +68,7 @@ def test_a_transaction_waits_for_its_end(tmp_path: Path) -> None:
     assert reader.batch() == []
 
 
-def test_what_a_restart_undid_is_never_handed_on(tmp_path: Path) -> None:
+def test_operations_undone_by_a_restart_are_never_returned(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [[*ONE, *TWO[:2]]])
     reader = Reader(prefix)
 
@@ -112,7 +112,7 @@ def test_a_stream_for_what_is_there_ends(tmp_path: Path, limit: BatchLimit) -> N
     assert [key for batch in batches for key in batch] == ["1", "2", "3", "4"]
 
 
-def test_where_a_stream_begins_can_be_said(tmp_path: Path) -> None:
+def test_a_stream_begins_at_the_chosen_position(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [[*ONE, *TWO, *THREE[:1]]])
     positions = [row["position"] for b in read_trail(prefix) for row in b.to_pylist()]
     inside = Reader(prefix, positions[2])

@@ -172,7 +172,7 @@ def test_the_store_itself_copies_what_is_long(
     assert bucket.get("x") == bytes(MIN_PART) + data[MIN_PART:]
 
 
-def test_what_fails_leaves_neither_object_nor_parts(bucket: Bucket) -> None:
+def test_a_failed_upload_leaves_neither_object_nor_parts(bucket: Bucket) -> None:
     bucket.put("source", some_bytes(PART))
     pieces = [ObjectRange("source", 0, PART), ObjectRange("gone", 0, PART)]
 
@@ -301,7 +301,7 @@ def test_addresses_with_a_login_are_written_to_and_read(bucket: Bucket) -> None:
     assert locate(address)[1].lstrip("/") == f"{bucket.name}/a b"
 
 
-def test_what_is_not_installed_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     places = {
         "s3": "s3://b/x",
         "abfs": "abfs://c@a.dfs.core.windows.net/x",

@@ -19,7 +19,7 @@ from laws import examples
 from sample_trail import DEFINITIONS, NOTES, ORDERS, Op, write_trail
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TransactionError
-from trailgate.jobs.checking import check_trail
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (
@@ -181,7 +181,7 @@ def test_any_frame_of_a_trail_is_written_whole_or_refused(
 
 @settings(max_examples=examples(25))
 @given(data=st.data())
-def test_what_is_left_of_transactions_is_written(
+def test_the_remaining_operations_of_transactions_are_written(
     rows: pa.Table, folder: Path, data: st.DataObject
 ) -> None:
     frame = filtered(filtered(rows, data), data)

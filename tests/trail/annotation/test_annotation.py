@@ -27,8 +27,8 @@ from trailgate.trail.annotation.elements import (
 from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import encode_table_definition
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.records.table_metadata import encode_table_definition
 
 CASES = Path(__file__).parents[1] / "cases/analysis"
 COLUMNS = "0000 0007 0000 0003 535953 0001 000E 0000 000A 4442415F5441424C4553"

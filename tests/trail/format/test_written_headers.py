@@ -100,7 +100,7 @@ def test_an_unfinished_header_of_either_order_is_truncated(order: ByteOrder, len
         decode_header(encode_header(replace(LEVEL_5, order=order))[:length])
 
 
-def test_a_damaged_length_is_told_although_the_file_is_short() -> None:
+def test_a_damaged_length_is_reported_even_in_a_short_file() -> None:
     data = bytearray(encode_header(LEVEL_5))
     data[3] += 1
 

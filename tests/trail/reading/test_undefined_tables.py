@@ -145,7 +145,7 @@ def test_damaged_data_of_a_numbered_table_are_an_error() -> None:
 
 
 @pytest.mark.assumed
-def test_an_encrypted_trail_is_told() -> None:
+def test_an_encrypted_trail_is_refused() -> None:
     """trail format §13: data areas alone are encrypted; framing and tokens are as ever."""
     noise = bytes((37 * i * i + 11) % 256 for i in range(64))
     records = [record(INSERT, noise[i : i + 40]) for i in range(5)]

@@ -6,7 +6,7 @@ import pickle
 import time
 
 from damaged_trails import metadata
-from trailgate.trail.records.metadata import NO_TABLES, PersistentMap
+from trailgate.trail.records.table_metadata import NO_TABLES, PersistentMap
 
 MANY = 20_000
 

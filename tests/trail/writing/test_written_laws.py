@@ -49,7 +49,7 @@ def test_what_is_written_in_any_format_is_read_again(ops: Operations, form: Trai
 
 @MODEST
 @given(all_runs(), formats())
-def test_operations_begin_where_the_encoder_says(ops: Operations, form: TrailFormat) -> None:
+def test_operations_begin_at_the_offsets_of_the_encoder(ops: Operations, form: TrailFormat) -> None:
     data, encoded = written(ops, form, DEFINITIONS)
     begin = len(data) - encoded.body.size
 

@@ -22,7 +22,7 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import NO_TABLES, MetadataType
+from trailgate.trail.records.table_metadata import NO_TABLES, MetadataType
 from trailgate.trail.writing.file_headers import encode_file_start, encode_metadata
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode
@@ -53,7 +53,7 @@ def test_level_0_has_no_header() -> None:
 
 @pytest.mark.assumed
 @pytest.mark.parametrize("order", ByteOrder)
-def test_tables_are_told_in_their_order_and_read_again(order: ByteOrder) -> None:
+def test_tables_are_listed_in_order_and_read_again(order: ByteOrder) -> None:
     form = TrailFormat(5, order)
     database = DatabaseLines(database_type="ORACLE", character_set="UTF-8", time_zone="GMT+09:00")
     tables = Definitions(DEFINITIONS.tables, database)
@@ -125,7 +125,7 @@ def test_a_table_that_does_not_fit_a_record_is_named() -> None:
     ],
 )
 def test_a_release_names_its_level(release: str, level: int) -> None:
-    assert TrailFormat.named(release).level == level
+    assert TrailFormat.from_options(release).level == level
     assert TrailFormat(level).release == release
 
 
@@ -144,7 +144,7 @@ def test_a_format_that_is_not_there_is_refused(
     options: tuple[str | None, ...], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        TrailFormat.named(*options)
+        TrailFormat.from_options(*options)
 
 
 def test_level_8_is_refused() -> None:
@@ -153,7 +153,7 @@ def test_level_8_is_refused() -> None:
 
 
 def test_the_default_is_what_was_written_before() -> None:
-    assert TrailFormat.named() == TrailFormat(3, ByteOrder.BIG, UpdateFormat.SEPARATE)
+    assert TrailFormat.from_options() == TrailFormat(3, ByteOrder.BIG, UpdateFormat.SEPARATE)
 
 
 @settings(max_examples=examples(30), deadline=None)

@@ -85,7 +85,7 @@ def test_rows_with_and_without_tokens_mix() -> None:
         ({"DDL": "a" * 70_000}, "bytes of tokens do not fit in a record .*table S.NARROW"),
     ],
 )
-def test_what_cannot_be_a_token_is_named(tokens: dict[str, str | None], message: str) -> None:
+def test_text_that_is_not_a_token_is_named(tokens: dict[str, str | None], message: str) -> None:
     with pytest.raises(EncodeError, match=message):
         records({"tokens": tokens})
 

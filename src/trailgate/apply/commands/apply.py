@@ -125,45 +125,45 @@ TrailToApply = Annotated[
 
 
 @partial(takes, panels=PANELS)
-def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
+def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
     """Apply the operations of a trail to tables."""
     # The ways to run exclude each other.
-    ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
-    ways["from"] = given.repaired is not None
+    ways = {name: getattr(arguments, name) for name in ("follow", "dry_run", "status", "verify")}
+    ways["from"] = arguments.repaired is not None
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} exclude each other")
-    if given.batch_seconds is not None and not given.follow:
+    if arguments.batch_seconds is not None and not arguments.follow:
         raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
-    if given.metrics is not None and not given.follow:
+    if arguments.metrics is not None and not arguments.follow:
         raise OptionError("--metrics needs --follow", hint="Add --follow")
-    if given.force and given.repaired is None:
+    if arguments.force and arguments.repaired is None:
         raise OptionError("--force needs --from", hint="Name a file of discards")
-    if given.status:
+    if arguments.status:
         from trailgate.apply.commands.status import show_status
 
         show_status(
-            given.target,
-            given.options,
+            arguments.target,
+            arguments.options,
             trail,
-            given.definitions,
-            given.patience,
-            as_json=given.as_json,
+            arguments.definitions,
+            arguments.patience,
+            as_json=arguments.as_json,
         )
         return
     if trail is None:
         raise OptionError("no trail is named", hint="Name its prefix, such as dirdat/ot")
-    if given.repaired is not None:
-        _repair(given, trail, given.repaired)
-    elif given.verify:
-        _verify(given, trail)
-    elif given.follow:
-        _follow(given, trail)
+    if arguments.repaired is not None:
+        _repair(arguments, trail, arguments.repaired)
+    elif arguments.verify:
+        _verify(arguments, trail)
+    elif arguments.follow:
+        _follow(arguments, trail)
     else:
-        apply(given, trail)
+        apply(arguments, trail)
 
 
-def apply(given: ApplyArguments, trail: str) -> None:
+def apply(arguments: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retry_policy
     from trailgate.apply.commands.output import print_report, report_to_json
@@ -173,8 +173,8 @@ def apply(given: ApplyArguments, trail: str) -> None:
 
     log_to_stderr(LOG)
     done = ApplyReport()
-    with _opened(given, trail, retry_policy(given.patience)) as run:
-        with progress_bar("applying", unit="operations", show=not given.as_json) as progress:
+    with _open_run(arguments, trail, retry_policy(arguments.patience)) as run:
+        with progress_bar("applying", unit="operations", show=not arguments.as_json) as progress:
             for report in run.batches():
                 done += report
                 if progress is not None:
@@ -182,39 +182,41 @@ def apply(given: ApplyArguments, trail: str) -> None:
         done += ApplyReport(notices=run.notices)
     # From here on the tables are changed: a closed pipe must not turn that into a failure.
     with report_finished():
-        if given.as_json:
+        if arguments.as_json:
             print(json.dumps(report_to_json(done, run.retries.faults), ensure_ascii=False))
         else:
-            target = mask_logins(given.target)
+            target = mask_logins(arguments.target)
             print_report(done, run.mapped.options, run.retries.faults, target)
     _exit(done, lacks_operations=run.lacks_operations)
 
 
-def _follow(given: ApplyArguments, trail: str) -> None:
+def _follow(arguments: ApplyArguments, trail: str) -> None:
     """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
     from trailgate.apply.jobs.parameters import resolve_apply_options
 
     following = FollowLoop(
-        as_json=given.as_json, metrics=given.metrics, seconds=given.batch_seconds
+        as_json=arguments.as_json, metrics=arguments.metrics, seconds=arguments.batch_seconds
     )
-    labels = metric_labels(trail, given.target, resolve_apply_options(given.options).options.group)
-    opened = partial(_opened, given, trail)
-    statistics, lacks_operations = following.run(opened, labels, given.patience)
-    print_followed(statistics, mask_logins(given.target), as_json=given.as_json)
+    labels = metric_labels(
+        trail, arguments.target, resolve_apply_options(arguments.options).options.group
+    )
+    opened = partial(_open_run, arguments, trail)
+    statistics, lacks_operations = following.run(opened, labels, arguments.patience)
+    print_followed(statistics, mask_logins(arguments.target), as_json=arguments.as_json)
     _exit(statistics.done, lacks_operations=lacks_operations)
 
 
-def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
+def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
     """Open a run that applies a trail, and report parameters without effect."""
     from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 
     run = ApplyRun(
         trail,
-        given.target,
-        given.options,
-        definitions=given.definitions,
-        reading=ThreadReading(given.threads),
+        arguments.target,
+        arguments.options,
+        definitions=arguments.definitions,
+        reading=ThreadReading(arguments.threads),
         retries=retries,
     )
     for one in run.mapped.unused:
@@ -232,26 +234,26 @@ def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
         raise typer.Exit(NOT_ALL)
 
 
-def _repair(given: ApplyArguments, trail: str, file: str) -> None:
+def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
     """Apply repaired operations, and print the result. Raises Exit if some could not be applied."""
     from trailgate.apply.commands.output import print_tables, report_to_json
     from trailgate.apply.jobs.repaired import apply_repaired
 
-    options = given.options
+    options = arguments.options
     done = apply_repaired(
         trail,
-        given.target,
+        arguments.target,
         file,
-        force=given.force,
-        definitions=given.definitions,
+        force=arguments.force,
+        definitions=arguments.definitions,
         **asdict(options),
     )
     with report_finished():
-        if given.as_json:
+        if arguments.as_json:
             print(json.dumps(report_to_json(done, {}), ensure_ascii=False))
         else:
             print_tables(done)
-            target = mask_logins(given.target)
+            target = mask_logins(arguments.target)
             say(f"{count_noun(done.operations, 'operation')} of {file} applied: {target}")
     _exit(done, lacks_operations=False)
 
@@ -268,12 +270,12 @@ def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
     apply(ApplyArguments(target=to, as_json=as_json), trail)
 
 
-def _verify(given: ApplyArguments, trail: str) -> None:
+def _verify(arguments: ApplyArguments, trail: str) -> None:
     """Compare the tables with the trail, and print the result. Exits with 1 if rows differ."""
     from trailgate.apply.jobs.verify import verify_tables
 
-    options = asdict(given.options)
-    with progress_bar("comparing", unit="operations", show=not given.as_json) as progress:
+    options = asdict(arguments.options)
+    with progress_bar("comparing", unit="operations", show=not arguments.as_json) as progress:
         done = 0
 
         def count(report: ApplyReport) -> None:
@@ -284,22 +286,22 @@ def _verify(given: ApplyArguments, trail: str) -> None:
 
         comparison = verify_tables(
             trail,
-            given.target,
-            definitions=given.definitions,
-            threads=given.threads,
+            arguments.target,
+            definitions=arguments.definitions,
+            threads=arguments.threads,
             progress=count,
             **options,
         )
     with report_finished():
-        if given.as_json:
-            print(json.dumps(_compared(comparison), ensure_ascii=False, default=str))
+        if arguments.as_json:
+            print(json.dumps(_report_values(comparison), ensure_ascii=False, default=str))
         else:
-            _print_comparison(comparison, given.target)
+            _print_comparison(comparison, arguments.target)
     if not comparison.is_equal:
         raise typer.Exit(1)
 
 
-def _compared(report: VerifyReport) -> dict[str, Any]:
+def _report_values(report: VerifyReport) -> dict[str, Any]:
     return {
         "equal": report.is_equal,
         "position": report.position.position,
@@ -315,7 +317,7 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
     # Most comparisons have no untouched rows, so their column appears only if there are some.
-    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
+    row_kinds = ("equal", *(["untouched"] if loaded else []), "missing", "extra", "different")
     print_rows(
         ("table", *row_kinds),
         [(name, *(getattr(one, kind) for kind in row_kinds)) for name, one in rows],

@@ -150,9 +150,9 @@ class ApplyWatch:
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
-    def failed(self) -> None:
+    def record_failure(self) -> None:
         """Record in the metrics that the run ended with an error."""
-        self.statistics = self.statistics.failed()
+        self.statistics = self.statistics.with_failure()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
 
@@ -214,7 +214,7 @@ class FollowLoop:
                 watch.tick(measure=True)
                 lacks_operations = run.lacks_operations
             except BaseException:
-                watch.failed()
+                watch.record_failure()
                 raise
             return watch.statistics.with_target(run.retries), lacks_operations
 

@@ -1,8 +1,14 @@
-"""Append every operation as a row of its own (``--mode append``, INSERTALLRECORDS in GoldenGate)."""
+"""Add columns that describe operations: ``--meta`` for current rows, and ``--mode append`` for a row per operation.
+
+``--meta`` adds the commit time (UTC) and the position of the operation that wrote a row last, as
+``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every operation
+as a separate row, with six such columns.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -27,6 +33,10 @@ COLUMNS: Final = (
     TargetColumn("_position", pa.string()),
     TargetColumn("_missing", pa.string()),
 )
+
+TIME: Final = pa.timestamp("us")
+POSITION: Final = "_position"
+META_COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string()))
 
 
 def build_append_table(table: TargetTable) -> TargetTable:
@@ -85,3 +95,24 @@ def _missing(operations: TargetOperations) -> pa.Array:
     listed = pc.binary_join_element_wise("[", *parts, "]", "")
     listed = pc.replace_substring(listed, "[, ", "[", max_replacements=1)
     return pc.if_else(pa.array(operations.op_type == TRUNCATE), NULL, listed)
+
+
+def add_meta_columns(table: TargetTable) -> TargetTable:
+    """Return the table with the columns ``_op_ts`` and ``_position`` added."""
+    return replace(table, columns=(*table.columns, *META_COLUMNS))
+
+
+def set_meta_values(operations: TargetOperations) -> TargetOperations:
+    """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
+    present = np.zeros(len(operations), bool)
+    stamps = {
+        "_op_ts": pa.array(operations.op_ts).cast(TIME),
+        "_position": operations.position,
+    }
+    values = tuple(
+        StateColumn(stamps[column.name].cast(column.type), present)
+        if column.name in stamps
+        else one
+        for column, one in zip(operations.table.columns, operations.values, strict=True)
+    )
+    return replace(operations, values=values)

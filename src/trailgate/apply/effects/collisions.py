@@ -23,6 +23,12 @@ from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 if TYPE_CHECKING:
     from trailgate.apply.effects.operations import TargetOperations
 
+NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
+HINT = (
+    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
+    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
+)
+
 
 class CollisionPolicy(Enum):
     """What to do if a row exists that should not, or is missing.
@@ -45,13 +51,6 @@ class CollisionPolicy(Enum):
     def inserts(self) -> bool:
         """Whether an update of a missing row inserts it."""
         return self is CollisionPolicy.INSERT_MISSING
-
-
-NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
-HINT = (
-    "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
-    "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
-)
 
 
 def find_collisions(
@@ -133,4 +132,4 @@ def collision_error(
     error = ApplyError(problem, where=where, hint=hint)
     if column is not None:
         return error
-    return error.numbered(DUPLICATE if twice or not expected else MISSING)
+    return error.with_numbers(DUPLICATE if twice or not expected else MISSING)

@@ -248,9 +248,9 @@ class _Replay:
             self._stored_keys.add(key)
             self._rows[key] = [_Row(values)] if exists else []
         for key in keys:
-            self._rows.setdefault(key, [] if is_whole else [self._unknown(certain=False)])
+            self._rows.setdefault(key, [] if is_whole else [self._unknown_row(certain=False)])
 
-    def _unknown(self, *, certain: bool = True) -> _Row:
+    def _unknown_row(self, *, certain: bool = True) -> _Row:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: TargetOperations) -> None:
@@ -282,18 +282,18 @@ class _Replay:
             rows[0].certain = True
             self._write(rows[0], key, image)
         elif op_type == INSERT or self._policy.inserts:
-            rows.append(self._unknown())
+            rows.append(self._unknown_row())
             self._write(rows[0], key, image)
 
     def _move(self, old: Key, key: Key, image: Sequence[Any]) -> None:
         rows = self._rows[old]
-        moved = rows.pop(0) if rows else self._unknown()
+        moved = rows.pop(0) if rows else self._unknown_row()
         if not moved.certain:
             if rows:  # any of these rows may be the one that moves
                 self._ambiguous.add(old)
             if old in self._ambiguous:
-                rows[:] = [self._unknown(certain=False)]
-            moved = self._unknown()
+                rows[:] = [self._unknown_row(certain=False)]
+            moved = self._unknown_row()
         self._write(moved, key, image)
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
         self._rows[key].append(moved)

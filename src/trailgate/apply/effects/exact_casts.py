@@ -119,9 +119,9 @@ def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) 
     numbers = TOO_LARGE if _is_too_large(values[row], arrow_type) else ()
     problem = f"the target's column has type {arrow_type}, which cannot hold this value"
     if pa.types.is_string(values.type):
-        return row_error(problem, values, row).numbered(numbers)
+        return row_error(problem, values, row).with_numbers(numbers)
     error = DecodeError(f"{problem}: {values[row]}", where=Where(record=row))
-    return error.numbered(numbers)
+    return error.with_numbers(numbers)
 
 
 def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:

@@ -48,7 +48,7 @@ def find_final_errors(
     transaction = np.concatenate([operations.transaction for operations in tables])
     rows, changes, count = [], [], 0  # ``count`` keeps the numbers of two tables apart
     for operations in tables:
-        dependent = _dependent_rows(operations) + count
+        dependent = number_dependent_rows(operations) + count
         rows.append(dependent)
         changes.append((operations.op_type != UPDATE) | updates_insert)
         count = int(dependent.max(initial=count)) + 1
@@ -91,7 +91,7 @@ def find_final_errors(
     return final, retry
 
 
-def _dependent_rows(operations: TargetOperations) -> Longs:
+def number_dependent_rows(operations: TargetOperations) -> Longs:
     """Assign a number to each operation. Operations with the same number may affect each other.
 
     Operations with equal keys get the same number, and so do those whose keys are linked by key

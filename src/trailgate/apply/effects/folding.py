@@ -27,14 +27,14 @@ def fold_operations(operations: TargetOperations) -> TargetOperations:
     U D, because an update may insert a missing row. Errors name the position of the key's first
     operation; an insert after a delete, or a delete after an insert, has the position of the last.
     """
-    parts = [_folded(part) for part, _ in operations.between_truncates() if len(part)]
+    parts = [_fold_part(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
     if len(truncates) or not parts:
         parts.append(operations.take(truncates))
     return join_operations(parts)
 
 
-def _folded(operations: TargetOperations) -> TargetOperations:
+def _fold_part(operations: TargetOperations) -> TargetOperations:
     """Fold operations without a truncate.
 
     The table shows the result for each kind of clean key, where ... is any number of operations:

@@ -46,9 +46,11 @@ def scan_keys(
         if op == KEY_UPDATE:
             unclean[code] = unclean[old_key[row]] = True
         elif op == INSERT:
+            # The row exists already, unless the operation before was a delete.
             if before >= 0 and op_type[before] != DELETE:
                 unclean[code] = True
         elif before >= 0 and op_type[before] == DELETE:
+            # An update or delete of a row that was just deleted.
             unclean[code] = True
         if before < 0:
             first[code] = row

@@ -9,13 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.apply.effects.append import COLUMNS, append_changes, build_append_table
+from trailgate.apply.effects.append import (
+    COLUMNS,
+    add_meta_columns,
+    append_changes,
+    build_append_table,
+    set_meta_values,
+)
 from trailgate.apply.effects.batch import FetchRows, TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.history import COLUMNS as VERSIONS
 from trailgate.apply.effects.history import add_version_columns, compute_versions, with_version_key
-from trailgate.apply.effects.meta import add_meta_columns, set_meta_values
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
 from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes

@@ -133,6 +133,7 @@ class TargetOperations:
         if not len(cuts):
             yield self, None
             return
+        # Truncates in rows 2 and 3 of 6 operations: the parts are the rows 0 to 1, none, and 4 to 5.
         starts, ends = np.append(0, cuts + 1), np.append(cuts, len(self))
         numbers = [*self.transaction[cuts].tolist(), None]
         for start, end, number in zip(starts.tolist(), ends.tolist(), numbers, strict=True):

@@ -66,11 +66,11 @@ def check_redefinition(
         problem = f"the key was {was}, and is {now} from here on"
         raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if keyed and changed and not keys[1]:
-        problem = f"the table has no key, and its columns change here: {_named(changed)}"
+        problem = f"the table has no key, and its columns change here: {_join_names(changed)}"
         raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if strict and (changed or any(_shown(after[one]) != _shown(before[one]) for one in after)):
         differing = changed or {one for one in after if _shown(after[one]) != _shown(before[one])}
-        problem = f"the trail redefines the table; changed columns: {_named(differing)}"
+        problem = f"the trail redefines the table; changed columns: {_join_names(differing)}"
         raise DefinitionError(problem, where=Where(table=str(target)), hint=STRICT_HINT)
 
 
@@ -111,5 +111,5 @@ def _shown(column: Column) -> str:
     return f"{row.name}{length}{scale}{number}{binary}"
 
 
-def _named(names: Collection[str]) -> str:
+def _join_names(names: Collection[str]) -> str:
     return ", ".join(sorted(names))

@@ -28,6 +28,7 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateCol
 
 Key = tuple[Any, ...]
 NOT_LOGGED: Final = object()  # the value of a column that is not logged, and so not known
+NAN: Final = float("nan")
 
 
 @dataclass(slots=True)
@@ -342,9 +343,6 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
     """Return each row's key as a tuple of Python values."""
     return list(zip(*map(to_python_values, columns), strict=True))
-
-
-NAN: Final = float("nan")
 
 
 def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:

@@ -152,7 +152,7 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType
     if not rows.all():
         error = lost_value_error(values, int(np.argmin(rows)), stored.name)
         error.problem = f"value too long: {error.problem}"
-        raise error.numbered(TOO_LONG)
+        raise error.with_numbers(TOO_LONG)
 
 
 def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
@@ -183,7 +183,7 @@ def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
         number = Decimal(text)
         # adjusted() is the power of ten of the first digit: 2 for 123.4, which needs 3 digits.
         if not number.is_finite() or (number and number.adjusted() >= stored.size - stored.scale):
-            raise lost_value_error(values, row, stored.name).numbered(TOO_LARGE)
+            raise lost_value_error(values, row, stored.name).with_numbers(TOO_LARGE)
         step = Decimal((0, (1,), -stored.scale))
         if number and _lowest(number) < _lowest(step):
             raise lost_value_error(values, row, stored.name)

@@ -56,7 +56,7 @@ UNDEFINED: Final = (
     "no operation on a matching table; the trail defines no tables, so their names are unknown"
 )
 SHOWN: Final = 80  # characters of a DDL statement in an error
-SPLIT_BYTES: Final = 8 << 20
+APPLY_SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20  # a batch whose operations are not folded
 Progress = Callable[["ApplyReport"], None]
@@ -109,7 +109,7 @@ class ThreadReading:
     """How the splits of a batch are read: by threads of this process. A subclass may override ``run``."""
 
     threads: int | None = None
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = APPLY_SPLIT_BYTES
     fold_rows: int | None = FOLD_ROWS
     batch_bytes: int = BATCH_BYTES
 
@@ -183,7 +183,7 @@ class ApplyRun:
                 self.first_file_notices = first_file_notices(self._find())
                 self._place = self._stream.initial(EARLIEST)
             else:
-                self._place = self._stream.continued(to_stored_position(known))
+                self._place = self._stream.resume_at(to_stored_position(known))
         except BaseException:
             self.close()
             raise
@@ -193,7 +193,7 @@ class ApplyRun:
         if not self._can_open:
             raise error
         self.close()
-        self.retries.failed(error)
+        self.retries.record_fault(error)
 
     def close(self) -> None:
         """Close the target."""
@@ -245,14 +245,14 @@ class ApplyRun:
     def pattern_notices(self) -> tuple[str, ...]:
         """One sentence for each pattern that matches no table of the trail, and for tables that joined the group."""
         trail, applied = self._find(), self._tables.sources
-        if trail is None or not self.mapped.unmatched(applied):
+        if trail is None or not self.mapped.unmatched_patterns(applied):
             return self._tables.notices
 
         def enough(names: set[str]) -> bool:
-            return not self.mapped.unmatched(names | applied)
+            return not self.mapped.unmatched_patterns(names | applied)
 
         names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
-        missed = self.mapped.unmatched(names | applied)
+        missed = self.mapped.unmatched_patterns(names | applied)
         # Trails of old format levels define no tables. Their tables are known only when operations
         # are read.
         if not names | applied:
@@ -295,7 +295,7 @@ class ApplyRun:
         while True:
             try:
                 for report in self._batches():
-                    self.retries.answered()
+                    self.retries.record_success()
                     yield report
             except TargetUnavailableError as error:
                 self._fail(error)
@@ -308,7 +308,7 @@ class ApplyRun:
                     LOG.warning("%s", notice)
                 raise
             else:
-                self.retries.answered()
+                self.retries.record_success()
                 return
 
     def _batches(self) -> Iterator[ApplyReport]:
@@ -336,21 +336,21 @@ class ApplyRun:
         done = self._tables.done
         if done is None or self._options.dry_run:
             return
-        before = to_stored_position(done).needed
+        before = to_stored_position(done).first_needed
         # Only whole files can be purged, so store it once per file and not after each batch.
         if reached.number > before.number:
             self._tables.store(replace(done, reached=long_position(*reached)))
 
-    def check_source(self, known: AppliedPosition) -> None:
+    def check_source(self, applied: AppliedPosition) -> None:
         """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
-        current, stored = GroupSource.read(self._source), GroupSource.read(known.trail)
+        current, stored = GroupSource.read(self._source), GroupSource.read(applied.trail)
         # [] means that no table joined. None means that the two cannot belong to one group.
         if current.joining(stored, self._is_absent) != []:
             raise StorageError(
-                f"{known.trail} was applied, and this is {self._source}",
+                f"{applied.trail} was applied, and this is {self._source}",
                 hint="Use the same options as for apply",
             )
-        self._stream.continued(to_stored_position(known))
+        self._stream.resume_at(to_stored_position(applied))
 
     def reads(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Read each batch without applying it, and yield its operations by target table."""
@@ -368,7 +368,7 @@ class ApplyRun:
             work = SplitWork(
                 trail,
                 tables.source,
-                self.mapped.wanted,
+                self.mapped.selection,
                 tables.known,
                 tables.done_before,
                 extend=tables.extend,
@@ -430,17 +430,17 @@ class ApplyRun:
             raise OptionError(problem, where=where, hint=hint)
 
 
-def to_stored_position(known: AppliedPosition) -> StoredPosition:
+def to_stored_position(applied: AppliedPosition) -> StoredPosition:
     """Convert a target's position to the form that trail readers use."""
-    return StoredPosition(known.position, known.csn, known.digest, known.reached)
+    return StoredPosition(applied.position, applied.csn, applied.digest, applied.reached)
 
 
 def describe_unapplied(
-    trail: Address, known: AppliedPosition, definitions: Address | Definitions | None = None
+    trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
     """Return one sentence for each part at the trail's end that cannot be applied yet. Raises StorageError if the position belongs to another trail, and DecodeError if the trail is damaged."""
     stream = TrailStream(partial(find_trail, trail, definitions))
-    start = stream.continued(to_stored_position(known))
+    start = stream.resume_at(to_stored_position(applied))
     stream.check_numbers(start)
     rest = stream.rest(start)
     return () if rest is None else rest.notices

@@ -108,7 +108,7 @@ class DiscardFile:
                 self._remember(line)
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
-    def listed(self, block: ChangeBlock) -> list[int]:
+    def find_listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of the block's operations that are already in the file."""
         positions = pa.array(list(self._positions), pa.string())
         # Comparing positions is fast and excludes nearly all rows. The digests then find the lines

@@ -69,10 +69,12 @@ class FrameApplier:
         ChosenColumnTypes.read(mapped.options.column or ())
         known = {table.name for table in tables.definitions}
         if tables.files:
-            known, _ = latest_tables(tables, lambda found: not mapped.unmatched(found), SEARCHED)
+            known, _ = latest_tables(
+                tables, lambda found: not mapped.unmatched_patterns(found), SEARCHED
+            )
         return [
             describe_no_match(place, pattern, sorted(known), "the trail's definitions")
-            for place, pattern in (mapped.unmatched(known) if known else ())
+            for place, pattern in (mapped.unmatched_patterns(known) if known else ())
         ]
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
@@ -107,7 +109,7 @@ class FrameApplier:
             work = SplitWork(
                 TrailFiles(source, (), NO_DEFINITIONS),
                 tables.source,
-                mapped.wanted,
+                mapped.selection,
                 tables.known,
                 done,
                 extend=tables.extend,

@@ -94,7 +94,7 @@ class ApplyStatistics:
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
-    def failed(self) -> Self:
+    def with_failure(self) -> Self:
         """Mark the run as ended by an error."""
         return replace(self, up=False)
 

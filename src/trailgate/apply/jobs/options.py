@@ -67,19 +67,19 @@ class ApplyOptions:
     ] = False
     on_collision: Annotated[
         OnCollision,
-        "What to do when an inserted row already exists, or an updated or deleted row does not: stop, overlay it (HANDLECOLLISIONS), or insert rows missing for an update (INSERTMISSINGUPDATES).",
+        "What to do if an inserted row already exists, or an updated or deleted row does not: stop, overwrite or ignore it (HANDLECOLLISIONS), or insert the row of an update (INSERTMISSINGUPDATES).",
     ] = "stop"
     after_csn: Annotated[
         str | None,
         TEXT,
         Flag("CSN"),
-        "Skip operations up to this CSN: the tables were loaded as of it.",
+        "Skip operations up to this CSN, because the tables were loaded as of it.",
     ] = None
     overlay_until: Annotated[
         str | None,
         TEXT,
         Flag("CSN"),
-        "Overlay collisions up to this CSN: the tables changed while they were loaded.",
+        "Overwrite existing rows and ignore missing ones up to this CSN, because the tables changed while they were loaded.",
     ] = None
     on_error: Annotated[
         OnError,
@@ -108,17 +108,17 @@ class ApplyOptions:
         int | None,
         COUNT,
         Flag("N", least=1),
-        "How many bytes of the trail make a batch; default 256 MiB. Transactions are never split.",
+        "The number of bytes of the trail in a batch; default 256 MiB. Transactions are never split.",
     ] = None
     changed_maps: Annotated[
         ChangedMaps,
-        "If a group's tables or MAP statements change: stop, if tables would lack what lies before its position; continue at that position; or catch up from the trail's beginning.",
+        "If tables are added to a group, by --tables or MAP statements: stop; continue at the group's position, without their earlier operations; or catch up from the trail's beginning.",
     ] = "stop"
     ignore_unsupported: Annotated[
         bool,
-        "Apply without the parameters of the Replicat file that cannot be obeyed, and list them.",
+        "Ignore unsupported parameters of the Replicat file, and list them.",
     ] = False
-    dry_run: Annotated[bool, "Count what would be written, without writing it."] = False
+    dry_run: Annotated[bool, "Count the changes, without writing them."] = False
 
 
 class ApplyKeywords(TypedDict, total=False):

@@ -66,7 +66,7 @@ class ResolvedApplyOptions:
             return map_to_same_table
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
 
-    def unmatched(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
+    def unmatched_patterns(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
         """Return the patterns of source tables that match none of the names, each after its origin: a MAP statement with its line, or ``--tables``."""
         if self.mapping is not None:
             stated = self.mapping.patterns
@@ -81,7 +81,7 @@ class ResolvedApplyOptions:
         ]
 
     @property
-    def wanted(self) -> ReadSelection:
+    def selection(self) -> ReadSelection:
         """The tables that are read from a trail."""
         if self.mapping is not None:
             return ReadSelection(self.mapping.sources)

@@ -80,7 +80,7 @@ class SplitOperations:
     last: AppliedPosition | None = None
     failed: TrailgateError | None = None
 
-    def shifted(self, rows: int, transactions: int) -> SplitOperations:
+    def renumber(self, rows: int, transactions: int) -> SplitOperations:
         """Renumber the split as the continuation of earlier splits with so many operations and transactions."""
         if not rows:
             return self
@@ -251,7 +251,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
     parts: list[SplitOperations] = []
     for one in reads:
         before = parts[-1] if parts else SplitOperations()
-        parts.append(one.shifted(before.rows, before.transactions))
+        parts.append(one.renumber(before.rows, before.transactions))
     tables = merge_known_tables(reads)
     names = dict.fromkeys(name for part in parts for name in part.operations)
     return SplitOperations(

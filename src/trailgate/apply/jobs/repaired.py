@@ -103,7 +103,7 @@ def apply_repaired(
         work = SplitWork(
             files,
             source,
-            mapped.wanted,
+            mapped.selection,
             {},
             extend=tables.extend,
             prepare=mapped.prepare(),

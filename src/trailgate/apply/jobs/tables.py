@@ -7,7 +7,8 @@ A batch is applied in these steps:
 3. Reduce the rest to at most one change per key (``effects``).
 4. Write the changes of each table, and commit them with the batch's last position.
 
-If the target refuses a row and errors are discarded, the refused operation has to be found: the
+If the target refuses a row and errors are discarded, the refused operation has to be found. Some
+targets name all refused rows at once, and ``refused_rows`` finds their operations. Otherwise the
 batch is rolled back and applied in halves, until a part of one transaction remains. Within that
 transaction a binary search tries longer and shorter beginnings of it.
 """
@@ -26,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges, build_key_table
 from trailgate.apply.effects.collisions import NAMES, CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
@@ -36,7 +38,6 @@ from trailgate.apply.effects.faults import (
     ErrorResponses,
     OperationErrors,
 )
-from trailgate.apply.effects.meta import POSITION
 from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode, ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations
@@ -54,15 +55,24 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import (
     KnownTable,
     SplitOperations,
-    build_position,
     join_split_operations,
     merge_known_tables,
     merge_source_definitions,
+)
+from trailgate.apply.jobs.refused_rows import (
+    RowsRefusedError,
+    build_rows_error,
+    check_deferred_rows,
+    find_middle,
+    find_refused_operations,
+    find_refused_values,
+    slice_batch,
 )
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
+    FindingTarget,
     RowRefusedError,
     ValuesRefusedError,
     check_mode,
@@ -78,11 +88,12 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.model.changes import DELETE, ChangeBlock
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 
+MOST_ROUNDS: Final = 8  # searches for refused rows in a batch, before it is halved
 MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a refused one is searched
 GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 CHANGED_SINCE: Final = (
@@ -198,7 +209,7 @@ class BoundedTarget(ApplyTarget, Protocol):
         """Return the position (20 digits) of the last operation that a table takes."""
         ...
 
-    def discarded(self, block: ChangeBlock) -> Collection[int]:
+    def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that were discarded before, and that no table takes."""
         ...
 
@@ -393,16 +404,16 @@ class TargetTables:
             one.makes_values_of(columns[one.name.casefold()]) for one in used.table.columns
         )
 
-    def _register_table(self, name: str, wanted: TargetTable) -> None:
+    def _register_table(self, name: str, expected: TargetTable) -> None:
         """Look up a table in the target when it is first used, and plan the columns that it lacks."""
         known = self._known.get(name)
         if known is None:
-            existing = self._target.find_table(wanted)
+            existing = self._target.find_table(expected)
             if existing is not None:
                 self._check_mode(existing)
             if existing is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = self._target.position(wanted if existing is None else existing)
+            at = self._target.position(expected if existing is None else existing)
             if existing is None and at is not None and self._bound is None:
                 problem = (
                     "the target's table no longer exists, but operations were applied to it before"
@@ -413,12 +424,12 @@ class TargetTables:
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
                 self._table_positions[name], done = done, ""
-            until = "" if self._bound is None else self._bound(wanted)
-            target = self._target.plan_table(wanted) if existing is None else existing
+            until = "" if self._bound is None else self._bound(expected)
+            target = self._target.plan_table(expected) if existing is None else existing
             known = KnownTable(target, done, until)
             if existing is None:
                 self._changes[name] = _Change(is_new=True)
-        whole = add_missing_columns(known.table, wanted)
+        whole = add_missing_columns(known.table, expected)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
         change = self._changes.get(name, _Change())
         if added and not change.is_new:
@@ -565,11 +576,14 @@ class TargetTables:
         self._target.commit(position)
         self.done = position
 
-    def _apply_parts(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
+    def _apply_parts(
+        self, batch: SplitOperations, policy: CollisionPolicy, rounds: int = MOST_ROUNDS
+    ) -> ApplyReport:
         """Apply a batch, and find the operations whose rows the target refuses.
 
-        If the error names the refused values, these operations are excluded directly. Otherwise the
-        batch is applied in two halves, recursively.
+        If the error names the refused values or rows, their operations are excluded directly. Each
+        round finds the first refused operation of each row. After ``rounds`` of them, and if the
+        error names no row, the batch is applied in two halves, recursively.
         """
         try:
             return self._apply(batch, policy)
@@ -578,12 +592,18 @@ class TargetTables:
                 raise self._locate_refusal(batch, policy, error) from None
             refusal = error
         if isinstance(refusal, ValuesRefusedError) and (
-            by_value := _find_refused_values(batch, refusal)
+            by_value := find_refused_values(batch, refusal)
         ):
             return self._apply_parts(replace(batch, errors={**batch.errors, **by_value}), policy)
-        middle = _find_middle(batch)
+        if isinstance(refusal, RowsRefusedError) and rounds:
+            tried = self._without_excluded(batch)
+            retry = partial(self._try_write, policy=policy, find=True)
+            if by_row := find_refused_operations(tried, refusal, retry):
+                without = replace(batch, errors={**batch.errors, **by_row})
+                return self._apply_parts(without, policy, rounds - 1)
+        middle = find_middle(batch)
         if middle is not None:
-            parts = _slice_batch(batch, 0, middle), _slice_batch(batch, middle, batch.rows)
+            parts = slice_batch(batch, 0, middle), slice_batch(batch, middle, batch.rows)
             done = ApplyReport()
             for part in parts:
                 if part is not None:
@@ -614,7 +634,7 @@ class TargetTables:
                 )
                 hint, numbers = error.hint, error.numbers
                 placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
-                return placed.numbered(numbers)
+                return placed.with_numbers(numbers)
         return error
 
     def _find_refused(
@@ -631,7 +651,7 @@ class TargetTables:
         while fails - fits > 1:
             middle = (fits + fails) // 2
             end = numbers[middle - 1] + 1
-            part = _slice_batch(batch, 0, end)
+            part = slice_batch(batch, 0, end)
             error = None if part is None else self._try_write(part, policy)
             if error is None:
                 fits = middle
@@ -640,12 +660,29 @@ class TargetTables:
         chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
         return dict.fromkeys(chosen, refusal)
 
-    def _try_write(self, batch: SplitOperations, policy: CollisionPolicy) -> RowRefusedError | None:
-        """Write operations, roll them back, and return the error if the target refused them."""
+    def _without_excluded(self, batch: SplitOperations) -> SplitOperations:
+        """Return a batch without the operations that its errors exclude, alone or with their transactions."""
+        excluded = self._excluded_transactions(batch, batch.errors)
+        operations = {
+            name: one.without(batch.errors).without_transactions(excluded)
+            for name, one in batch.operations.items()
+        }
+        return replace(
+            batch, operations={name: one for name, one in operations.items() if len(one)}
+        )
+
+    def _try_write(
+        self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
+    ) -> RowRefusedError | None:
+        """Write operations, roll them back, and return the error if the target refused them.
+
+        With ``find`` deferred constraints are checked too, and the error names all refused rows if
+        the target can find them.
+        """
         known, changes = dict(self._known), dict(self._changes)
         try:
             with self._rollback_on_error():
-                self._write(batch, policy)
+                self._write(batch, policy, find=find)
         except RowRefusedError as error:
             return error
         self._target.rollback()
@@ -658,7 +695,7 @@ class TargetTables:
         assert end is not None
         batch = self._without_discarded(batch)
         with self._rollback_on_error():
-            report, faults, excluded = self._write(batch, policy, discards=True)
+            report, faults, excluded = self._write(batch, policy, discards=True, find=self.keeps)
             if not self._options.dry_run:
                 self._discard(batch, faults, excluded)
                 self._target.commit(end)
@@ -691,14 +728,14 @@ class TargetTables:
     def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that were discarded before."""
         if self._bounded is not None:
-            return self._bounded.discarded(block)
+            return self._bounded.discarded_rows(block)
         # If any table is ahead of the position of all tables, a run was killed after it had committed
         # some tables. It had written the discard file before.
         done = self._table_positions or {name: one.done for name, one in self._known.items()}
         ahead = max(done.values(), default="")
         if not (self._target.commits_alone and ahead > self.done_before):
             return ()
-        return self._discard_file().listed(_up_to(block, ahead) if self.by_position else block)
+        return self._discard_file().find_listed(_up_to(block, ahead) if self.by_position else block)
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
@@ -713,12 +750,18 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitOperations, policy: CollisionPolicy, *, discards: bool = False
+        self,
+        batch: SplitOperations,
+        policy: CollisionPolicy,
+        *,
+        discards: bool = False,
+        find: bool = False,
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
 
         With ``discards`` these operations go to the discard file first, if the target commits each
-        table by itself.
+        table by itself. With ``find`` an error about a row names all refused rows, if the target can
+        find them.
         """
         assert batch.last is not None
         if not self._options.dry_run:
@@ -730,16 +773,11 @@ class TargetTables:
             # discarded operations must be on the disk before it.
             if discards and self._target.commits_alone:
                 self._discard(batch, faults, excluded)
-            for _, steps, _ in effects:
-                for one in steps:
-                    # A step before the last one is committed with its own position. If the run is
-                    # killed then, the table continues after that step.
-                    at = batch.last
-                    if one is not steps[-1]:
-                        at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
-                    self._target.write(one, at)
+            self._write_tables(effects, batch.last, find=find)
             for operations in batch.operations.values():
-                discarded = _unapplied(operations.order, operations.transaction, faults, excluded)
+                discarded = _unapplied_mask(
+                    operations.order, operations.transaction, faults, excluded
+                )
                 if discarded.any():
                     name = str(operations.table)
                     report = reports.get(name, TableReport())
@@ -748,6 +786,29 @@ class TargetTables:
                     )
         reasons = _count_reasons(batch, faults, excluded)
         return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
+
+    def _write_tables(
+        self, effects: Sequence[TableEffects], last: AppliedPosition, *, find: bool
+    ) -> None:
+        """Write the changes of each table, up to the position ``last``."""
+        finding = self._target if find and isinstance(self._target, FindingTarget) else None
+        for number, (_, steps, _) in enumerate(effects):
+            for one in steps:
+                # A step before the last one is committed with its own position. If the run is
+                # killed then, the table continues after that step.
+                at = last
+                if one is not steps[-1]:
+                    at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
+                try:
+                    self._target.write(one, at)
+                except RowRefusedError as error:
+                    if finding is None or isinstance(error, ValuesRefusedError):
+                        raise
+                    rows = finding.find_refused_rows(one)
+                    table = one.nets.table
+                    raise build_rows_error(error, table, rows, effects, number) from None
+        if finding is not None:
+            check_deferred_rows(finding, effects)
 
     def _effects(
         self, batch: SplitOperations, policy: CollisionPolicy
@@ -822,7 +883,7 @@ class TargetTables:
             return
         file = self._discard_file()
         for block, transactions in batch.blocks:
-            unapplied = _unapplied(block.order, transactions, faults, excluded)
+            unapplied = _unapplied_mask(block.order, transactions, faults, excluded)
             # Ignored operations get no line, unless their whole transaction is discarded.
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(excluded))
             rows = np.flatnonzero(unapplied & ~kept)
@@ -853,66 +914,19 @@ def _count_reasons(
     """Count the operations that are not applied, by reason."""
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
-        int(_unapplied(block.order, transactions, faults, excluded).sum())
+        int(_unapplied_mask(block.order, transactions, faults, excluded).sum())
         for block, transactions in batch.blocks
     )
     others = unapplied - len(faults.errors)
     return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
-def _unapplied(
+def _unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
     """Return the mask of the operations that are not applied."""
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
-
-
-def _find_refused_values(
-    batch: SplitOperations, refusal: ValuesRefusedError
-) -> dict[int, TrailgateError]:
-    """Return the operations that write a refused value, each with its error."""
-    errors: dict[int, TrailgateError] = {}
-    refused = pa.array(list(refusal.errors), pa.string())
-    table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
-    for name, operations in batch.operations.items():
-        if table not in (name.casefold(), str(operations.table).casefold()):
-            continue
-        for at, column in enumerate(operations.table.columns):
-            if column.name.casefold() != field:
-                continue
-            # A key column has its values in ``key`` and ``old_key``, other columns in ``values``.
-            key_indexes = [index for index, key in enumerate(operations.table.key) if key == at]
-            images = [
-                one
-                for index in key_indexes
-                for one in (operations.key[index], operations.old_key[index])
-            ]
-            written = np.ones(len(operations), bool)
-            if not key_indexes and operations.values[at].values is not None:
-                # A delete writes no values, except in a table without a key (--mode append), where
-                # every operation adds a row. Missing values are not written.
-                images = [operations.values[at].values]
-                written = (operations.op_type != DELETE) | (not operations.key)
-                written &= ~operations.values[at].is_missing(len(operations))
-            for values in images:
-                if not pa.types.is_string(values.type):
-                    continue
-                bad = np.asarray(pc.fill_null(pc.is_in(values, refused), False)) & written
-                for row in np.flatnonzero(bad).tolist():
-                    errors[int(operations.order[row])] = refusal.errors[values[row].as_py()]
-    return {number: one for number, one in errors.items() if number not in batch.errors}
-
-
-def _find_middle(batch: SplitOperations) -> int | None:
-    """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
-    pairs = [(one.order, one.transaction) for one in batch.operations.values()]
-    order = np.concatenate([order for order, _ in pairs])
-    sort = np.argsort(order)
-    # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
-    order, transaction = order[sort], np.concatenate([numbers for _, numbers in pairs])[sort]
-    begins = order[1:][np.diff(transaction) != 0]
-    return int(begins[len(begins) // 2]) if len(begins) else None
 
 
 def _split_at_csn(
@@ -928,35 +942,7 @@ def _split_at_csn(
     first = min((int(order.min()) for order in later if len(order)), default=None)
     if first is None:
         return batch, None
-    return _slice_batch(batch, 0, first), _slice_batch(batch, first, batch.rows)
-
-
-def _slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
-
-    def rows(order: Longs) -> Longs:
-        return np.flatnonzero((order >= start) & (order < end))
-
-    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
-    operations = {name: part for name, part in chosen.items() if len(part)}
-    if not operations or batch.last is None:
-        return None
-    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
-    # position also has the digest and where the next batch begins.
-    end_at = batch.last
-    if end < batch.rows:
-        last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
-    return replace(
-        batch,
-        operations=operations,
-        blocks=[
-            (block.take(rows(block.order)), transactions[rows(block.order)])
-            for block, transactions in batch.blocks
-        ],
-        errors={number: one for number, one in batch.errors.items() if start <= number < end},
-        last=end_at,
-    )
+    return slice_batch(batch, 0, first), slice_batch(batch, first, batch.rows)
 
 
 def _extend_table(

@@ -43,7 +43,7 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.duckdb import DuckDBTarget as Scratch
 from trailgate.apply.targets.target import (
     AppliedPosition,
@@ -63,7 +63,7 @@ from trailgate.storage.files.trail_files import find_trail
 SCHEMA: Final = "trailgate_verify"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows per table in a report
-KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
+KINDS: Final = ("equal", "untouched", "missing", "extra", "different")
 TIMED: Final = "Which versions exist depends on when batches were applied"
 REMAINING: Final = "only rows with operations in the remaining files are compared, in the columns that these log; other rows count as untouched"
 WHOLE: Final = "the trail begins at file number {}, and without the earlier files its rows cannot be compared: {}"
@@ -75,7 +75,7 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs from what the trail makes of it. ``kind`` is "missing", "surplus" or "different".
+    """A row that differs from what the trail makes of it. ``kind`` is "missing", "extra" or "different".
 
     ``columns`` are the differing columns, each with its expected and its actual value.
     ``positions`` are those of the operations on the row's key.
@@ -99,7 +99,7 @@ class TableComparison:
     equal: int = 0
     untouched: int = 0
     missing: int = 0
-    surplus: int = 0
+    extra: int = 0
     different: int = 0
     rows: tuple[RowDifference, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class TableComparison:
     @property
     def is_equal(self) -> bool:
         """Whether no row differs."""
-        return not (self.missing or self.surplus or self.different)
+        return not (self.missing or self.extra or self.different)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +176,11 @@ class _Expected(ApplyTarget):
             expected = _without_flags(expected)
         return expected if theirs is None else _as_compared(expected, theirs)
 
-    def discarded(self, block: ChangeBlock) -> Collection[int]:
+    def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
         """Return the numbers of a block's operations that are in the discard file."""
         if self.discards is None:
             return ()
-        numbers = self.discards.listed(block)
+        numbers = self.discards.find_listed(block)
         chosen = np.flatnonzero(np.isin(block.order, numbers))
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
         return numbers
@@ -270,7 +270,7 @@ def verify_tables(
     trail: Address,
     to: str,
     *,
-    shown: int = SHOWN,
+    examples: int = SHOWN,
     definitions: Address | Definitions | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -281,7 +281,7 @@ def verify_tables(
     Use the same options as for apply. The tables are taken to have been empty at first, unless
     ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
     tables only rows that the trail has operations on are compared, in the columns that these log.
-    For each table the first ``shown`` differing rows are returned, with the positions of the
+    For each table the first ``examples`` differing rows are returned, with the positions of the
     operations on them.
 
     If the trail's first files are missing, tables of current rows are compared like loaded ones,
@@ -292,10 +292,8 @@ def verify_tables(
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
-    loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
-    others = sorted(mapped.modes - {"current"})
-    if loaded and others:
-        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
+    loaded, others = _is_loaded(given), mapped.modes - {"current"}
+    _check_modes(mapped, loaded=loaded)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
     # Without the first files, rows of unknown origin are in the target, as in a loaded table.
     is_partial = begin > 0 and not loaded and not others
@@ -314,43 +312,61 @@ def verify_tables(
             scratch = Scratch(str(Path(folder, file)), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
-            scratch_options = replace(given, discards=str(Path(folder, "discards.jsonl")))
+            own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             scratch_run = ApplyRun(
-                trail,
-                to,
-                scratch_options,
-                definitions=definitions,
-                reading=reading,
-                target=expected,
+                trail, to, own, definitions=definitions, reading=reading, target=expected
             )
             scratch_run.check_source(whole)
             return scratch_run, expected
 
         first, expected = run("expected.duckdb")
         with first:
-            mapping = first.mapped.mapping
-            if mapping is not None and mapping.has_times and "history" in mapped.modes:
-                problem = "row versions with @DATENOW columns cannot be compared"
-                raise OptionError(problem, hint=TIMED)
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
-            comparisons = {
-                name: _compare(
-                    expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
-                )
-                for name in expected.tables
-            }
+            comparisons = _compare_tables(expected, first.mapped, examples)
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
-                notices = (*notices, note)
+                notices += (note,)
             elif differs and first.keeps and discards is None:
-                notices = (*notices, NO_DISCARDS.format(get_discard_path(given)))
+                notices += (NO_DISCARDS.format(get_discard_path(given)),)
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             again, _ = run("positions.duckdb")
             with again:
                 comparisons = _with_positions(comparisons, again.reads())
     return VerifyReport(comparisons, whole, notices)
+
+
+def _is_loaded(options: ApplyOptions) -> bool:
+    """Return whether options state that the tables were loaded before the trail was applied."""
+    return bool(options.after_csn or options.overlay_until) or options.on_collision != "stop"
+
+
+def _check_modes(mapped: ResolvedApplyOptions, *, loaded: bool) -> None:
+    """Raise OptionError if the tables of a mode cannot be compared."""
+    others = sorted(mapped.modes - {"current"})
+    if loaded and others:
+        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
+    if mapped.mapping is not None and mapped.mapping.has_times and "history" in mapped.modes:
+        problem = "row versions with @DATENOW columns cannot be compared"
+        raise OptionError(problem, hint=TIMED)
+
+
+def _compare_tables(
+    expected: _Expected, mapped: ResolvedApplyOptions, examples: int
+) -> dict[str, TableComparison]:
+    """Compare every expected table with the real one, by name."""
+    mapping = mapped.mapping
+    return {
+        name: _compare(
+            expected,
+            name,
+            mapped.mode(name),
+            examples,
+            mapping.time_columns(name) if mapping else (),
+        )
+        for name in expected.tables
+    }
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
@@ -382,7 +398,7 @@ def _name_real_tables(begin: int) -> Iterator[None]:
 
 
 def _compare(
-    expected: _Expected, name: str, mode: str, shown: int, timed: Collection[str] = ()
+    expected: _Expected, name: str, mode: str, examples: int, timed: Collection[str] = ()
 ) -> TableComparison:
     """Compare one expected table with the real one, except for the columns in ``timed``."""
     wanted, theirs = expected.tables[name]
@@ -400,7 +416,7 @@ def _compare(
     if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
         expected.scratch.forget(ours, build_key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
-        ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
+        ours, rows, names, examples, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
     return TableComparison(
         **{one: int(counts.get(one, 0)) for one in KINDS},
@@ -457,11 +473,11 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
-    """Convert a row of the comparison. A missing or surplus row lists all columns, a different row those that differ."""
+    """Convert a row of the comparison. A missing or extra row lists all columns, a different row those that differ."""
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
-    key_values = {name: pairs[name][kind == "surplus"] for name in key}
+    key_values = {name: pairs[name][kind == "extra"] for name in key}
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
     }

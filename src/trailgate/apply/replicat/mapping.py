@@ -162,7 +162,7 @@ class ReplicatMapping:
                 mapped.append(_map_block(one, block.take(rows), environment))
         return mapped
 
-    def timed(self, target: str) -> frozenset[str]:
+    def time_columns(self, target: str) -> frozenset[str]:
         """Return the columns of a target table that contain the time of applying, in lower case."""
         return frozenset(
             column.name.casefold()

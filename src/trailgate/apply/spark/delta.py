@@ -66,9 +66,9 @@ def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTa
     return SessionDeltaTarget(address, group, spark)
 
 
-def _has_exact_statistics(kind: pa.DataType) -> bool:
+def _has_exact_statistics(data_type: pa.DataType) -> bool:
     """Return whether a type's statistics are exact, even if delta-rs wrote them."""
-    return not has_rounded_statistics(kind)
+    return not has_rounded_statistics(data_type)
 
 
 def _refusal(error: Exception, path: str) -> TrailgateError:

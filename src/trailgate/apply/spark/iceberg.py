@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,6 +31,7 @@ from trailgate.apply.spark.merge import (
     temporary_settings,
 )
 from trailgate.apply.targets import sql
+from trailgate.apply.targets.checkpoints import decode_lake_checkpoint, encode_lake_checkpoint
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.spark.errors import arrow_schema
@@ -40,17 +40,6 @@ from trailgate.spark.sources import spark_schema
 STATE: Final = "_trailgate"
 PROPERTY: Final = "trailgate.{}.position"
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
-CHECKPOINT: Final = pa.schema(
-    [
-        ("trail", pa.string()),
-        ("position", pa.string()),
-        ("csn", pa.string()),
-        ("op_ts", pa.int64()),
-        ("tables", pa.list_(pa.string())),
-        ("digest", pa.string()),
-        ("reached", pa.string()),
-    ]
-)
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
 NO_ICEBERG: Final = (
     "The session has Iceberg by spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 (of its own version of Spark), "
@@ -83,10 +72,7 @@ class IcebergTarget:
         """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             row = self._checkpoint
-            if row is None:
-                return None
-            known = (row["trail"], row["position"], row["csn"], row["op_ts"])
-            return AppliedPosition(*known, row.get("digest"), row.get("reached"))
+            return None if row is None else decode_lake_checkpoint(row)
         name = self._name(table.name)
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
@@ -226,12 +212,11 @@ class IcebergTarget:
 
     def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
-        row = {**asdict(at), "tables": sorted(self._names)}
-        named = pa.Table.from_pylist([row], CHECKPOINT)
+        row = encode_lake_checkpoint(at, self._names, pa.int64())
         name = self._name((STATE, self._group))
         with _refusing(name):
             self._create_namespace((STATE,))
-            make_frame(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
+            make_frame(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
         """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
@@ -270,8 +255,8 @@ def _closing(name: str, closing: ClosingUpdate) -> str:
     return f"UPDATE {name} SET {values} WHERE {is_open}"
 
 
-def _type(kind: pa.DataType) -> str:
-    return str(spark_schema(pa.schema([("c", kind)]))[0].dataType.simpleString())
+def _type(data_type: pa.DataType) -> str:
+    return str(spark_schema(pa.schema([("c", data_type)]))[0].dataType.simpleString())
 
 
 @contextmanager

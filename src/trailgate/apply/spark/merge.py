@@ -83,26 +83,19 @@ def merge_statement(
     effects: TableChanges, target: str, rows: str, is_ranged: IsRanged = lambda _: True
 ) -> str:
     """Return the MERGE of staged rows into a table."""
-    table, key = effects.nets.table, effects.nets.key
-    # Leave out columns that the source does not have, so that they get their defaults, and computed
-    # columns, which the table computes.
-    written = {
-        at: quote_name(column.name)
-        for at, column in enumerate(table.columns)
-        if not column.computed and not (column.extra and effects.nets.values[at].values is None)
-    }
-    values = ", ".join(
-        f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
-        for at, name in written.items()
-        if at not in table.key
-    )
-    inserted = ", ".join(f"s.c{at}" for at in written)
+    clauses = sql.build_merge_clauses(effects, quote_name)
+    values = ", ".join(f"{name} = {value}" for name, value in clauses.updated.items())
+    names, inserted = ", ".join(clauses.inserted), ", ".join(clauses.inserted.values())
     # t is the table, s the staged rows
+    condition = join_condition(effects.nets.table, effects.nets.key, is_ranged)
+    is_deleted, is_patched, is_inserted = map(
+        sql.staged_effect, (RowEffect.DELETE, RowEffect.PATCH, RowEffect.INSERT)
+    )
     parts = [
-        f"MERGE INTO {target} AS t USING {rows} AS s ON {join_condition(table, key, is_ranged)}",
-        f"WHEN MATCHED AND s.e = {RowEffect.DELETE:d} THEN DELETE",
-        f"WHEN MATCHED AND s.e = {RowEffect.PATCH:d} THEN UPDATE SET {values}" if values else "",
-        f"WHEN NOT MATCHED AND s.e = {RowEffect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
+        f"MERGE INTO {target} AS t USING {rows} AS s ON {condition}",
+        f"WHEN MATCHED AND {is_deleted} THEN DELETE",
+        f"WHEN MATCHED AND {is_patched} THEN UPDATE SET {values}" if values else "",
+        f"WHEN NOT MATCHED AND {is_inserted} THEN INSERT ({names}) VALUES ({inserted})",
     ]
     return " ".join(filter(None, parts))
 
@@ -111,8 +104,7 @@ def join_condition(
     table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True
 ) -> str:
     """Return the join condition: equal keys, and the range of all keys, with which Spark skips files."""
-    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    conditions = [f"(t.{quote_name(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
+    conditions = [sql.build_key_match(table, quote=quote_name)]
     for at, values in zip(table.key, key, strict=True):
         # A range on the key lets Spark skip the data files whose statistics lie outside of it.
         ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)

@@ -31,7 +31,7 @@ from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit
 
-SPLIT_BYTES: Final = 32 << 20
+APPLY_TASK_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
 Merge = Literal["library", "session"]
 # The modules of targets that a session writes. Each has a function ``open_tables``.
@@ -110,14 +110,19 @@ class TaskReading(ThreadReading):
     """Read splits in tasks, one each, which also fold the operations."""
 
     spark: SparkSession
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = APPLY_TASK_BYTES
     fold_rows: int | None = 0
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Yield the result of each split. Raises the error of the earliest split that failed."""
         parts = [
-            (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
+            (
+                work.trail.window(
+                    split.start.number, split.end.number + AHEAD
+                ).without_definitions(),
+                split,
+            )
             for split in splits
         ]
         # the definitions are sent once, with the task; the files come with each part

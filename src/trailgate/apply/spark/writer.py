@@ -115,7 +115,7 @@ class ApplySink(SparkFormat):
         if overwrite:
             problem = "tables that changes are applied to are not overwritten"
             raise OptionError(problem, hint='Write with .mode("append")')
-        return ApplyWriter(*self._planned(schema, streams=False))
+        return ApplyWriter(*self._plan(schema, streams=False))
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
@@ -124,20 +124,20 @@ class ApplySink(SparkFormat):
         if overwrite:
             problem = "tables that changes are applied to are not overwritten"
             raise OptionError(problem, hint='Write with .outputMode("append")')
-        return ApplyStreamWriter(*self._planned(schema, streams=True))
+        return ApplyStreamWriter(*self._plan(schema, streams=True))
 
-    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameApplier, TrailFiles]:
+    def _plan(self, schema: StructType, *, streams: bool) -> tuple[FrameApplier, TrailFiles]:
         return plan_frame_apply(self.options, schema, self.folder, streams=streams)
 
 
 def plan_frame_apply(
-    given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
+    stated: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
 ) -> tuple[FrameApplier, TrailFiles]:
     """Read the options, and return the apply job and the trail that defines the tables.
 
     Raises OptionError.
     """
-    named = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
+    named = {name: value for name, value in stated.items() if name.casefold() not in OF_SPARK}
     if "path" in map(str.casefold, named):
         problem = "the format trailgate_apply takes no path"
         raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")

@@ -1,18 +1,25 @@
-"""Read the checkpoint table of a SQL database: how far each group has applied its trail.
+"""The checkpoints of targets: how far each group has applied its trail.
 
-The table ``trailgate_checkpoint`` has a row per group and target table, and a row with an empty
-``target`` for the position of all tables together:
+A SQL database has one table ``trailgate_checkpoint``, with a row per group and target table, and a
+row with an empty ``target`` for the position of all tables together:
 
     grp        target    trail            position
     trailgate            /data/dirdat/ot  00000000020000012345
     trailgate  hr.jobs   /data/dirdat/ot  00000000020000012345
+
+Delta and Iceberg keep the position of a table in its commits. The position of all tables together
+is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
+
+import pyarrow as pa
 
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
@@ -37,3 +44,33 @@ def parse_group_positions(
                 whole = AppliedPosition(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # strings, except op_ts
         groups.append(GroupPosition(group, whole, tables))
     return groups
+
+
+def encode_lake_checkpoint(
+    at: AppliedPosition, tables: Iterable[str], time: pa.DataType
+) -> pa.Table:
+    """Return the checkpoint row of Delta or Iceberg tables. ``time`` is the type of ``op_ts``."""
+    schema = pa.schema(
+        [
+            ("trail", pa.string()),
+            ("position", pa.string()),
+            ("csn", pa.string()),
+            ("op_ts", time),
+            ("tables", pa.list_(pa.string())),
+            ("digest", pa.string()),
+            ("reached", pa.string()),
+        ]
+    )
+    return pa.Table.from_pylist([{**asdict(at), "tables": sorted(tables)}], schema)
+
+
+def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
+    """Convert a checkpoint row, in which ``op_ts`` is microseconds or a datetime.
+
+    A row of an earlier version lacks the columns ``digest`` and ``reached``.
+    """
+    op_ts = row["op_ts"]
+    if isinstance(op_ts, datetime):
+        op_ts = pa.scalar(op_ts, pa.timestamp("us", "UTC")).value
+    known = (row["trail"], row["position"], row["csn"], op_ts)
+    return AppliedPosition(*known, row.get("digest"), row.get("reached"))

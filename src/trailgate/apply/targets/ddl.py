@@ -57,7 +57,7 @@ class DdlDialect:
     unkeyed: frozenset[str] = frozenset()
     ending: str = ""
 
-    def quoted(self, *parts: str) -> str:
+    def quote_name(self, *parts: str) -> str:
         """Quote the parts of a name. Raises OptionError if a part is too long."""
         mark, names = self.quote, []
         for part in parts:
@@ -87,15 +87,15 @@ class DdlDialect:
         kinds = [self.type_of(column) for column in table.columns]
         try:
             lines = [
-                f"{self.quoted(column.name)} {kind}"
+                f"{self.quote_name(column.name)} {kind}"
                 for column, kind in zip(table.columns, kinds, strict=True)
             ]
-            target = self.quoted(*name)
+            target = self.quote_name(*name)
         except OptionError as error:
             raise error.with_place(table=str(table)) from None
         keyed = self.keys and not table.keyless
         if keyed and self.unkeyed.isdisjoint(kinds[at] for at in table.key):
-            lines.append(f"PRIMARY KEY ({', '.join(map(self.quoted, table.key_names))})")
+            lines.append(f"PRIMARY KEY ({', '.join(map(self.quote_name, table.key_names))})")
         columns = ",\n  ".join(lines)
         return f"CREATE TABLE {target} (\n  {columns}\n){self.ending}"
 

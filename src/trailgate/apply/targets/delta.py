@@ -32,6 +32,7 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
+from trailgate.apply.targets.checkpoints import decode_lake_checkpoint, encode_lake_checkpoint
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_rows import (
     build_complete_rows,
@@ -57,17 +58,7 @@ STATE: Final = "_trailgate"
 OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
 APP: Final = "trailgate:{}"
-CHECKPOINT: Final = pa.schema(
-    [
-        ("trail", pa.string()),
-        ("position", pa.string()),
-        ("csn", pa.string()),
-        ("op_ts", pa.timestamp("us", "UTC")),
-        ("tables", pa.list_(pa.string())),
-        ("digest", pa.string()),
-        ("reached", pa.string()),
-    ]
-)
+TIME: Final = pa.timestamp("us", "UTC")  # of the checkpoint's op_ts
 REFUSED: Final = frozenset("[]^|\\")
 COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searched
 
@@ -102,9 +93,7 @@ class DeltaTarget:
 
     def _checkpoint(self) -> AppliedPosition | None:
         for row in self._rows():
-            micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
-            known = (row["trail"], row["position"], row["csn"], micros)
-            return AppliedPosition(*known, row.get("digest"), row.get("reached"))
+            return decode_lake_checkpoint(row)
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -268,16 +257,10 @@ class DeltaTarget:
         assert delta is not None
         staging = sql.build_staging_rows(effects)
         check_partitions(self._path(table), delta, name_staged_columns(table, staging))
+        clauses = sql.build_merge_clauses(effects)
         # Delta recomputes a computed column that is set to NULL.
-        updated = {sql.quote_sql_name(name): "NULL" for name in find_computed_columns(delta)}
-        inserted = {}
-        for number, column in enumerate(table.columns):
-            if column.computed:
-                continue
-            name = sql.quote_sql_name(column.name)
-            inserted[name] = f"s.c{number}"
-            if number not in table.key:
-                updated[name] = f"CASE WHEN s.m{number} THEN t.{name} ELSE s.c{number} END"
+        computed = {sql.quote_sql_name(name): "NULL" for name in find_computed_columns(delta)}
+        updated = {**computed, **clauses.updated}
         merger = delta.merge(
             staging,
             build_delta_key_match(table),
@@ -286,26 +269,15 @@ class DeltaTarget:
             streamed_exec=False,
             commit_properties=self._properties(at),
         )
-        # The staged effect ``e`` decides which clause applies to a row.
-        merger = merger.when_matched_delete(f"s.e = {RowEffect.DELETE:d}")
+        merger = merger.when_matched_delete(sql.staged_effect(RowEffect.DELETE))
         if updated:
-            merger = merger.when_matched_update(updated, f"s.e = {RowEffect.PATCH:d}")
-        merger.when_not_matched_insert(inserted, f"s.e = {RowEffect.INSERT:d}").execute()
+            merger = merger.when_matched_update(updated, sql.staged_effect(RowEffect.PATCH))
+        is_inserted = sql.staged_effect(RowEffect.INSERT)
+        merger.when_not_matched_insert(dict(clauses.inserted), is_inserted).execute()
 
     def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
-        row = pa.table(
-            {
-                "trail": [at.trail],
-                "position": [at.position],
-                "csn": [at.csn],
-                "op_ts": pa.array([at.op_ts], pa.int64()).cast(CHECKPOINT.field("op_ts").type),
-                "tables": [sorted(self._names)],
-                "digest": [at.digest],
-                "reached": [at.reached],
-            },
-            schema=CHECKPOINT,
-        )
+        row = encode_lake_checkpoint(at, self._names, TIME)
         # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
         call_delta(
             self._state,

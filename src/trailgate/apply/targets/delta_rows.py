@@ -64,8 +64,8 @@ def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
             raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
 
 
-def _has_fraction(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(kind) and kind.scale)
+def _has_fraction(data_type: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(data_type) and data_type.scale)
 
 
 def read_delta_rows(
@@ -111,13 +111,9 @@ def build_delta_key_match(table: TargetTable) -> str:
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
     therefore compared as text, for which no file is skipped.
     """
-    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    pairs = []
-    for at in table.key:
-        left, right = f"t.{sql.quote_sql_name(table.columns[at].name)}", f"s.c{at}"
-        kind = table.columns[at].type
-        if pa.types.is_floating(kind):
-            left, right = f"CAST({left} AS VARCHAR)", f"CAST({right} AS VARCHAR)"
-        pairs.append(f"({left} {equal} {right})")
-    # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
-    return " AND ".join(pairs)
+    return sql.build_key_match(
+        table,
+        compared=lambda column, value: (
+            f"CAST({value} AS VARCHAR)" if pa.types.is_floating(column.type) else value
+        ),
+    )

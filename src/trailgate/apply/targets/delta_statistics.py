@@ -29,11 +29,11 @@ COUNTED: Final = (
 )
 
 
-def has_rounded_statistics(kind: pa.DataType) -> bool:
+def has_rounded_statistics(data_type: pa.DataType) -> bool:
     """Return whether delta-rs rounds a column's statistics: decimals of more than 18 digits, or of more than 15 if they have a scale."""
-    if not pa.types.is_decimal(kind):
+    if not pa.types.is_decimal(data_type):
         return False
-    return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
+    return bool(data_type.precision > (FLOAT_DIGITS if data_type.scale else LONG_DIGITS))
 
 
 def plan_statistics_properties(

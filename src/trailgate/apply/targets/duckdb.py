@@ -138,7 +138,7 @@ class DuckDBTarget:
                 list(found_name),
             )
         )
-        computed = self._computed(found_name)
+        computed = self._generated_columns(found_name)
         stored = {one: _stored_type(one, kind, text) for one, kind in types.items()}
         fields = [pa.field(one.name, _arrow_type(one.type, stored[one.name])) for one in empty]
         existing = table.as_held(found_name, pa.schema(fields))
@@ -162,7 +162,7 @@ class DuckDBTarget:
         if rows:
             raise sql.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
 
-    def _computed(self, name: tuple[str, str]) -> frozenset[str]:
+    def _generated_columns(self, name: tuple[str, str]) -> frozenset[str]:
         """Return the names of a table's generated columns."""
         rows = self._execute(
             "SELECT column_name FROM information_schema.columns WHERE table_catalog = current_database() "
@@ -257,7 +257,7 @@ class DuckDBTarget:
             sql.quote_sql_name(*table.name),
             ", ".join(map(sql.quote_sql_name, table.key_names)),
         )
-        same = sql.build_key_match(table, "t", "s")
+        same = sql.build_key_match(table)
         self._execute(f"DELETE FROM {name} AS t USING {STAGING} AS s WHERE {same}")
         self._execute(f"INSERT INTO {name} ({names}) SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
@@ -419,7 +419,7 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
     is_of_row = of_value or isinstance(error, duckdb.IntegrityError | duckdb.DataError)
     kind = RowRefusedError if is_of_row else ApplyError
     numbers = next((oracle_numbers for text, oracle_numbers in REFUSALS if text in str(error)), ())
-    return kind(f"DuckDB refuses: {_line(error)}", where=where).numbered(numbers)
+    return kind(f"DuckDB refuses: {_line(error)}", where=where).with_numbers(numbers)
 
 
 def group_positions(path: str) -> list[GroupPosition]:
@@ -437,9 +437,9 @@ def group_positions(path: str) -> list[GroupPosition]:
     return parse_group_positions(names, rows)
 
 
-def _stored_type(name: str, kind: str, text: str) -> DatabaseColumnType | None:
+def _stored_type(name: str, type_name: str, text: str) -> DatabaseColumnType | None:
     """Return what a column's type keeps besides its Arrow type, or None. ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations."""
-    if kind == "VARCHAR":
+    if type_name == "VARCHAR":
         # For example, the column "name" in: CREATE TABLE t("name" VARCHAR COLLATE NOCASE)
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
         match = re.search(collated, text)
@@ -448,14 +448,14 @@ def _stored_type(name: str, kind: str, text: str) -> DatabaseColumnType | None:
             if match
             else None
         )
-    if ARROW_TYPES.fullmatch(kind):
+    if ARROW_TYPES.fullmatch(type_name):
         return None
-    rule = StorageRule.PRINTED_KEY if kind.startswith("ENUM") else StorageRule.PRINTED
-    return DatabaseColumnType(kind, RULES_OF_TYPES.get(kind, rule))
+    rule = StorageRule.PRINTED_KEY if type_name.startswith("ENUM") else StorageRule.PRINTED
+    return DatabaseColumnType(type_name, RULES_OF_TYPES.get(type_name, rule))
 
 
-def _arrow_type(kind: pa.DataType, stored: DatabaseColumnType | None) -> pa.DataType:
-    return kind if stored is None else pa.string()
+def _arrow_type(data_type: pa.DataType, stored: DatabaseColumnType | None) -> pa.DataType:
+    return data_type if stored is None else pa.string()
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:

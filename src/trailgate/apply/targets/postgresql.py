@@ -14,7 +14,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -28,8 +28,10 @@ from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
+from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
@@ -39,6 +41,7 @@ from trailgate.apply.targets.faults import find_sqlstate_fault
 from trailgate.apply.targets.target import (
     AppliedPosition,
     GroupPosition,
+    RefusedRows,
     RowRefusedError,
     TablePosition,
     ValuesRefusedError,
@@ -183,6 +186,53 @@ CASTS: Final = f"""
 SELECT own, (cast_).state, (cast_).problem FROM (
   SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
 ) AS tried WHERE (cast_).state IS NOT NULL LIMIT {sql.MOST_REFUSED}
+"""
+WRITING: Final = "trailgate_writing"  # the savepoint before the changes of a table
+TRIES: Final = "trailgate_tries"
+TRIED: Final = 5_000  # rows that one statement tries, so that it ends within a statement_timeout
+# The order in which changes are tried: deletes first, as the statements of ``write`` run.
+TRIES_OF: Final = f"""
+CREATE TEMPORARY TABLE {TRIES} ON COMMIT DROP AS
+SELECT row_number() OVER (ORDER BY s.e <> {RowEffect.DELETE:d}, s.ctid) AS turn, s.number, s.ctid AS staged, t.ctid AS stored
+FROM (SELECT *, ctid, row_number() OVER (ORDER BY ctid) - 1 AS number FROM {STAGING}) AS s
+LEFT JOIN {{}} AS t ON s.e <> {RowEffect.INSERT:d} AND {{}}
+"""
+# Each row is written in a block of its own, so that a refused row does not end the statement. All
+# columns are qualified, as names of columns may be those of the function's variables.
+TRYING: Final = f"""
+CREATE OR REPLACE FUNCTION pg_temp.trailgate_try(begin_turn bigint, end_turn bigint, OUT number bigint, OUT state text, OUT problem text, OUT detail text,
+  OUT field text, OUT relation text, OUT key_name text) RETURNS SETOF record LANGUAGE plpgsql AS $trailgate$
+#variable_conflict use_column
+DECLARE
+  one record;
+BEGIN
+  FOR one IN SELECT tries.* FROM pg_temp.{TRIES} AS tries WHERE tries.turn >= begin_turn AND tries.turn < end_turn ORDER BY tries.turn LOOP
+    BEGIN
+      {{}};
+    EXCEPTION WHEN integrity_constraint_violation OR data_exception THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, field = COLUMN_NAME,
+        relation = TABLE_NAME, key_name = CONSTRAINT_NAME;
+      number := one.number;
+      RETURN NEXT;
+    END;
+  END LOOP;
+END $trailgate$
+"""
+EXCLUDED: Final = "23P01"  # by another row that may not be final, so nothing is known yet
+FOREIGN: Final = "23503"
+KEYS_TO: Final = """
+SELECT quote_ident(n.nspname) || '.' || quote_ident(r.relname), n.nspname || '.' || r.relname, c.conname::text,
+  ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number ORDER BY k.place),
+  ARRAY(SELECT a.attname::text FROM unnest(c.confkey) WITH ORDINALITY AS k (number, place) JOIN pg_attribute a ON a.attrelid = c.confrelid AND a.attnum = k.number ORDER BY k.place)
+FROM pg_constraint c JOIN pg_class r ON r.oid = c.confrelid JOIN pg_namespace n ON n.oid = r.relnamespace
+WHERE c.contype = 'f' AND c.condeferrable AND c.conrelid = %s::regclass ORDER BY 3
+"""
+# The foreign keys of a table and those that name it, each with its table and the table that it names.
+TABLES_OF_KEY: Final = """
+SELECT c.conname::text, t.relname::text, a.nspname || '.' || t.relname, b.nspname || '.' || r.relname FROM pg_constraint c
+JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace a ON a.oid = t.relnamespace
+JOIN pg_class r ON r.oid = c.confrelid JOIN pg_namespace b ON b.oid = r.relnamespace
+WHERE c.contype = 'f' AND (c.conrelid = %s::regclass OR c.confrelid = %s::regclass)
 """
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
@@ -357,16 +407,14 @@ class PostgreSQLTarget:
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
+                    f"ALTER TABLE {_quoted_name(table)} ADD COLUMN {sql.quote_sql_name(column.name)} {POSTGRESQL.type_of(column)}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Widen integer columns to eight bytes."""
         self._lock()
         for name in names:
-            alter = (
-                f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
-            )
+            alter = f"ALTER TABLE {_quoted_name(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
             self._execute(alter, table=table)
             self._types.get(str(table), {}).pop(name, None)
 
@@ -434,19 +482,20 @@ class PostgreSQLTarget:
         for value, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
             text = mask_logins(" ".join(problem.split()))
             error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
-            errors[value] = error.numbered(REFUSALS.get(state, ()))
+            errors[value] = error.with_numbers(REFUSALS.get(state, ()))
         if not errors:
             return first
         joined = ValuesRefusedError(first.problem, where=first.where)
         joined.errors = errors
-        return joined.numbered(first.numbers)
+        return joined.with_numbers(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched 50,000 at a time."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
         self._try(
-            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted_name(table)} AS t".encode()),
+            table,
         )
 
         def batches() -> Iterator[pa.RecordBatch]:
@@ -470,6 +519,7 @@ class PostgreSQLTarget:
         if closing := sql.build_closing_statement(effects):
             self._change(closing, table)
         self._stage(effects, rows)
+        self._execute(f"SAVEPOINT {WRITING}")
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
             if changed != expected >= 0:
@@ -479,7 +529,112 @@ class PostgreSQLTarget:
                 raise sql.build_changed_value_error(table, column, sent, stored)
         if (triggers := self._triggers.get(str(table))) and table.key:
             self._check_stored(table, triggers)
+        self._execute(f"RELEASE SAVEPOINT {WRITING}")
         self._store_position(table, at)
+
+    def find_refused_rows(self, effects: TableChanges) -> RefusedRows:
+        """Return the refused rows of the changes for which ``write`` just raised RowRefusedError.
+
+        Writes each row again by itself, in a PL/pgSQL function that catches the errors of rows. The
+        function is temporary, and disappears with the rows when the batch is rolled back.
+        """
+        table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
+        self._execute(f"ROLLBACK TO SAVEPOINT {WRITING}")
+        if not self._execute(HAS_PLPGSQL):
+            return _name_rows(effects, {})
+        self._execute(f"DROP TABLE IF EXISTS pg_temp.{TRIES}")
+        self._execute(TRIES_OF.format(_quoted_name(table), DIALECT.match(table) or "false"))
+        texts = []
+        for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
+            if expected < 0:  # the statement that empties the table
+                self._execute(text)
+                continue
+            stored = "" if text.startswith("INSERT") else " AND t.ctid = one.stored"
+            texts.append(f"{text} AND s.ctid = one.staged{stored}")
+        self._execute(TRYING.format(";\n".join(texts)))
+        own = ".".join(_parts(table))
+        found: dict[int, tuple[RowRefusedError, str]] = {}
+        waiting: set[int] = set()
+        while True:
+            refused = self._try_rows(table, own)
+            again = {number for number, (_, other) in refused.items() if other == own}
+            found |= refused
+            # A row may name a row of the same table that was tried after it. So such rows are tried
+            # again, as long as some of them are accepted.
+            for number in waiting - again:
+                if number not in refused:
+                    del found[number]
+            if not again or again == waiting:
+                return _name_rows(effects, found)
+            self._execute(
+                f"DELETE FROM {TRIES} WHERE number NOT IN (SELECT unnest(%s::bigint[]))",
+                [list(again)],
+            )
+            waiting = again
+
+    def _try_rows(self, table: TargetTable, own: str) -> dict[int, tuple[RowRefusedError, str]]:
+        """Write each of the rows to try. Return the errors of refused rows by their number, with the other table of a foreign key."""
+        others = {
+            (child, name): parent if child_name == own else child_name
+            for name, child, child_name, parent in self._execute(
+                TABLES_OF_KEY, [_quoted_name(table), _quoted_name(table)]
+            )
+        }
+        ((turns,),) = self._execute(f"SELECT coalesce(max(turn), 0) FROM {TRIES}")
+        refused = {}
+        for turn in range(1, turns + 1, TRIED):
+            tried = f"SELECT * FROM pg_temp.trailgate_try({turn}, {turn + TRIED})"
+            for number, state, problem, detail, field, child, key in self._execute(tried):
+                if state != EXCLUDED:
+                    other = others.get((child, key), "") if state == FOREIGN else ""
+                    refused[number] = self._row_error(table, state, problem, detail, field), other
+        return refused
+
+    def check_deferred(self) -> None:
+        """Raise RowRefusedError if a deferred constraint refuses a row written since the last commit."""
+        self._execute(f"SAVEPOINT {WRITING}")
+        try:
+            self._execute("SET CONSTRAINTS ALL IMMEDIATE")
+        except RowRefusedError:
+            self._execute(f"ROLLBACK TO SAVEPOINT {WRITING}")
+            raise
+        self._execute(f"RELEASE SAVEPOINT {WRITING}")
+
+    def find_deferred_rows(self, table: TargetTable) -> RefusedRows:
+        """Return the rows of a table that lack the row that a deferred foreign key names, after ``check_deferred`` has raised an error."""
+        columns = [one for one in table.columns if one.name in _identifying(table)]
+        quoted = sql.quote_sql_name
+        found, errors, related = [], [], []
+        for parent, name, key, own, theirs in self._execute(KEYS_TO, [_quoted_name(table)]):
+            known = " AND ".join(f"t.{quoted(one)} IS NOT NULL" for one in own)
+            pairs = zip(own, theirs, strict=True)
+            same = " AND ".join(f"p.{quoted(that)} = t.{quoted(this)}" for this, that in pairs)
+            values = ", ".join(f"t.{quoted(one)}" for one in own)
+            lacking = self._execute(
+                f"SELECT {DIALECT.select_list(columns)}, concat_ws(', ', {values}) FROM {_quoted_name(table)} AS t "
+                f"WHERE {known} AND NOT EXISTS (SELECT FROM {parent} AS p WHERE {same})"
+            )
+            problem = f'insert or update on table "{_parts(table)[1]}" violates foreign key constraint "{key}"'
+            for *values_of_row, missing in lacking:
+                detail = f"Key ({', '.join(own)})=({missing}) is not present in table {name}"
+                found.append(tuple(values_of_row))
+                errors.append(self._row_error(table, FOREIGN, problem, detail, None))
+                related.append(name)
+        by_column = list(zip(*found, strict=True)) or [()] * len(columns)
+        arrays = [_array(one, column.type) for one, column in zip(by_column, columns, strict=True)]
+        keys = pa.table(arrays, names=[one.name for one in columns])
+        return RefusedRows(sql.normalize_keys(table, keys), errors, related)
+
+    def _row_error(
+        self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
+    ) -> RowRefusedError:
+        """Return the error of a row that was tried alone, with the text that its statement would have had."""
+        text = f"PostgreSQL refuses: {' '.join(problem.split())}"
+        text += f". {mask_logins(detail).strip()}" if detail else ""
+        where = Where(source=self._shown, table=str(table), field=field or None)
+        hint = DEFERRABLE if state.startswith("23") else ""
+        error = RowRefusedError(text.rstrip("."), where=where, hint=hint)
+        return error.with_numbers(REFUSALS.get(state, ()))
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
         """Raise RowRefusedError if triggers changed or removed a row that was just written."""
@@ -595,7 +750,7 @@ class PostgreSQLTarget:
         detail = mask_logins(error.diag.message_detail or "").strip()
         problem = f"PostgreSQL refuses: {_line(error)}" + (f". {detail}" if detail else "")
         refusal = kind(problem.rstrip("."), where=where, hint=hint)
-        return refusal.numbered(numbers)
+        return refusal.with_numbers(numbers)
 
 
 def open_tables(address: str, group: str) -> PostgreSQLTarget:
@@ -638,9 +793,9 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     return connection
 
 
-def group_positions(rest: str) -> list[GroupPosition]:
+def group_positions(path: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a database."""
-    address = f"postgresql:{rest}"
+    address = f"postgresql:{path}"
     with closing(_connect(address, "--status")) as connection:
         try:
             result = connection.execute(STATUS.encode())
@@ -743,22 +898,46 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string(kind):
-        return pa.array([None if one is None else str(one) for one in values], kind)
-    return pa.array(values, kind)
+def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
+    if pa.types.is_string(data_type):
+        return pa.array([None if one is None else str(one) for one in values], data_type)
+    return pa.array(values, data_type)
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
     return sql.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
-def _quoted(table: TargetTable) -> str:
+def _quoted_name(table: TargetTable) -> str:
     return sql.quote_sql_name(*_parts(table))
 
 
 def _name(table: TargetTable | None) -> str:
     return EVERY if table is None else str(table)
+
+
+def _identifying(table: TargetTable) -> tuple[str, ...]:
+    """Return the names of the columns that identify a row: the key, or in a table of operations the position."""
+    return table.key_names or (POSITION,)
+
+
+def _name_rows(
+    effects: TableChanges, refused: Mapping[int, tuple[RowRefusedError, str]]
+) -> RefusedRows:
+    """Return refused rows, which are numbered as in ``effects``, with the columns that identify them."""
+    nets, names = effects.nets, _identifying(effects.nets.table)
+    numbers = sorted(refused)
+    columns = nets.key
+    if not columns:
+        columns = tuple(
+            one.values
+            for column, one in zip(nets.table.columns, nets.values, strict=True)
+            if column.name in names and one.values is not None
+        )
+    keys = pa.table([one.take(pa.array(numbers, pa.int64())) for one in columns], names=list(names))
+    return RefusedRows(
+        keys, [refused[number][0] for number in numbers], [refused[number][1] for number in numbers]
+    )
 
 
 def _line(error: Exception) -> str:

@@ -14,7 +14,7 @@ becomes ``UPDATE ... SET name = CASE WHEN s.m1 THEN t.name ELSE s.c1 END, ...``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -128,11 +128,7 @@ class StagingDialect:
 
     def match(self, table: TargetTable) -> str:
         """Return the join condition that ``t`` and ``s`` have the same key."""
-        equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-        return " AND ".join(
-            f"(t.{quote_sql_name(table.columns[at].name)} {equal} {self.value(table, at)})"
-            for at in table.key
-        )
+        return build_key_match(table, staged=lambda at: self.value(table, at))
 
     def selection(self, table: TargetTable, staging: str, *, keys_alone: bool) -> str:
         """Return the statement that selects the rows whose keys are in a staging table."""
@@ -229,7 +225,7 @@ def build_write_statements(
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
             texts.append((text, count))
     for bits, count in _patterns(rows, effect == RowEffect.INSERT):
-        columns = _inserted(table, bits)
+        columns = _columns_to_insert(table, bits)
         values = ", ".join(dialect.value(table, at) for at in columns)
         is_one = f"s.e = {RowEffect.INSERT:d}" + (
             f" AND s.x = {bits:d}" if "x" in rows.column_names else ""
@@ -280,7 +276,7 @@ def _lacking(table: TargetTable, bits: int) -> list[int]:
     return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
-def _inserted(table: TargetTable, bits: int) -> list[int]:
+def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
     """Return the indexes of the columns to insert for rows with these bits. The other columns get their defaults."""
     lacking = _lacking(table, bits)
     return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
@@ -329,7 +325,7 @@ def build_replacing_statements(
         ),
     ]
     for bits, count in _patterns(rows, effect != RowEffect.DELETE):
-        columns = _inserted(table, bits)
+        columns = _columns_to_insert(table, bits)
         selected = ", ".join(f"v{at}" for at in columns) + f" FROM {whole}"
         selected += f" WHERE x = {bits:d}" if marked else ""
         every.append((_insertion(table, columns, selected, dialect), count))
@@ -375,9 +371,11 @@ def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[st
     raise OptionError(f"{database} has no catalogs, and {table} names one", hint=hint)
 
 
-def not_a_table_error(what: str, name: str) -> DefinitionError:
+def not_a_table_error(object_type: str, name: str) -> DefinitionError:
     """Return the error that a view, or a similar object, has a table's name."""
-    problem = f"the target has {what} of this name, and changes can only be applied to tables"
+    problem = (
+        f"the target has {object_type} of this name, and changes can only be applied to tables"
+    )
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
@@ -389,11 +387,11 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 
 
 def check_known_columns(
-    wanted: TargetTable, existing: TargetTable, known: str | None
+    expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
     """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
     names = {one.name.casefold() for one in existing.columns}
-    asked = {one.name.casefold() for one in wanted.columns}
+    asked = {one.name.casefold() for one in expected.columns}
     # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
     gone = [
         name
@@ -440,7 +438,7 @@ def convert_value_errors(column: TargetColumn) -> Iterator[None]:
         yield
     except ApplyError as error:
         refusal = RowRefusedError(error.problem, where=error.where, hint=error.hint)
-        raise refusal.with_place(field=column.name).numbered(error.numbers) from None
+        raise refusal.with_place(field=column.name).with_numbers(error.numbers) from None
 
 
 def build_refused_values_error(
@@ -482,14 +480,60 @@ def build_row_count_error(table: TargetTable, expected: int, changed: int) -> Ap
 
 
 def build_key_match(
-    table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quote_sql_name
+    table: TargetTable,
+    *,
+    quote: Callable[[str], str] = quote_sql_name,
+    staged: Callable[[int], str] = "s.c{}".format,
+    compared: Callable[[TargetColumn, str], str] = lambda _, value: value,
 ) -> str:
-    """Return the join condition that a row of the table and a staged row have the same key."""
+    """Return the join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
+
+    ``staged`` returns the staged value of a column by its index, and ``compared`` the form in which
+    values of a column are compared, for example ``CAST(t.x AS VARCHAR)``.
+    """
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    pairs = []
+    for at in table.key:
+        column = table.columns[at]
+        left, right = compared(column, f"t.{quote(column.name)}"), compared(column, staged(at))
+        pairs.append(f"({left} {equal} {right})")
     # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
-    return " AND ".join(
-        f"({left}.{quote(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
-    )
+    return " AND ".join(pairs)
+
+
+class MergeClauses(NamedTuple):
+    """What a MERGE writes from a staged row ``s`` into the table ``t``: expressions by quoted column name.
+
+    A clause applies to the staged rows that have its effect, see ``staged_effect``.
+    """
+
+    inserted: Mapping[str, str]
+    updated: Mapping[str, str]
+
+
+def build_merge_clauses(
+    effects: TableChanges, quote: Callable[[str], str] = quote_sql_name
+) -> MergeClauses:
+    """Return the values that a MERGE inserts and updates.
+
+    Columns that the source does not have are left out, so that they get their defaults, and so are
+    computed columns, which the table computes. A value that was not logged keeps the table's value.
+    """
+    table = effects.nets.table
+    inserted, updated = {}, {}
+    for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
+        if column.computed or (column.extra and one.values is None):
+            continue
+        name = quote(column.name)
+        inserted[name] = f"s.c{at}"
+        if at not in table.key:
+            updated[name] = f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
+    return MergeClauses(inserted, updated)
+
+
+def staged_effect(effect: RowEffect) -> str:
+    """Return the condition that a staged row has an effect."""
+    return f"s.e = {effect:d}"
 
 
 def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
@@ -512,7 +556,7 @@ class ComparisonScope(NamedTuple):
         """Return the condition that an expected row exists."""
         return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
-    def unknown(self, name: str) -> str:
+    def unknown_condition(self, name: str) -> str:
         """Return the condition that the value of a column is unknown."""
         if not self.determined or name in self.key:
             return "false"
@@ -524,7 +568,7 @@ def build_comparison(
 ) -> tuple[str, str]:
     """Return two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
 
-    The kinds are "equal", "different", "missing" (only expected), "surplus" (only in the target),
+    The kinds are "equal", "different", "missing" (only expected), "extra" (only in the target),
     "untouched" (nothing is known about the row), and "absent" (rightly not in the target). A
     differing row has its kind, and then the expected and the actual value of each column.
     """
@@ -532,20 +576,20 @@ def build_comparison(
         one: f"e.{quote_sql_name(one)} IS NOT DISTINCT FROM a.{quote_sql_name(one)}"
         for one in names
     }
-    fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)
+    fits = " AND ".join(f"({known.unknown_condition(one)} OR {same[one]})" for one in names)
     joined = (
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
         f"ON {' AND '.join(same[one] for one in known.key)}"
     )
     # ``here`` is NULL on the side of the outer join that has no row.
     kind = (
-        f"CASE WHEN e.here IS NULL THEN '{'surplus' if known.is_whole else 'untouched'}' "
+        f"CASE WHEN e.here IS NULL THEN '{'extra' if known.is_whole else 'untouched'}' "
         f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
-        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'surplus' "
+        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'extra' "
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     columns = ", ".join(
-        f"CASE WHEN {known.unknown(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
+        f"CASE WHEN {known.unknown_condition(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
         for one in names
     )
     order = ", ".join(
@@ -553,5 +597,5 @@ def build_comparison(
     )
     return (
         f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
-        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'surplus', 'different') ORDER BY {order} LIMIT {most:d}",
+        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'extra', 'different') ORDER BY {order} LIMIT {most:d}",
     )

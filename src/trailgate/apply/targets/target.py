@@ -8,7 +8,7 @@ commit contains the position. Either way a target knows what it contains, whenev
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
@@ -55,6 +55,22 @@ class ValuesRefusedError(RowRefusedError):
     """
 
     errors: Mapping[str, RowRefusedError] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRows:
+    """Rows that constraints of a target refuse. ``keys`` and ``errors`` have one slot for each.
+
+    ``keys`` has the key columns, or the column ``_position`` for a table of operations. ``related``
+    is the other table of a foreign key that refuses the row, such as ``hr.jobs``, else "".
+    """
+
+    keys: pa.Table
+    errors: Sequence[RowRefusedError]
+    related: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.errors)
 
 
 class TablePosition(NamedTuple):
@@ -164,6 +180,23 @@ class CheckingTarget(ApplyTarget, Protocol):
 
     def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
+        ...
+
+
+@runtime_checkable
+class FindingTarget(ApplyTarget, Protocol):
+    """A target that finds all rows that its constraints refuse, each alone."""
+
+    def find_refused_rows(self, effects: TableChanges) -> RefusedRows:
+        """Return the refused rows of the changes for which ``write`` just raised RowRefusedError, in the order of the changes."""
+        ...
+
+    def check_deferred(self) -> None:
+        """Raise RowRefusedError if a deferred constraint refuses a row written since the last commit."""
+        ...
+
+    def find_deferred_rows(self, table: TargetTable) -> RefusedRows:
+        """Return the rows of a table that lack the row that a deferred foreign key names, after ``check_deferred`` has raised an error."""
         ...
 
 

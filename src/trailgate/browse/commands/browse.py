@@ -53,10 +53,10 @@ def command(
         ),
     ] = None,
     *,
-    given: BrowseArguments,
+    arguments: BrowseArguments,
 ) -> None:
     """Show a trail or the workbench in a browser, until Ctrl-C."""
-    benched = (given.properties, given.messages, given.save_to)
+    benched = (arguments.properties, arguments.messages, arguments.save_to)
     if path is None and not any(benched):
         hint = "Name a trail; --properties or --messages opens the workbench"
         raise OptionError("there is nothing to show", hint=hint)
@@ -69,11 +69,13 @@ def command(
 
     def begun(address: str) -> None:
         print(address, flush=True)
-        if given.open_browser:
+        if arguments.open_browser:
             opening = Timer(AFTER, webbrowser.open, [address])
             opening.daemon = True
             opening.start()
 
     with suppress(KeyboardInterrupt):
         bench = Workbench(*benched) if any(benched) else None
-        serve(path, given.definitions, ServerAddress(given.host, given.port), begun, bench)
+        serve(
+            path, arguments.definitions, ServerAddress(arguments.host, arguments.port), begun, bench
+        )

@@ -99,11 +99,11 @@ def _starts(
             yield file, offset if file is first else 0
 
 
-def _json_line(found: ExplainedToken | DamagedSpan, file: str) -> None:
+def _json_line(element: ExplainedToken | DamagedSpan, file: str) -> None:
     from trailgate.trail.annotation.elements import part_to_json
 
     named = {"file": file} if file else {}
-    print(json.dumps(named | part_to_json(found), ensure_ascii=False))
+    print(json.dumps(named | part_to_json(element), ensure_ascii=False))
 
 
 def _listing() -> Callable[[ExplainedToken | DamagedSpan, str], None]:
@@ -117,8 +117,8 @@ def _listing() -> Callable[[ExplainedToken | DamagedSpan, str], None]:
     if not sys.stdout.isatty():
         return lambda found, _: sys.stdout.writelines(f"{line}\n" for line in format_listing(found))
 
-    def show(found: ExplainedToken | DamagedSpan, _: str) -> None:
-        for line in format_listing(found):
+    def show(element: ExplainedToken | DamagedSpan, _: str) -> None:
+        for line in format_listing(element):
             style = "red" if line.bad else "green"
             content, comment = line.content, str(line)[len(line.content) :]
             if content.lstrip().startswith("<"):

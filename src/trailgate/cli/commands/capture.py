@@ -58,21 +58,21 @@ PANELS: Final = {
 
 
 @partial(takes, panels=PANELS)
-def command(given: CaptureArguments) -> None:
+def command(arguments: CaptureArguments) -> None:
     """Capture messages into a trail."""
     from trailgate.jobs.capture.loading import load_with_notes
     from trailgate.storage.files.addresses import absolute
 
     loaded = load_with_notes(
-        given.properties,
-        given.extract,
+        arguments.properties,
+        arguments.extract,
         None,
-        given.definitions,
-        base=given.base,
-        ignore_unsupported=given.ignore_unsupported,
+        arguments.definitions,
+        base=arguments.base,
+        ignore_unsupported=arguments.ignore_unsupported,
     )
-    loaded = with_rules(loaded, given)
-    address = broker_address(given.source, dict(loaded.connection))
+    loaded = with_rules(loaded, arguments)
+    address = broker_address(arguments.source, dict(loaded.connection))
     if address is not None:
         from trailgate.live.jobs.metrics import USED as REPORTED
 
@@ -80,23 +80,27 @@ def command(given: CaptureArguments) -> None:
         used = USED | REPORTED
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
-    if not given.as_json:
+    if not arguments.as_json:
         print_notes(loaded)
     # EXTTRAIL in the parameter file may name the trail
-    if given.target is None and loaded.extract is not None:
-        given = replace(given, target=loaded.extract.trail)
-    if given.target is None:
+    if arguments.target is None and loaded.extract is not None:
+        arguments = replace(arguments, target=loaded.extract.trail)
+    if arguments.target is None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
-    if given.base is not None:
-        source = [one if is_stream(one) else absolute(one, given.base) for one in given.source]
-        given = replace(given, source=source, target=absolute(given.target, given.base))
+    if arguments.base is not None:
+        source = [
+            one if is_stream(one) else absolute(one, arguments.base) for one in arguments.source
+        ]
+        arguments = replace(
+            arguments, source=source, target=absolute(arguments.target, arguments.base)
+        )
     if address is None:
-        _capture(loaded, given)
+        _capture(loaded, arguments)
     else:
-        _receive(loaded, given, address)
+        _receive(loaded, arguments, address)
 
 
-def _capture(loaded: LoadedCapture, given: CaptureArguments) -> None:
+def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     """Capture files into a trail. Raises Exit if most messages are bad.
 
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
@@ -105,60 +109,65 @@ def _capture(loaded: LoadedCapture, given: CaptureArguments) -> None:
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.target import location_of
 
-    if name := _given(given, OF_BROKERS):
+    if name := _given(arguments, OF_BROKERS):
         raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
-    assert given.target is not None
-    location = location_of(given.target)
+    assert arguments.target is not None
+    location = location_of(arguments.target)
     if is_live(location.prefix):
-        _repair(loaded, given, location.prefix)
+        _repair(loaded, arguments, location.prefix)
         return
     # A dry run lists all bad messages instead of stopping at the first.
-    running = replace(given, on_error="quarantine") if given.dry_run else given
-    show = given.master is None and not given.as_json
-    with buffer_input(given.source) as sources, progress_bar("capturing", show=show) as progress:
-        runner = runner_of(given.master, progress, given.threads)
+    running = replace(arguments, on_error="quarantine") if arguments.dry_run else arguments
+    show = arguments.master is None and not arguments.as_json
+    with (
+        buffer_input(arguments.source) as sources,
+        progress_bar("capturing", show=show) as progress,
+    ):
+        runner = runner_of(arguments.master, progress, arguments.threads)
         summary = capture_loaded(loaded, running, sources, location, runner)
-    with quiet_pipe() if given.dry_run else report_finished():
-        if given.as_json:
+    with quiet_pipe() if arguments.dry_run else report_finished():
+        if arguments.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-    if not given.dry_run:
-        _use_captured(given, location.prefix)
-    if is_bad(summary, given.max_bad, stop=given.on_error == "stop"):
+    if not arguments.dry_run:
+        _use_captured(arguments, location.prefix)
+    if is_bad(summary, arguments.max_bad, stop=arguments.on_error == "stop"):
         raise typer.Exit(1)
 
 
-def _repair(loaded: LoadedCapture, given: CaptureArguments, prefix: str) -> None:
+def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> None:
     """Add repaired messages to the trail of a live capture."""
     from trailgate.live.commands.output import print_repaired
     from trailgate.live.jobs.run import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
 
-    name = _given(given, ("dry_run", "again", "master", "on_error"))
+    name = _given(arguments, ("dry_run", "again", "master", "on_error"))
     if name is not None:
         shown = f"{name} quarantine" if name == "--on-error" else name
         problem = f"{shown} cannot be used with the trail of a live capture"
         raise OptionError(problem, hint="Repaired messages are added to it, all or none")
-    appending = AppendOptions(**loaded.writing(given))
-    repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
-    print_repaired(repaired, as_json=given.as_json)
-    _use_captured(given, prefix)
+    appending = AppendOptions(**loaded.writing(arguments))
+    repaired = capture_repaired(loaded.capture, arguments.source, prefix, appending)
+    print_repaired(repaired, as_json=arguments.as_json)
+    _use_captured(arguments, prefix)
 
 
-def _use_captured(given: CaptureArguments, prefix: str) -> None:
+def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
     """Apply and publish what was captured into a trail, as far as that is asked for."""
-    if given.apply_to is not None:
+    if arguments.apply_to is not None:
         from trailgate.apply.commands.apply import apply_captured
 
-        apply_captured(prefix, given.apply_to, as_json=given.as_json)
-    if given.publish_to is not None:
+        apply_captured(prefix, arguments.apply_to, as_json=arguments.as_json)
+    if arguments.publish_to is not None:
         from trailgate.publish.commands.publish import publish_captured
 
-        publish_captured(prefix, given.publish_to, given.publish_format, as_json=given.as_json)
+        publish_captured(
+            prefix, arguments.publish_to, arguments.publish_format, as_json=arguments.as_json
+        )
 
 
-def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddress) -> None:
+def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: BrokerAddress) -> None:
     """Receive from a broker until there is a reason to stop.
 
     Raises Exit if most messages are bad.
@@ -171,28 +180,28 @@ def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddr
     from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.target import writable_prefix
 
-    if given.follow and given.until_empty:
+    if arguments.follow and arguments.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")
-    if name := _given(given, OF_FILES):
+    if name := _given(arguments, OF_FILES):
         raise OptionError(f"{name} applies only to files, and the messages come from a broker")
     options = ReceiveOptions(
-        given.on_error,
-        until_empty=not given.follow,
-        append=AppendOptions(**loaded.writing(given)),
-        journal=JournalOptions(remembered=given.remember_ids or REMEMBERED),
-        unordered_ids=given.unordered_ids,
+        arguments.on_error,
+        until_empty=not arguments.follow,
+        append=AppendOptions(**loaded.writing(arguments)),
+        journal=JournalOptions(remembered=arguments.remember_ids or REMEMBERED),
+        unordered_ids=arguments.unordered_ids,
     )
-    assert given.target is not None
+    assert arguments.target is not None
     output = LiveOutput(
         str(address),
-        writable_prefix(given.target),
+        writable_prefix(arguments.target),
         read_reports(dict(loaded.connection)),
-        given.metrics,
-        given.as_json,
-        view=given.follow,
+        arguments.metrics,
+        arguments.as_json,
+        view=arguments.follow,
     )
     opened = open_live(loaded.capture, address, output.trail, options)
-    with opened as live, _work_beside(given, output) as beside:
+    with opened as live, _work_beside(arguments, output) as beside:
         total = print_live(live, output, beside)
     # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
@@ -200,40 +209,44 @@ def _receive(loaded: LoadedCapture, given: CaptureArguments, address: BrokerAddr
 
 
 @contextmanager
-def _work_beside(given: CaptureArguments, output: LiveOutput) -> Iterator[list[CaptureCompanion]]:
+def _work_beside(
+    arguments: CaptureArguments, output: LiveOutput
+) -> Iterator[list[CaptureCompanion]]:
     """Yield what works beside a live capture: applying and publishing, as far as they are asked for."""
     with ExitStack() as stack:
         beside: list[CaptureCompanion] = []
-        if given.apply_to is not None:
+        if arguments.apply_to is not None:
             from trailgate.cli.applied_beside import apply_beside
 
-            beside.append(stack.enter_context(apply_beside(output.trail, given.apply_to, output)))
-        if given.publish_to is not None:
+            beside.append(
+                stack.enter_context(apply_beside(output.trail, arguments.apply_to, output))
+            )
+        if arguments.publish_to is not None:
             from trailgate.cli.published_beside import publish_beside
 
             publishing = publish_beside(
-                output.trail, given.publish_to, given.publish_format, output
+                output.trail, arguments.publish_to, arguments.publish_format, output
             )
             beside.append(stack.enter_context(publishing))
         yield beside
 
 
-def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:
+def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
     """Return the flag of the first of these options that is set, or None."""
     # An option counts as set if its value differs from the default.
     plain = CaptureArguments()
-    changed = (name for name in names if getattr(given, name) != getattr(plain, name))
+    changed = (name for name in names if getattr(arguments, name) != getattr(plain, name))
     return next((flag_of(name) for name in changed), None)
 
 
-def with_rules(loaded: LoadedCapture, given: CaptureArguments) -> LoadedCapture:
+def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
     """Apply the switches of the command line, which override the parameter file, to the capture's rules."""
     rules = loaded.capture.rules
     rules = replace(
         rules,
-        compress_updates=rules.compress_updates and not given.no_compress_updates,
-        update_befores=rules.update_befores or given.update_befores,
-        compress_deletes=rules.compress_deletes and not given.no_compress_deletes,
+        compress_updates=rules.compress_updates and not arguments.no_compress_updates,
+        update_befores=rules.update_befores or arguments.update_befores,
+        compress_deletes=rules.compress_deletes and not arguments.no_compress_deletes,
     )
     return replace(loaded, capture=replace(loaded.capture, rules=rules))
 

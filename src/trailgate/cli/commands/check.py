@@ -17,8 +17,8 @@ from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
-    from trailgate.jobs.checking import CheckReport
     from trailgate.jobs.salvage import SalvageResult
+    from trailgate.jobs.trail_check import CheckReport
 
 SHOWN: Final = 20  # the most files and findings printed
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
@@ -41,8 +41,8 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Check a trail. The exit code is 1 if it is damaged."""
-    from trailgate.jobs.checking import check_trail
     from trailgate.jobs.salvage import salvage
+    from trailgate.jobs.trail_check import check_trail
 
     if salvage_to is not None:
         salvaged = salvage(path, salvage_to, definitions, values=values)
@@ -75,19 +75,19 @@ def _values(report: CheckReport, salvaged: SalvageResult | None) -> dict[str, An
             "files": list(salvaged.files),
             "transactions": salvaged.transactions,
             "operations": salvaged.operations,
-            "left_out": salvaged.left_out,
-            "left_out_bytes": salvaged.left_out_bytes,
+            "skipped_parts": salvaged.skipped_parts,
+            "skipped_bytes": salvaged.skipped_bytes,
             "list": salvaged.listed,
         }
     return values
 
 
-def _finding_values(found: Finding) -> dict[str, Any]:
-    values = {name: getattr(found, name) for name in found.__slots__}
-    values |= {"before": found.before.hex(), "raw": found.raw.hex()}
+def _finding_values(finding: Finding) -> dict[str, Any]:
+    values = {name: getattr(finding, name) for name in finding.__slots__}
+    values |= {"before": finding.before.hex(), "raw": finding.raw.hex()}
     known = {name: value for name, value in values.items() if value not in (None, "", 0)}
-    statement = KINDS[found.kind].statement
-    return {"severity": found.severity.value, "statement": statement, **known}
+    statement = KINDS[finding.kind].statement
+    return {"severity": finding.severity.value, "statement": statement, **known}
 
 
 def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:
@@ -107,7 +107,7 @@ def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:
     if salvaged is not None:
         say(
             f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
-            f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
+            f"to {salvaged.prefix}; {salvaged.skipped_parts:,} parts of {salvaged.skipped_bytes:,} bytes "
             f"skipped, listed in {salvaged.listed}"
         )
 

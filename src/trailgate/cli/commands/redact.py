@@ -29,13 +29,13 @@ class RedactArguments:
 
 
 @takes
-def command(trail: TrailPath, given: RedactArguments) -> None:
+def command(trail: TrailPath, arguments: RedactArguments) -> None:
     """Write a copy of a trail whose values are replaced by others of the same length and format."""
     from trailgate.jobs.redacting import redact_trail
 
-    summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))
+    summary = redact_trail(trail, arguments.target, **named_fields(arguments, "target", "as_json"))
     with report_finished():
-        if given.as_json:
+        if arguments.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
             return
         say(

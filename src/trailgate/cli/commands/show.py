@@ -96,7 +96,7 @@ class ShowArguments:
 
 
 @partial(takes, panels=PANELS)
-def command(path: TrailPath, given: ShowArguments) -> None:
+def command(path: TrailPath, arguments: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output
     from trailgate.storage.files.trail_files import find_trail
@@ -105,37 +105,39 @@ def command(path: TrailPath, given: ShowArguments) -> None:
     from trailgate.terminal.files import check_target, write_and_count
     from trailgate.terminal.rows import print_batches
 
-    trail = find_trail(path, given.definitions)
-    positions = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
-    named = {name: getattr(given, name) for name in NAMED_OPTIONS}
-    for_people = given.format is OutputFormat.TABLE and given.to is None
+    trail = find_trail(path, arguments.definitions)
+    positions = {name: position_in(trail.files, getattr(arguments, name)) for name in POSITIONS}
+    named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
+    for_people = arguments.format is OutputFormat.TABLE and arguments.to is None
     # A table for people has the same columns for all tables, so values stay text.
-    options = _with_tables(ReadOptions.of(named | positions), trail, given, typed=not for_people)
-    threads = given.threads
-    if for_people or given.limit is not None:
+    options = _with_tables(
+        ReadOptions.of(named | positions), trail, arguments, typed=not for_people
+    )
+    threads = arguments.threads
+    if for_people or arguments.limit is not None:
         threads = threads or 1  # few rows are printed, so do not read ahead
-    if given.to is not None:
-        check_target(given.to, given.format)  # before anything is read
+    if arguments.to is not None:
+        check_target(arguments.to, arguments.format)  # before anything is read
     rows = read_with_options(trail, options, threads=threads)
-    if given.to is not None:
-        write_and_count(given.to, rows, given.limit)
+    if arguments.to is not None:
+        write_and_count(arguments.to, rows, arguments.limit)
         return
-    form = trail_output.FORMS[options.records is not None, given.wide]
+    form = trail_output.FORMS[options.records is not None, arguments.wide]
     printed = print_batches(
         rows,
         rows.schema.names,
         form,
-        format=given.format,
-        limit=given.limit,
-        wide=given.wide,
+        format=arguments.format,
+        limit=arguments.limit,
+        wide=arguments.wide,
     )
-    if not printed and given.limit != 0:
+    if not printed and arguments.limit != 0:
         with suppress(OSError):  # stderr may be closed
             print(_nothing(trail, options), file=sys.stderr)
 
 
 def _with_tables(
-    options: ReadOptions, trail: TrailFiles, given: ShowArguments, *, typed: bool
+    options: ReadOptions, trail: TrailFiles, arguments: ShowArguments, *, typed: bool
 ) -> ReadOptions:
     """Add the chosen tables to the options.
 
@@ -144,7 +146,7 @@ def _with_tables(
     from trailgate.storage.reading.options import AS_TEXT
     from trailgate.storage.reading.trail_file import find_table
 
-    table, tables, text_times = given.table, given.tables, given.times == AS_TEXT
+    table, tables, text_times = arguments.table, arguments.tables, arguments.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
         # Fail before anything is read, with a hint for trails without definitions.
         try:
@@ -153,7 +155,7 @@ def _with_tables(
             more = f"--tables {table[0]} shows its operations without definitions"
             error.hint = f"{error.hint}. {more}" if error.hint else more
             raise
-        return replace(options, table=table[0], times=given.times if text_times else None)
+        return replace(options, table=table[0], times=arguments.times if text_times else None)
     if text_times and typed:
         raise OptionError(
             "--times text applies only to a single table: name it with --table",

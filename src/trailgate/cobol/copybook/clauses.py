@@ -79,6 +79,38 @@ _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MOD
 
 Measure = Callable[[list[CopybookEntry]], list[CopybookLayout]]
 
+_SIGNS: Final = MappingProxyType(
+    {
+        ("LEADING", False): SignPosition.LEADING,
+        ("LEADING", True): SignPosition.LEADING_SEPARATE,
+        ("TRAILING", False): SignPosition.TRAILING,
+        ("TRAILING", True): SignPosition.TRAILING_SEPARATE,
+    }
+)
+
+# Bytes of the binary usages that have no picture.
+BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
+    {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
+)
+USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
+    {
+        "COMP": Usage.BINARY,
+        "COMP-5": Usage.NATIVE,
+        "COMP-9": Usage.LITTLE,
+        "COMP-N": Usage.NATIVE_SHORT,
+        "COMP-X": Usage.SHORT,
+        **dict.fromkeys(BYTES_OF, Usage.NATIVE),
+        "COMP-1": Usage.FLOAT,
+        "COMP-2": Usage.DOUBLE,
+        "COMP-3": Usage.PACKED,
+        "COMP-6": Usage.UNSIGNED_PACKED,
+        "POINTER": Usage.RAW,
+        "PROCEDURE-POINTER": Usage.RAW,
+        "INDEX": Usage.RAW,
+        BYTES: Usage.RAW,
+    }
+)
+
 
 def parse_entries(
     tokens: list[CopybookToken], measure: Measure, *, comma: bool = False
@@ -461,14 +493,6 @@ class _Cursor:
 
 
 _Clause = Callable[[_Cursor, CopybookEntry, CopybookToken], None]
-_SIGNS: Final = MappingProxyType(
-    {
-        ("LEADING", False): SignPosition.LEADING,
-        ("LEADING", True): SignPosition.LEADING_SEPARATE,
-        ("TRAILING", False): SignPosition.TRAILING,
-        ("TRAILING", True): SignPosition.TRAILING_SEPARATE,
-    }
-)
 _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
     {
         **dict.fromkeys(USAGES, _Cursor.usage),
@@ -499,29 +523,5 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
         "EXTERNAL": _Cursor.external,
         "GLOBAL": _Cursor.nothing,
         "VOLATILE": _Cursor.nothing,
-    }
-)
-
-
-# Bytes of the binary usages that have no picture.
-BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
-    {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
-)
-USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
-    {
-        "COMP": Usage.BINARY,
-        "COMP-5": Usage.NATIVE,
-        "COMP-9": Usage.LITTLE,
-        "COMP-N": Usage.NATIVE_SHORT,
-        "COMP-X": Usage.SHORT,
-        **dict.fromkeys(BYTES_OF, Usage.NATIVE),
-        "COMP-1": Usage.FLOAT,
-        "COMP-2": Usage.DOUBLE,
-        "COMP-3": Usage.PACKED,
-        "COMP-6": Usage.UNSIGNED_PACKED,
-        "POINTER": Usage.RAW,
-        "PROCEDURE-POINTER": Usage.RAW,
-        "INDEX": Usage.RAW,
-        BYTES: Usage.RAW,
     }
 )

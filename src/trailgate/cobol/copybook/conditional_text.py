@@ -28,18 +28,6 @@ from trailgate.cobol.copybook.source import (
 from trailgate.options import instance
 
 _LOG: Final = logging.getLogger(__name__)
-
-
-class ConstantState(Enum):
-    """The state of a constant without a value."""
-
-    OFF = "OFF"  # not defined
-    DEFINED = "DEFINED"
-
-
-Value = Decimal | str | bool | ConstantState
-OFF: Final = ConstantState.OFF
-DEFINED: Final = ConstantState.DEFINED
 _WORD: Final = re.compile(
     r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
     re.IGNORECASE,
@@ -94,6 +82,23 @@ _RELATIONS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
         ">=": lambda order: order >= 0,
     }
 )
+
+_ENDS_IF: Final = frozenset({"END-IF", "END"})
+_ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
+
+_FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"
+
+
+class ConstantState(Enum):
+    """The state of a constant without a value."""
+
+    OFF = "OFF"  # not defined
+    DEFINED = "DEFINED"
+
+
+Value = Decimal | str | bool | ConstantState
+OFF: Final = ConstantState.OFF
+DEFINED: Final = ConstantState.DEFINED
 
 
 @dataclass(slots=True)
@@ -331,10 +336,6 @@ class _Directives:
             problem = f"{words.text.strip()} is not obeyed"
             hint = "Use the options compiler, binarySizes, signs, depending or codePage instead"
             _LOG.warning("%s", words.token.error(problem, hint))
-
-
-_ENDS_IF: Final = frozenset({"END-IF", "END"})
-_ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
 
 
 class _Expression:
@@ -581,7 +582,6 @@ def _hint(name: str) -> str:
     return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
-_FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"
 _OBEYED: Final[Mapping[str, Callable[[_Directives, _Expression], None]]] = MappingProxyType(
     {
         "IF": _Directives.begin_if,

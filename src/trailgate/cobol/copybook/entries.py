@@ -21,6 +21,40 @@ from typing import Final
 from trailgate.cobol.copybook.layouts import ConditionName, Occurs, SignPosition
 from trailgate.cobol.copybook.source import CopybookToken
 
+MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
+_PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
+_SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
+
+_FLOATING: Final = frozenset("+-$")
+# Bytes that a symbol takes in a DISPLAY item; S, V and P take none.
+_WIDTH: Final[Mapping[str, int]] = MappingProxyType(
+    {**dict.fromkeys(_SYMBOLS, 1), "S": 0, "V": 0, "P": 0, "CR": 2, "DB": 2}
+)
+
+_FLOAT: Final = re.compile(
+    r"[+-](?:9(?:\(\d+\))?)*(?:[V.,](?:9(?:\(\d+\))?)*)?E[+-]99", re.IGNORECASE
+)
+_SWAPPED: Final = str.maketrans(".,", ",.")
+
+RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
+CONSTANT: Final = "78"
+_LOG: Final = logging.getLogger(__name__)
+_DATE_LETTERS: Final = frozenset("YMDHSFIT")
+
+# The attributes that an item takes over from its type.
+_OF_TYPE: Final = (
+    "picture",
+    "usage",
+    "sign",
+    "sync",
+    "justified",
+    "blank_when_zero",
+    "byte_length",
+    "unsigned",
+    "conditions",
+    "children",
+)
+
 
 class PictureCategory(Enum):
     """The kind of data that a picture describes."""
@@ -56,9 +90,6 @@ class ParsedPicture:
 _BYTES: Final[Mapping[PictureCategory, int]] = MappingProxyType(
     {PictureCategory.NATIONAL: 2, PictureCategory.DBCS: 2, PictureCategory.UTF8: 4}
 )
-MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
-_PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
-_SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
 _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
     {
         "N": PictureCategory.NATIONAL,
@@ -67,11 +98,6 @@ _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
         "X": PictureCategory.TEXT,
         "A": PictureCategory.TEXT,
     }
-)
-_FLOATING: Final = frozenset("+-$")
-# Bytes that a symbol takes in a DISPLAY item; S, V and P take none.
-_WIDTH: Final[Mapping[str, int]] = MappingProxyType(
-    {**dict.fromkeys(_SYMBOLS, 1), "S": 0, "V": 0, "P": 0, "CR": 2, "DB": 2}
 )
 
 
@@ -98,12 +124,6 @@ def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
         if symbol in used:
             return ParsedPicture(text, category, characters)
     return _number(text, symbols, characters)
-
-
-_FLOAT: Final = re.compile(
-    r"[+-](?:9(?:\(\d+\))?)*(?:[V.,](?:9(?:\(\d+\))?)*)?E[+-]99", re.IGNORECASE
-)
-_SWAPPED: Final = str.maketrans(".,", ",.")
 
 
 def _float(text: str, *, comma: bool) -> ParsedPicture:
@@ -197,12 +217,6 @@ def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
     for symbol, count in symbols:
         totals[symbol] += count
     return {symbol: 1 for symbol in _FLOATING if totals[symbol] > 1}
-
-
-RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
-CONSTANT: Final = "78"
-_LOG: Final = logging.getLogger(__name__)
-_DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 
 @dataclass(slots=True)
@@ -313,21 +327,6 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
     for name in _OF_TYPE:
         if getattr(definition, name):
             setattr(entry, name, getattr(definition, name))
-
-
-# The attributes that an item takes over from its type.
-_OF_TYPE: Final = (
-    "picture",
-    "usage",
-    "sign",
-    "sync",
-    "justified",
-    "blank_when_zero",
-    "byte_length",
-    "unsigned",
-    "conditions",
-    "children",
-)
 
 
 def _check(entry: CopybookEntry) -> None:

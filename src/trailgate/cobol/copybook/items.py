@@ -226,9 +226,9 @@ class _Around(NamedTuple):
     active: Mask | None = None
     depends: frozenset[Occurs] = frozenset()
 
-    def element(self, index: int, here: Mask | None) -> _Around:
-        """Return the surroundings of element ``index`` of an OCCURS; ``here`` selects records that have it."""
-        return self._replace(indexes=(*self.indexes, index + 1), active=_both(self.active, here))
+    def element(self, index: int, mask: Mask | None) -> _Around:
+        """Return the surroundings of element ``index`` of an OCCURS; ``mask`` selects records that have it."""
+        return self._replace(indexes=(*self.indexes, index + 1), active=_both(self.active, mask))
 
 
 class _Counted(NamedTuple):

@@ -13,6 +13,10 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
+MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
+# The maximum of an OCCURS UNBOUNDED until the counter's picture is known.
+UNBOUNDED: Final = -1
+
 
 class SourceFormat(Enum):
     """The columns of a copybook's line that contain text."""
@@ -158,11 +162,6 @@ class NumberFormat:
     scale: int = 0
     signed: bool = False
     sign: SignPosition = SignPosition.NONE
-
-
-MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
-# The maximum of an OCCURS UNBOUNDED until the counter's picture is known.
-UNBOUNDED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)

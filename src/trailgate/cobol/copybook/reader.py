@@ -66,6 +66,9 @@ _STRINGS: Final[Mapping[PictureCategory, Usage]] = MappingProxyType(
         PictureCategory.UTF8: Usage.UTF8,
     }
 )
+NOTHING: Final = ParsedPicture("", PictureCategory.TEXT, 0)
+
+DIALECT = CobolDialect()
 
 
 def build_layouts(
@@ -198,9 +201,6 @@ class _Storage:
     size: int
     number: NumberFormat | None = None
     alignment: int = 1
-
-
-NOTHING: Final = ParsedPicture("", PictureCategory.TEXT, 0)
 
 
 def _states_size(entry: CopybookEntry) -> bool:
@@ -435,9 +435,6 @@ def _redefine(entry: CopybookEntry, earlier: list[CopybookField]) -> CopybookFie
             return field
     hint = "A redefined item must come earlier in the same group"
     raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which does not exist", hint)
-
-
-DIALECT = CobolDialect()
 
 
 def read_copybook(

@@ -23,6 +23,9 @@ _LOG: Final = logging.getLogger(__name__)
 MAX_DEPTH: Final = 20  # of nested members; deeper nesting means that a member copies itself
 Members = Callable[[str], "tuple[list[SourceLine], str] | None"]
 
+_PARTS: Final = frozenset({"LEADING", "TRAILING"})
+_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, not part of a record
+
 
 @dataclass(slots=True)
 class ReplaceRule:
@@ -249,10 +252,6 @@ class _Replaces:
         rules = read_rules(operands)
         self.seen += rules
         self.rules = [*rules, *(self.rules if also else ())]
-
-
-_PARTS: Final = frozenset({"LEADING", "TRAILING"})
-_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, not part of a record
 
 
 def _include_words(tokens: Sequence[CopybookToken], index: int) -> int:

@@ -37,6 +37,28 @@ _FORMAT_DIRECTIVE: Final = re.compile(
     r"""\s*(?:>>\s*SOURCE\s+(?:FORMAT\s+)?(?:IS\s+)?|\$\s*SET\s+SOURCEFORMAT\s*\(?\s*)["']?(FREE|FIXED)\b""",
     re.IGNORECASE,
 )
+_SEQUENCE_WORD: Final = re.compile(r"\d{1,8}")  # the usual content of columns 73 to 80
+# A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
+_LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
+# A period, comma or semicolon is a separator before a blank, and at the end of a line or of
+# pseudo-text.
+_AT_END: Final = r"(?=\s|==|$)"
+_PERIOD: Final = re.compile(rf"\.(?:{_AT_END}|(?![\w*+$(),:-]))")
+_GAP: Final = re.compile(rf"(?:\s|[,;]{_AT_END})+")
+_LEADING_GAP: Final = re.compile(r"[\s,;]+")
+_SPECIAL: Final = r"():#@&%<>!?|~^{}\[\]\\`"
+_WORD: Final = rf"(?:(?![.,;]{_AT_END})(?!==)[^\s\"'{_SPECIAL}])+"
+# A text word is a parenthesis, a colon, another character that cannot be in names or pictures, or the
+# text between these and separators. For GnuCOBOL the other characters of pictures are text words as
+# well: $9(2) is $, 9, (, 2 and ).
+_TEXT_WORDS: Final[Mapping[TextWordUnits, re.Pattern[str]]] = MappingProxyType(
+    {
+        TextWordUnits.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
+        TextWordUnits.CHARACTERS: re.compile(
+            rf"[+-]?(?:\d+|[.,]\d+)(?:[.,]\d+)*(?![\w-])|[\w-]+|(?![.,;]{_AT_END})[^\s\"']"
+        ),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,30 +234,6 @@ class CopybookToken:
                 "Is the source format free?"
             )
         return DefinitionError(problem, where=where, hint=hint)
-
-
-_SEQUENCE_WORD: Final = re.compile(r"\d{1,8}")  # the usual content of columns 73 to 80
-# A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
-_LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
-# A period, comma or semicolon is a separator before a blank, and at the end of a line or of
-# pseudo-text.
-_AT_END: Final = r"(?=\s|==|$)"
-_PERIOD: Final = re.compile(rf"\.(?:{_AT_END}|(?![\w*+$(),:-]))")
-_GAP: Final = re.compile(rf"(?:\s|[,;]{_AT_END})+")
-_LEADING_GAP: Final = re.compile(r"[\s,;]+")
-_SPECIAL: Final = r"():#@&%<>!?|~^{}\[\]\\`"
-_WORD: Final = rf"(?:(?![.,;]{_AT_END})(?!==)[^\s\"'{_SPECIAL}])+"
-# A text word is a parenthesis, a colon, another character that cannot be in names or pictures, or the
-# text between these and separators. For GnuCOBOL the other characters of pictures are text words as
-# well: $9(2) is $, 9, (, 2 and ).
-_TEXT_WORDS: Final[Mapping[TextWordUnits, re.Pattern[str]]] = MappingProxyType(
-    {
-        TextWordUnits.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
-        TextWordUnits.CHARACTERS: re.compile(
-            rf"[+-]?(?:\d+|[.,]\d+)(?:[.,]\d+)*(?![\w-])|[\w-]+|(?![.,;]{_AT_END})[^\s\"']"
-        ),
-    }
-)
 
 
 def scan_line(line: SourceLine, source: str, words: TextWordUnits) -> Iterator[CopybookToken]:

@@ -19,6 +19,10 @@ _LEVEL: Final = 49
 _FACTORS: Final = MappingProxyType({"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30})
 _LENGTH: Final = r" ?\( ?([1-9]\d{0,9}) ?([KMG])? ?\)"
 _LOB: Final = r"(BLOB|CLOB|DBCLOB|BINARY LARGE OBJECT|CHAR(?:ACTER)? LARGE OBJECT)"
+KNOWN: Final = (
+    "BLOB, CLOB and DBCLOB(n), also as XML AS ..., -LOCATOR and -FILE, BINARY(n), VARBINARY(n), ROWID, TABLE LIKE ... AS LOCATOR"
+    " and RESULT-SET-LOCATOR are read"
+)
 
 
 def _item(name: str, picture: str, usage: str, around: CopybookEntry) -> CopybookEntry:
@@ -91,10 +95,6 @@ _TYPES: Final[Mapping[re.Pattern[str], Callable[[CopybookEntry, re.Match[str]], 
             )
         }
     )
-)
-KNOWN: Final = (
-    "BLOB, CLOB and DBCLOB(n), also as XML AS ..., -LOCATOR and -FILE, BINARY(n), VARBINARY(n), ROWID, TABLE LIKE ... AS LOCATOR"
-    " and RESULT-SET-LOCATOR are read"
 )
 
 

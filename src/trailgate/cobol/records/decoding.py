@@ -90,6 +90,16 @@ Presence = tuple[Mask | None, Mask | None]
 NO_MASKS: Final[Presence] = (None, None)
 LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
+# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
+# numbers that can be blank.
+_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
+_PICTURED: Final = (
+    *(Usage.EDITED, Usage.NATIONAL_EDITED),
+    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
+)  # whose codecs depend on the picture
+_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
+_BLANKED: Final = (*_PRINTED, Usage.PACKED)
+
 
 class ColumnShape(Enum):
     """How groups and OCCURS are represented in columns."""
@@ -384,19 +394,19 @@ class RecordDecoder:
     def _decode_column_major(
         self,
         records: RecordBytes,
-        kind: CopybookField,
+        item: CopybookField,
         members: list[PlacedItem],
         presence: list[Presence],
     ) -> DecodedColumn:
         """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
-        rows, decode = len(records), self._decoder_of(kind)[0]
+        rows, decode = len(records), self._decoder_of(item)[0]
         # An empty matrix is decoded too, as the column's type is needed.
         if not rows:
-            return decode(np.zeros((0, kind.size), np.uint8))
+            return decode(np.zeros((0, item.size), np.uint8))
         # A single item that all records have: decode it where it is, without copying.
         if len(members) == 1 and presence[0][0] is None:
             return decode(matrix_of(records, members[0]))
-        matrix = np.zeros((rows * len(members), kind.size), np.uint8)
+        matrix = np.zeros((rows * len(members), item.size), np.uint8)
         if any(mask is not None for mask, _ in presence) or not copy_alike(
             records, members, matrix
         ):
@@ -652,17 +662,6 @@ def _kind(field: CopybookField) -> CopybookField:
         blank_when_zero=field.blank_when_zero,
         code_page=field.code_page,
     )
-
-
-# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
-# numbers that can be blank.
-_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_PICTURED: Final = (
-    *(Usage.EDITED, Usage.NATIONAL_EDITED),
-    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
-)  # whose codecs depend on the picture
-_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
-_BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 def _usable(

@@ -59,37 +59,37 @@ def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:
     return pa.schema([_with_item(field, items.get(field.name)) for field in schema])
 
 
-def describe_tree(schema: pa.Schema, root: ItemNode, wanted: frozenset[str]) -> pa.Schema:
+def describe_tree(schema: pa.Schema, root: ItemNode, names: frozenset[str]) -> pa.Schema:
     """Add the metadata of items and groups to a schema of structs and lists.
 
-    ``wanted`` are the flat columns that the tree contains.
+    ``names`` are the flat columns that the tree contains.
     """
     if isinstance(root, GroupItem):
-        return pa.schema(_describe_all(schema, dict(named_members(root, wanted)), wanted))
-    return pa.schema(_describe_all(schema, {root.field.name: root}, wanted))
+        return pa.schema(_describe_all(schema, dict(named_members(root, names)), names))
+    return pa.schema(_describe_all(schema, {root.field.name: root}, names))
 
 
 def _describe_all(
-    fields: pa.Schema | pa.StructType, nodes: Mapping[str, ItemNode], wanted: frozenset[str]
+    fields: pa.Schema | pa.StructType, nodes: Mapping[str, ItemNode], names: frozenset[str]
 ) -> list[pa.Field]:
     return [
-        _describe_field(field, nodes[field.name], wanted) if field.name in nodes else field
+        _describe_field(field, nodes[field.name], names) if field.name in nodes else field
         for field in fields
     ]
 
 
-def _describe_field(field: pa.Field, node: ItemNode, wanted: frozenset[str]) -> pa.Field:
-    kind = _type(field.type, node, wanted)
+def _describe_field(field: pa.Field, node: ItemNode, names: frozenset[str]) -> pa.Field:
+    kind = _type(field.type, node, names)
     return pa.field(field.name, kind, field.nullable, item_metadata(node.field))
 
 
-def _type(kind: pa.DataType, node: ItemNode, wanted: frozenset[str]) -> pa.DataType:
+def _type(data_type: pa.DataType, node: ItemNode, names: frozenset[str]) -> pa.DataType:
     if isinstance(node, RepeatedItem):
-        element = kind.value_field
-        return pa.list_(element.with_type(_type(element.type, node.elements[0], wanted)))
+        element = data_type.value_field
+        return pa.list_(element.with_type(_type(element.type, node.elements[0], names)))
     if isinstance(node, GroupItem):
-        return pa.struct(_describe_all(kind, dict(named_members(node, wanted)), wanted))
-    return kind
+        return pa.struct(_describe_all(data_type, dict(named_members(node, names)), names))
+    return data_type
 
 
 def _with_item(field: pa.Field, item: PlacedItem | None) -> pa.Field:

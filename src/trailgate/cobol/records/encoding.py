@@ -48,6 +48,7 @@ from trailgate.columnar.code_pages import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
 
 _BLANKS: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED, Usage.UNSIGNED_PACKED)
+_BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
 class RecordEncoder:
@@ -106,7 +107,7 @@ class RecordEncoder:
         if tree is not None:
             tree.check_lengths(placed.root)
         written = self._begin(rows, placed, kept)
-        changed = None if kept is None else kept.changed(items_only)
+        changed = None if kept is None else kept.find_changes(items_only)
         items = list(columns_below(placed.root))
         for item in items:
             if item.name in items_only:
@@ -117,17 +118,21 @@ class RecordEncoder:
         self._check_shared(written.matrix.shape, items, items_only, changed)
         return written.cut()
 
-    def _place(self, columns: Mapping[str, pa.Array], kept: OriginalBytes | None) -> PlacedItems:
+    def _place(
+        self, columns: Mapping[str, pa.Array], original: OriginalBytes | None
+    ) -> PlacedItems:
         """Place the items by the counters in the columns. Raises EncodeError if a count is not allowed."""
         real = self.options.depending is DependingLength.REAL
-        if kept is not None and self.layout.varies:
+        if original is not None and self.layout.varies:
             counters_ = self._counters & set(columns)
             others = self._counters - set(columns)
-            columns = {**columns, **kept.values(others)}
-            for name, rows in kept.changed({name: columns[name] for name in counters_}).items():
-                if real and (rows & kept.present).any():
+            columns = {**columns, **original.values(others)}
+            for name, rows in original.find_changes(
+                {name: columns[name] for name in counters_}
+            ).items():
+                if real and (rows & original.present).any():
                     problem = f"the count differs from that in {RAW_COLUMN}, which would move the items after it"
-                    where = Where(record=int(np.argmax(rows & kept.present)) + 1, field=name)
+                    where = Where(record=int(np.argmax(rows & original.present)) + 1, field=name)
                     raise EncodeError(problem, where=where, hint=f"Drop the column {RAW_COLUMN}")
         placed = place_items(
             self.layout,
@@ -136,27 +141,27 @@ class RecordEncoder:
             real=real,
         )
         for bad in placed.bad_counts:
-            row = int(np.argmax(bad.rows if kept is None else bad.rows & ~kept.present))
-            if kept is not None and kept.present[row]:
+            row = int(np.argmax(bad.rows if original is None else bad.rows & ~original.present))
+            if original is not None and original.present[row]:
                 continue  # as it was read
             problem = f"{bad.counter} is outside the limits of {bad.field.name}"
             where = Where(record=row + 1, field=bad.counter)
             raise EncodeError(f"{problem}: {bad.counts[row]}", where=where)
         return placed
 
-    def _begin(self, rows: int, placed: PlacedItems, kept: OriginalBytes | None) -> _Written:
+    def _begin(self, rows: int, placed: PlacedItems, original: OriginalBytes | None) -> _Written:
         """Create the records, filled with blanks or with the original bytes."""
         extent = placed.extent + (self._width - self.layout.size)
         width = max(self._width, self.layout.size)
-        if kept is not None and rows:
-            width = max(width, int(kept.lengths.max()))
+        if original is not None and rows:
+            width = max(width, int(original.lengths.max()))
         page = code_page(self.options.values.dialect.code_page)
         matrix = np.empty((rows, width), np.uint8)
         matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), width)
-        if kept is None:
+        if original is None:
             return _Written(matrix, extent)
-        kept.copy_to(matrix)
-        return _Written(matrix, np.where(kept.present, kept.lengths, extent))
+        original.copy_to(matrix)
+        return _Written(matrix, np.where(original.present, original.lengths, extent))
 
     def _check_shared(
         self,
@@ -378,7 +383,6 @@ class BlockLimits:
 
 ONE_A_BLOCK: Final = BlockLimits()
 FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the maximum on z/OS
-_BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:

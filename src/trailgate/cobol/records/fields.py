@@ -37,6 +37,28 @@ from trailgate.errors import DecodeError, Where
 
 Items = npt.NDArray[Any]
 
+ERROR: Final = pa.struct(
+    [
+        pa.field("field", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("raw", pa.string()),
+        pa.field("reason", pa.string()),
+    ]
+)
+CUT_OFF: Final = FaultExplanation(
+    "the record ends before the field's end",
+    "The option short reads records that end early; for missing numbers see the option blank",
+)
+CUT_REDEFINED: Final = FaultExplanation(
+    CUT_OFF.problem,
+    "Other items redefine it. If a field chooses between them, use the option kinds; otherwise the option short reads records that end early",
+)
+SURPLUS: Final = FaultExplanation(
+    "the record has more bytes than the copybook describes",
+    "Is the copybook, or depending=most, wrong? surplus=drop drops the bytes, surplus=padding if they are blanks",
+)
+SHOWN: Final = 64  # the most trailing bytes shown in an error
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBytes:
@@ -81,6 +103,8 @@ class RecordBytes:
         """Return these records and ``others`` together, in a new buffer. Both must be contiguous."""
         if not len(self):
             return others
+        # The joined buffer is the used bytes of these records, and then all bytes of the others. So
+        # offsets move back by the unused bytes before the first record, and the others' forward.
         data = self.data[int(self.starts[0]) : int(self.ends[-1])]
         begin, move = int(self.starts[0]), len(data)
         starts = np.append(self.starts - begin, others.starts + move)
@@ -245,29 +269,6 @@ class ChunkFindings:
 
     def __post_init__(self) -> None:
         self.short = np.zeros(self.rows, bool)
-
-
-ERROR: Final = pa.struct(
-    [
-        pa.field("field", pa.string()),
-        pa.field("offset", pa.int64()),
-        pa.field("raw", pa.string()),
-        pa.field("reason", pa.string()),
-    ]
-)
-CUT_OFF: Final = FaultExplanation(
-    "the record ends before the field's end",
-    "The option short reads records that end early; for missing numbers see the option blank",
-)
-CUT_REDEFINED: Final = FaultExplanation(
-    CUT_OFF.problem,
-    "Other items redefine it. If a field chooses between them, use the option kinds; otherwise the option short reads records that end early",
-)
-SURPLUS: Final = FaultExplanation(
-    "the record has more bytes than the copybook describes",
-    "Is the copybook, or depending=most, wrong? surplus=drop drops the bytes, surplus=padding if they are blanks",
-)
-SHOWN: Final = 64  # the most trailing bytes shown in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)

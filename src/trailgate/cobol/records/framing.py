@@ -54,6 +54,11 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_NUMBER: "a field on which the record's length depends is not a valid number",
     }
 )
+HEADER_BYTES: Final = 128
+_WIDE_FROM: Final = 4095
+_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
+    {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
+)
 
 
 class FrameKind(Enum):
@@ -368,13 +373,6 @@ def encode_file_header(framing: Framing) -> bytes:
 def word_width(framing: Framing) -> int:
     """Return the width of the record words of a Micro Focus file with records of up to ``length`` bytes."""
     return 2 if framing.length < _WIDE_FROM else 4
-
-
-HEADER_BYTES: Final = 128
-_WIDE_FROM: Final = 4095
-_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
-    {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
-)
 
 
 def _find_computed(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001

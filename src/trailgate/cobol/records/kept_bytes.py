@@ -68,7 +68,7 @@ class OriginalBytes:
         original = decoder.decode(self._records)
         return {name: original[name] for name in asked}
 
-    def changed(self, columns: Mapping[str, pa.Array]) -> dict[str, Mask]:
+    def find_changes(self, columns: Mapping[str, pa.Array]) -> dict[str, Mask]:
         """Return, for each column, a mask of the rows whose value differs from the original bytes."""
         original = self.values(columns)
         return {name: ~self.present | _differ(columns[name], original[name]) for name in columns}

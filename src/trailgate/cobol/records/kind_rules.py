@@ -82,7 +82,7 @@ class RecordKinds:
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
-    def renamed(self, name: Callable[[str], str]) -> RecordKinds:
+    def with_names(self, name: Callable[[str], str]) -> RecordKinds:
         """Return the kinds with their fields and records renamed by ``name``."""
         rules = tuple(replace(rule, record=name(rule.record)) for rule in self.rules)
         rest = None if self.rest is None else name(self.rest)

@@ -89,12 +89,12 @@ class KindsEncoder:
         return parts
 
     @property
-    def _added(self) -> frozenset[str]:
+    def _added_names(self) -> frozenset[str]:
         return next(iter(self._encoders.values())).added
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
         """Raise EncodeError if a column belongs to no kind."""
-        known = [KIND_COLUMN, *self._decoder.names, *self._added]
+        known = [KIND_COLUMN, *self._decoder.names, *self._added_names]
         for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._decoder.names)}"
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
@@ -148,7 +148,7 @@ class KindsEncoder:
         offsets, joined = byte_view(gather(np.concatenate([*data, np.zeros(0, np.uint8)]), *starts))
         return RecordBytes(joined[: int(offsets[-1])], offsets[:-1], offsets[1:])
 
-    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[RowsOfKind]) -> None:
+    def _check(self, records: RecordBytes, kinds: Longs, parts: Sequence[RowsOfKind]) -> None:
         """Raise EncodeError if a record would be read as a different kind, or as none."""
         del parts
         try:
@@ -156,10 +156,10 @@ class KindsEncoder:
         except DecodeError as error:
             where = Where(record=error.where.record, field=error.where.field)
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
-        if (kinds_read != kind).any():
-            row = int(np.argmax(kinds_read != kind))
+        if (kinds_read != kinds).any():
+            row = int(np.argmax(kinds_read != kinds))
             names = [*self._encoders, "none"]
-            problem = f"a record of {names[kind[row]]} would be read as a record of {names[kinds_read[row]]}"
+            problem = f"a record of {names[kinds[row]]} would be read as a record of {names[kinds_read[row]]}"
             raise EncodeError(problem, where=Where(record=row + 1, field=self._kinds.field))
 
 

@@ -61,7 +61,7 @@ class NestedEncoder(KindsEncoder):
 
     def _parts(self, columns: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
         """Return the records of each kind, including those in lists, with their numbers in the file."""
-        column = OFFSET_COLUMN if OFFSET_COLUMN in self._added else ID_COLUMN
+        column = OFFSET_COLUMN if OFFSET_COLUMN in self._added_names else ID_COLUMN
         offsets = _offsets(columns.get(column), rows)
         branches: list[_Branch] = []
         for part in super()._parts(columns, rows):
@@ -106,7 +106,7 @@ class NestedEncoder(KindsEncoder):
                 continue
             inner = _members(child, structs)
             offsets = _offsets(
-                inner.get(OFFSET_COLUMN) if OFFSET_COLUMN in self._added else None, len(above)
+                inner.get(OFFSET_COLUMN) if OFFSET_COLUMN in self._added_names else None, len(above)
             )
             # The path of a child is its parent's, followed by the list's number and the index in
             # it.
@@ -129,7 +129,7 @@ class NestedEncoder(KindsEncoder):
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
         """Return a mask of the records that have their original bytes."""
-        if RAW_COLUMN not in self._added or RAW_COLUMN not in columns:
+        if RAW_COLUMN not in self._added_names or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
         branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
         return branches
@@ -195,19 +195,17 @@ class NestedEncoder(KindsEncoder):
                 unknown[rows[has_bytes & (branch.offsets == UNKNOWN)]] = 1
         return np.array([offsets, last, begins, unknown, kept])
 
-    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[RowsOfKind]) -> None:
+    def _check(self, records: RecordBytes, kinds: Longs, parts: Sequence[RowsOfKind]) -> None:
         """Raise EncodeError if a record would be read as a different kind, or below a different parent."""
-        super()._check(records, kind, parts)
-        above = np.full(len(kind), -1)
+        super()._check(records, kinds, parts)
+        above = np.full(len(kinds), -1)
         for part in parts:
             above[part.rows] = part.above
-        wrong = self._decoder.parents_of(kind)[0] != above
+        wrong = self._decoder.parents_of(kinds)[0] != above
         if wrong.any():
             row = int(np.argmax(wrong))
             names = list(self._encoders)
-            problem = (
-                f"a record {names[kind[row]]} would not be read below its {names[kind[above[row]]]}"
-            )
+            problem = f"a record {names[kinds[row]]} would not be read below its {names[kinds[above[row]]]}"
             hint = f"{OFFSET_COLUMN} moves it elsewhere in the file: drop this column"
             raise EncodeError(problem, where=Where(record=row + 1, field=OFFSET_COLUMN), hint=hint)
 

@@ -167,37 +167,37 @@ class NestedDecoder(KindsDecoder):
         ids = [pa.repeat(self._path, int(roots.sum())), pa.array(records.offsets[rows[roots]])]
         return ChosenRows(rows[roots], kind[roots], ids, trees=RecordTrees(rows, kind, above))
 
-    def parents_of(self, kind: Longs) -> tuple[Longs, Mask]:
+    def parents_of(self, kinds: Longs) -> tuple[Longs, Mask]:
         """Return the index of each record's parent (-1 for roots), and a mask of the orphans."""
-        numbers = np.arange(len(kind))
-        (_, _, *levels), _ = RecordIds("", self._chains).columns(kind, numbers)
+        numbers = np.arange(len(kinds))
+        (_, _, *levels), _ = RecordIds("", self._chains).columns(kinds, numbers)
         known = np.array([level.fill_null(-1).to_numpy(zero_copy_only=False) for level in levels])
-        ends = np.where(np.isin(kind, self._ends), numbers, -1)
+        ends = np.where(np.isin(kinds, self._ends), numbers, -1)
         # For each record, the last record at or before it that began a tree. A row is complete once the
         # next tree begins, so a record after that cannot belong to it.
-        last = np.maximum.accumulate(ends) if len(kind) else ends
-        above, orphans = np.full(len(kind), -1), np.zeros(len(kind), bool)
+        last = np.maximum.accumulate(ends) if len(kinds) else ends
+        above, orphans = np.full(len(kinds), -1), np.zeros(len(kinds), bool)
         for number, chain in enumerate(self._chains):
-            own_rows, depth = np.flatnonzero(kind == number), len(chain) - 1
+            own_rows, depth = np.flatnonzero(kinds == number), len(chain) - 1
             if depth:
                 above[own_rows] = known[depth - 1, own_rows]
                 lacks = (known[:depth, own_rows] < 0).any(axis=0)
                 orphans[own_rows] = lacks | (known[0, own_rows] != last[own_rows])
         return above, orphans
 
-    def _orphans(self, kind: Longs) -> Mask:
+    def _orphans(self, kinds: Longs) -> Mask:
         if self._policy is OrphanPolicy.ERROR:
-            return self.parents_of(kind)[1]
-        return super()._orphans(kind)
+            return self.parents_of(kinds)[1]
+        return super()._orphans(kinds)
 
-    def _check_orphans(self, records: RecordBytes, rows: Longs, kind: Longs) -> None:
+    def _check_orphans(self, records: RecordBytes, rows: Longs, kinds: Longs) -> None:
         """Count dropped orphans. Raises DecodeError for the first one unless ``orphans=drop``."""
         if self._policy is OrphanPolicy.DROP:
-            for number, count in enumerate(np.bincount(kind).tolist()):
+            for number, count in enumerate(np.bincount(kinds).tolist()):
                 if count:
                     self.tally["orphans=drop", self._names[number], ""] += count
             return
-        row, own_kind = int(rows[0]), int(kind[0])
+        row, own_kind = int(rows[0]), int(kinds[0])
         name, parent = self._names[own_kind], self._names[self._chains[own_kind][-2]]
         where = Where(record=records.number(row), offset=int(records.offsets[row]))
         problem = f"a record {name} has no {parent} before it"
@@ -205,10 +205,10 @@ class NestedDecoder(KindsDecoder):
         raise DecodeError(problem, where=where, hint=hint)
 
     def _decode(
-        self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
+        self, name: str, records: RecordBytes, chosen: ChosenRows, rows: Longs
     ) -> pa.RecordBatch:
         """Decode the rows of a root kind, with lists of the records below them."""
-        del own  # every record of the kind is decoded
+        del rows  # every record of the kind is decoded
         assert chosen.trees is not None
         _, columns = self._tree(name, records, chosen.trees)
         return pa.RecordBatch.from_arrays(columns, schema=self._own_schema(name))

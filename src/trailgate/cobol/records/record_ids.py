@@ -71,22 +71,22 @@ class RecordIds:
             *(pa.field(name, pa.int64()) for name in (ID_COLUMN, *levels)),
         ]
 
-    def columns(self, kind: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
+    def columns(self, kinds: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
         """Return the id columns of records of these kinds at these offsets, and the new state.
 
         The state is passed to ``advance`` once the records are used. A level's id is NULL if the
         level is below the record's own, or if no record of that level precedes it.
         """
-        rows = len(kind)
+        rows = len(kinds)
         seen = np.empty((len(self._chains), rows), np.int64)
         for number, last in enumerate(self._last):
-            mine = np.where(kind == number, offsets, _NONE)
+            mine = np.where(kinds == number, offsets, _NONE)
             # The last offset of this kind at or before each record. Example: offsets 10 20 30,
             # where only the records at 10 and 30 are of the kind, give 10 10 30.
             seen[number] = np.maximum(np.maximum.accumulate(mine), last) if rows else mine
         levels = np.full((max(map(len, self._chains)), rows), _NONE, np.int64)
         for number, chain in enumerate(self._chains):
-            mine = kind == number
+            mine = kinds == number
             outer = np.full(int(mine.sum()), _NONE, np.int64)
             for level, above in enumerate(chain):
                 ids_at_level = seen[above][mine]

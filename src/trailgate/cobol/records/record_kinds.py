@@ -258,19 +258,19 @@ class KindsDecoder:
         return ChosenRows(rows, kind[rows], ids, state)
 
     def _decode(
-        self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
+        self, name: str, records: RecordBytes, chosen: ChosenRows, rows: Longs
     ) -> pa.RecordBatch:
-        """Decode the rows of one kind. ``own`` are their indexes among the chosen rows."""
-        return decode_rows(self._decoders[name], records, chosen.rows[own])
+        """Decode the rows of one kind. ``rows`` are their indexes among the chosen rows."""
+        return decode_rows(self._decoders[name], records, chosen.rows[rows])
 
     def _id_columns(
-        self, records: RecordBytes, kind: Longs, rows: Longs
+        self, records: RecordBytes, kinds: Longs, rows: Longs
     ) -> tuple[list[pa.Array], Longs | None]:
         """Return the id columns, and the state after these records."""
         if not self._chains:
             return [], None
         ids = self.ids or RecordIds("", self._chains)
-        return ids.columns(kind[rows], records.offsets[rows])
+        return ids.columns(kinds[rows], records.offsets[rows])
 
     def _advance(self, state: Longs | None) -> None:
         """Continue the ids after decoded records."""
@@ -311,9 +311,9 @@ class KindsDecoder:
                 yield part._replace(record=name, numbers=own_numbers)
                 at = end
 
-    def _orphans(self, kind: Longs) -> Mask:
+    def _orphans(self, kinds: Longs) -> Mask:
         """Return a mask of the records that cannot become rows because they have no parent."""
-        return np.zeros(len(kind), bool)
+        return np.zeros(len(kinds), bool)
 
     def _orphan_fault(self, number: int, rows: Mask) -> FieldFault:
         names, chain = list(self._decoders), self._chains[number]

@@ -94,22 +94,22 @@ def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns
 
 
 def named_members(
-    group: GroupItem, wanted: frozenset[str] | None = None
+    group: GroupItem, selected: frozenset[str] | None = None
 ) -> Iterator[tuple[str, ItemNode]]:
     """Yield a group's members by their struct names, including the members of nameless groups.
 
-    ``wanted`` are the flat columns that the tree contains, None for all.
+    ``selected`` are the flat columns that the tree contains, None for all.
     """
-    pairs = [pair for node in group.members for pair in _members_of(node, wanted)]
+    pairs = [pair for node in group.members for pair in _members_of(node, selected)]
     names = make_names_distinct([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
-def _members_of(node: ItemNode, wanted: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
-    if not any(wanted is None or item.name in wanted for item in columns_below(node)):
+def _members_of(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
+    if not any(selected is None or item.name in selected for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:
-        return list(named_members(node, wanted))
+        return list(named_members(node, selected))
     return [(node.field.name, node)]
 
 
@@ -130,10 +130,12 @@ def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
     return dict(zip((field.name for field in values.type), values.flatten(), strict=True))
 
 
-def is_list(kind: pa.DataType) -> bool:
+def is_list(data_type: pa.DataType) -> bool:
     """Return True if a type is a list type."""
     return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        pa.types.is_list(data_type)
+        or pa.types.is_large_list(data_type)
+        or pa.types.is_fixed_size_list(data_type)
     )
 
 
@@ -146,6 +148,8 @@ def _element(values: pa.Array, index: int) -> pa.Array:
     return values.values.take(pa.array(starts + index, mask=lengths <= index))
 
 
-def type_error(name: str, kind: pa.DataType, wanted: str) -> EncodeError:
+def type_error(name: str, data_type: pa.DataType, expected: str) -> EncodeError:
     """Return an error for a column with the wrong shape."""
-    return EncodeError(f"a column of {kind}, but {wanted} is expected", where=Where(field=name))
+    return EncodeError(
+        f"a column of {data_type}, but {expected} is expected", where=Where(field=name)
+    )

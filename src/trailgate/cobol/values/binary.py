@@ -29,7 +29,7 @@ from trailgate.cobol.values.codec import (
     encode_error,
     refuse_nulls,
 )
-from trailgate.cobol.values.digits import (
+from trailgate.cobol.values.decimals import (
     DECIMAL_DIGITS,
     NumberForm,
     column_of,
@@ -46,6 +46,7 @@ _PAIR: Final = 16
 _MOST: Final = 10**DECIMAL_DIGITS - 1
 _INT64_DIGITS: Final = 18
 _UNITS: Final = pa.decimal128(DECIMAL_DIGITS, 0)
+_BIAS: Final = 64  # of the power of sixteen
 
 
 def _little(field: CopybookField, options: ValueOptions) -> bool:
@@ -234,7 +235,6 @@ def explain_binary(field: CopybookField, options: ValueOptions) -> Explain:
 
 
 Doubles = npt.NDArray[np.float64]
-_BIAS: Final = 64  # of the power of sixteen
 
 
 def _ibm(options: ValueOptions) -> bool:

@@ -34,7 +34,7 @@ from trailgate.cobol.values.codec import (
     ValueOptions,
     encode_error,
 )
-from trailgate.cobol.values.digits import (
+from trailgate.cobol.values.decimals import (
     DECIMAL_DIGITS,
     decode_packed,
     decode_zoned,

@@ -23,7 +23,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField
 from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions, page_of
-from trailgate.cobol.values.digits import (
+from trailgate.cobol.values.decimals import (
     DigitBytes,
     DigitRows,
     decode_digits,
@@ -35,6 +35,17 @@ from trailgate.cobol.values.digits import (
 )
 from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.errors import DefinitionError, Where
+
+_PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
+
+# Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
+_DIGITS: Final = digit_table(bytes(range(10)))
+_SIGNS: Final = np.full(256, WRONG)
+_SIGNS[:2] = 0, MINUS
+_BAD: Final = 2
+
+_SYMBOLS: Final = "0123456789 +-$*,./CRDB"
+_FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
 class PrintedPositionType(Enum):
@@ -58,7 +69,6 @@ class PrintedPosition:
     symbol: str
 
 
-_PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _FIXED: Final = {
     "+": PrintedPositionType.SIGN,
     "-": PrintedPositionType.SIGN,
@@ -118,18 +128,11 @@ def format_zero(positions_: tuple[PrintedPosition, ...]) -> str | None:
     return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
 
 
-# Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
-_DIGITS: Final = digit_table(bytes(range(10)))
-_SIGNS: Final = np.full(256, WRONG)
-_SIGNS[:2] = 0, MINUS
-_BAD: Final = 2
 _HOLDING_DIGITS: Final = (
     PrintedPositionType.DIGIT,
     PrintedPositionType.SUPPRESSED,
     PrintedPositionType.FLOATING,
 )
-_SYMBOLS: Final = "0123456789 +-$*,./CRDB"
-_FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
 def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uint8]:

@@ -44,6 +44,8 @@ _NARROW: Final = MappingProxyType(
         Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
     }
 )
+_SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
+_PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 
 def _narrow(field: CopybookField) -> CopybookField:
@@ -79,10 +81,6 @@ def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
         return encode_pairs
 
     return CobolValueCodec(decode_national, encode_national, codec.explainer)
-
-
-_SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
-_PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 
 def _pattern(picture: str) -> str:

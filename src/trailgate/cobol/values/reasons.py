@@ -14,9 +14,16 @@ import numpy as np
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
 from trailgate.cobol.values.codec import Classify, FaultReason, ValueOptions, page_of
-from trailgate.cobol.values.digits import could_be_sign, number_of, sign_offset, zone_of
+from trailgate.cobol.values.decimals import could_be_sign, number_of, sign_offset, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(FaultReason)}
+_SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(
+    dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), FaultReason.CHARACTER)
+    | dict.fromkeys(
+        (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE),
+        FaultReason.RANGE,
+    )
+)
 
 
 def classifier(field: CopybookField, options: ValueOptions) -> Classify:
@@ -87,13 +94,6 @@ def _of_packed(field: CopybookField, _: ValueOptions) -> Classify:
     return classify
 
 
-_SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(
-    dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), FaultReason.CHARACTER)
-    | dict.fromkeys(
-        (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE),
-        FaultReason.RANGE,
-    )
-)
 _INNER: Final[Mapping[Usage, Callable[[CopybookField, ValueOptions], Classify]]] = MappingProxyType(
     {
         Usage.ZONED: _of_zoned,

@@ -22,8 +22,15 @@ import pyarrow.compute as pc
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.bits import MOST_BITS, bit_bytes, bit_numbers, bit_strings
-from trailgate.formats.debezium.decimals import MOST_SCALE, decimal_strings, variable_decimals
+from trailgate.formats.debezium.decimals import (
+    MOST_BITS,
+    MOST_SCALE,
+    bit_bytes,
+    bit_numbers,
+    bit_strings,
+    decimal_strings,
+    variable_decimals,
+)
 from trailgate.formats.debezium.options import DebeziumOptions
 from trailgate.formats.debezium.placeholder import PlaceholderFinder
 from trailgate.formats.debezium.times import (
@@ -63,6 +70,10 @@ _SCALE_HINT: Final = (
     "Without a schema, text of decimal.handling.mode=precise needs it. Write the messages with their schemas "
     "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
 )
+_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
+_REAL, _DOUBLE, _DATETIME = 142, 143, 192
+_NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
+_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +199,14 @@ def decode_by_json_type(
     return result
 
 
-def _decimals(kind: ConnectFieldType, _: Column) -> Decode:
+def _decimals(field_type: ConnectFieldType, _: Column) -> Decode:
     """Create a decoder of decimals with the scale in their schema.
 
     Raises DecodeError if it has no valid scale.
     """
-    scale = _parameter(kind, "scale", MOST_SCALE + 1)
+    scale = _parameter(field_type, "scale", MOST_SCALE + 1)
     if abs(scale) > MOST_SCALE:
-        text = kind.parameters.get("scale", "")
+        text = field_type.parameters.get("scale", "")
         raise DecodeError(
             f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
         )
@@ -211,23 +222,23 @@ def _always(decode: Decode) -> Encoding:
     return lambda *_: decode
 
 
-def _bits(kind: ConnectFieldType, column: Column) -> Decode:
+def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
     """Choose a decoder of bits: to numbers, to bytes, or to digits 0 and 1, by the column's type."""
     if column.family in _NUMBERS:
         return bit_numbers
     if column.family is TypeFamily.BYTES:
         return bit_bytes
-    return bit_strings(_length(kind))
+    return bit_strings(_length(field_type))
 
 
-def _length(kind: ConnectFieldType) -> int:
+def _length(field_type: ConnectFieldType) -> int:
     """Return the number of bits, or 0 if a text column is too short for them (bit varying without a length)."""
-    text = kind.parameters.get("length", "")
+    text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
 
 
-def _structures(kind: ConnectFieldType, column: Column) -> Decode:
+def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
     """Return a decoder of objects and arrays to JSON text.
 
     Only text columns can have such values.
@@ -235,7 +246,7 @@ def _structures(kind: ConnectFieldType, column: Column) -> Decode:
     if column.family is TypeFamily.TEXT:
         return _take_structures
     return _refusing(
-        f"a value of the type {kind.name or kind.type} is an object or an array, which only a text column can store",
+        f"a value of the type {field_type.name or field_type.type} is an object or an array, which only a text column can store",
         "Define the column as text: its value is the JSON text",
     )
 
@@ -250,34 +261,28 @@ def _iso(_: ConnectFieldType, column: Column) -> Decode:
     return zoned_strings if column.zoned else iso_strings
 
 
-_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
-_REAL, _DOUBLE, _DATETIME = 142, 143, 192
-_NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
-_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-
-
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
     column = Column("", code, length, sub_type=sub_type)
     return lambda _: column
 
 
-def _decimal_column(kind: ConnectFieldType) -> Column:
+def _decimal_column(field_type: ConnectFieldType) -> Column:
     """Return an integer column with a scale if 64 bits are enough, otherwise a number as text."""
-    scale = _parameter(kind, "scale")
-    precision = _parameter(kind, "connect.decimal.precision")
+    scale = _parameter(field_type, "scale")
+    precision = _parameter(field_type, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
         return Column("", _BIN64, precision, scale=scale)
     length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
     return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER_TEXT)
 
 
-def _bits_column(kind: ConnectFieldType) -> Column:
-    return Column("", _TEXT, _length(kind) or _MOST)
+def _bits_column(field_type: ConnectFieldType) -> Column:
+    return Column("", _TEXT, _length(field_type) or _MOST)
 
 
-def _parameter(kind: ConnectFieldType, name: str, default: int = 0) -> int:
+def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int:
     """Return a numeric parameter of a type."""
-    text = kind.parameters.get(name, "")
+    text = field_type.parameters.get(name, "")
     return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
 
 
@@ -364,13 +369,13 @@ TYPES: Final[Mapping[str, DebeziumTypeRow]] = MappingProxyType(
 )
 
 
-def inferred_column(kind: ConnectFieldType) -> Column:
+def inferred_column(field_type: ConnectFieldType) -> Column:
     """Return the column that can store all values of a type. Unknown types get a text column."""
-    type_row = TYPES.get(kind.name)
+    type_row = TYPES.get(field_type.name)
     make = None if type_row is None else type_row.column
-    if make is None and (type_row is not None or not kind.name) and kind.type in TYPES:
-        make = TYPES[kind.type].column
-    return replace((make or _TEXT_COLUMN)(kind), name=kind.column)
+    if make is None and (type_row is not None or not field_type.name) and field_type.type in TYPES:
+        make = TYPES[field_type.type].column
+    return replace((make or _TEXT_COLUMN)(field_type), name=field_type.column)
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
@@ -391,31 +396,34 @@ def converter_for(column: Column, schema: Schema | None, options: DebeziumOption
 
 
 def _decoder(
-    column: Column, schema: Schema | None, kind: ConnectFieldType | None, options: DebeziumOptions
+    column: Column,
+    schema: Schema | None,
+    field_type: ConnectFieldType | None,
+    options: DebeziumOptions,
 ) -> Decode:
     if schema is None:
         bare = BARE.get(column.family)
         return as_text if bare is None else bare(column, options)
-    if kind is None:
+    if field_type is None:
         return _refusing("the schema of the event does not have this column", "")
-    type_row = TYPES.get(kind.name or kind.type)
+    type_row = TYPES.get(field_type.name or field_type.type)
     if type_row is None:
-        return _unknown(column, kind)
-    decode = type_row.encoding(kind, column)
+        return _custom_decoder(column, field_type)
+    decode = type_row.encoding(field_type, column)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
-def _unknown(column: Column, kind: ConnectFieldType) -> Decode:
+def _custom_decoder(column: Column, field_type: ConnectFieldType) -> Decode:
     """Return a decoder for a type that neither Debezium nor Connect defines, as a custom converter may write it.
 
     A text column gets its text, or the JSON text of its structure. For other columns its meaning is
     unknown.
     """
-    if column.family is TypeFamily.TEXT and kind.type in ("string", "struct", "array", "map"):
-        return TYPES[kind.type].encoding(kind, column)
-    named = kind.name or kind.type
+    if column.family is TypeFamily.TEXT and field_type.type in ("string", "struct", "array", "map"):
+        return TYPES[field_type.type].encoding(field_type, column)
+    named = field_type.name or field_type.type
     return _refusing(
-        f"the notation of the type {named} is unknown (in JSON {kind.type})",
+        f"the notation of the type {named} is unknown (in JSON {field_type.type})",
         "Debezium and Kafka Connect do not document it. Let the connector write one of their types, or text",
     )
 

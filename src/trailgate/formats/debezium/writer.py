@@ -198,6 +198,8 @@ def end_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
         JsonMember(b',"event_count":', _digits(counts), BARE),
         JsonMember(b"}"),
     ]
+    # `numbers` is the ascending transaction number of each entry, so transaction i has the entries
+    # offsets[i] to offsets[i + 1].
     offsets = np.searchsorted(numbers, np.arange(len(ends) + 1)).astype(np.int64)
     listed = join_members(entries, offsets)
     known = np.flatnonzero(_has_ids(bounds)[ends])
@@ -265,9 +267,9 @@ def _column(column: Column) -> EventColumn:
 
 
 def _convert_type(
-    written: JsonColumnFormat, column: Column, kind: str, name: str = ""
+    written: JsonColumnFormat, column: Column, op_type: str, name: str = ""
 ) -> EventColumn:
-    field: dict[str, Any] = {"type": kind, "optional": True, "field": column.name}
+    field: dict[str, Any] = {"type": op_type, "optional": True, "field": column.name}
     return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
 
 

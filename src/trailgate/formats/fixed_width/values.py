@@ -227,9 +227,9 @@ def _fit(slot: ColumnSlot) -> Convert:
     return lambda values: parse(_as_text(values))
 
 
-def _cast_to(kind: pa.DataType) -> Convert:
+def _cast_to(data_type: pa.DataType) -> Convert:
     def convert(values: pa.Array) -> pa.Array:
-        return values if values.type == kind else pc.cast(values, kind)
+        return values if values.type == data_type else pc.cast(values, data_type)
 
     def with_place(values: pa.Array) -> pa.Array:
         try:
@@ -237,7 +237,7 @@ def _cast_to(kind: pa.DataType) -> Convert:
         except pa.ArrowInvalid:
             # Arrow's error does not name the row: find it.
             row = find_failing_row(convert, values)
-        raise row_error(f"the number does not fit {kind}", _as_text(values), row)
+        raise row_error(f"the number does not fit {data_type}", _as_text(values), row)
 
     return with_place
 

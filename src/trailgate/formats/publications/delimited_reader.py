@@ -82,6 +82,14 @@ _FLAGS: Final = (
     _FLAG_HINT,
 )
 
+# Without its number, a missing message could not be detected.
+_SEGMENTS: Final = (
+    SEGMENT,
+    lambda text: _is_number(text) and len(text) <= _DIGITS,
+    f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
+    _TYPE_HINT,
+)
+
 
 class CodePageValues(FieldValues):
     """Copies field values and decodes them from a code page.
@@ -432,13 +440,6 @@ def _is_number(text: str) -> bool:
 
 # Checks of header fields: the name, the test of a text, and the problem and hint if it fails.
 _TYPES: Final = (TYPE, _is_number, "the record's type is {!r}, not a number", _TYPE_HINT)
-# Without its number, a missing message could not be detected.
-_SEGMENTS: Final = (
-    SEGMENT,
-    lambda text: _is_number(text) and len(text) <= _DIGITS,
-    f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
-    _TYPE_HINT,
-)
 
 
 def _check(

@@ -134,13 +134,13 @@ class DelimitedRecordPieces:
         now = self.options.now
         dates, clocks = format_ordinals(np.full(rows, now) if now else block.op_ts)
         names = field.join(_quote(text.encode(), marks) for text in (owner, name))
-        yield self._quoted(TYPE + field + _quote(PROGRAM, marks) + field, dates)
-        yield self._quoted(field, clocks)
-        yield self._quoted(field + names + field, _words(block.op_type))
-        yield self._quoted(field, block.tx_id)
-        yield self._quoted(field, _positions(block))
-        yield self._quoted(field, format_times(block.op_ts, DB2, trimmed=True))
-        yield self._quoted(field, block.tx_name)
+        yield self._quoted_piece(TYPE + field + _quote(PROGRAM, marks) + field, dates)
+        yield self._quoted_piece(field, clocks)
+        yield self._quoted_piece(field + names + field, _words(block.op_type))
+        yield self._quoted_piece(field, block.tx_id)
+        yield self._quoted_piece(field, _positions(block))
+        yield self._quoted_piece(field, format_times(block.op_ts, DB2, trimmed=True))
+        yield self._quoted_piece(field, block.tx_name)
         segments = matrix_to_strings(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
         yield RowPiece(segments, (PieceForm(field, b""),), plain=True)
 
@@ -174,9 +174,9 @@ class DelimitedRecordPieces:
         if text is None:
             return RowPiece(None, (PieceForm(self.delimiters.fielddelim),))
         states = without | np.asarray(text.is_null()) if without.any() else None
-        return self._quoted(self.delimiters.fielddelim, text, states, quoted=column.quoted)
+        return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
-    def _quoted(
+    def _quoted_piece(
         self,
         literal: bytes,
         values: pa.Array | None,
@@ -359,7 +359,7 @@ class DelimitedWriter:
         powers = 10 ** np.arange(SEGMENT_DIGITS - 1, -1, -1)
         digits = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
         for order, of_block in measured:
-            of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
+            of_block.piece_matrix(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
 
     def _split_messages(
         self, out: Octets, cut: MessageCuts, starts: Longs, *, ended: bool

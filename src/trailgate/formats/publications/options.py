@@ -63,6 +63,8 @@ TRANSACTION: Final = "transaction"  # an id that all records of a transaction sh
 AUTHORIZATION: Final = "authorization_id"  # only in XML messages
 UTF_8: Final = "utf-8"
 OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
+TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
+OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +164,6 @@ def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> Delim
         column_date_formats=Lookup(),
         **metadata,
     )
-
-
-TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
-OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

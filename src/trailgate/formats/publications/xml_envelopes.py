@@ -228,8 +228,8 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
     A name that no record has gives spans of missing values.
     """
 
-    def __init__(self, found: MatchRecords) -> None:
-        self.found = found
+    def __init__(self, records: MatchRecords) -> None:
+        self.found = records
         self._places: dict[str, ValueSpans] = {}
 
     def __getitem__(self, name: str) -> ValueSpans:

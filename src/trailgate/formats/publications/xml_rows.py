@@ -130,22 +130,22 @@ class RowCells:
 
 
 def read_cells(
-    text: Octets, found: MatchRecords, operation: Longs, letters: Octets, refuse: Refuse
+    text: Octets, records: MatchRecords, operation: Longs, letters: Octets, refuse: Refuse
 ) -> RowCells:
     """Return the cells of rows. `letters` is the operation type of each row.
 
     `refuse` receives cells, and a function from a cell to its problem and hint.
     """
     count = len(operation)
-    values = RecordValueSpans(found)
+    values = RecordValueSpans(records)
     # Names and types are coded: few distinct strings for many cells.
     names, words = values.words(text, "name")
     types, elements = values.words(text, "type")
-    fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
+    fields = np.array([records.fields.get(name, -1) for name in CELL_VALUES], np.int64)
     before, after = ImageSpans.empty(count), ImageSpans.empty(count)
     problems = np.zeros(count, np.uint8)
     bad = kernels.place_images(
-        text, found.records, found.width, fields, operation, letters, _WORD, *before, *after,
+        text, records.records, records.width, fields, operation, letters, _WORD, *before, *after,
         problems,
     )  # fmt: skip
     numbers = [_TYPE_NAMES.index(word) if word in TYPE_OF else -1 for word in elements]
@@ -164,7 +164,7 @@ def read_cells(
 
         def problem(cell: int) -> tuple[str, str]:
             problem, hint = _PROBLEMS[int(problems[cell])]
-            return problem.format(cells.name(cell), _word(text, found, cell)), hint
+            return problem.format(cells.name(cell), _word(text, records, cell)), hint
 
         refuse(np.flatnonzero(problems), problem)
     if -1 in numbers:
@@ -178,10 +178,10 @@ def read_cells(
     return cells
 
 
-def _word(text: Octets, found: MatchRecords, cell: int) -> str:
+def _word(text: Octets, records: MatchRecords, cell: int) -> str:
     """Return the name of a cell's element."""
-    field = found.fields["element"]
-    start, size = found.rows[cell, field : field + 2].tolist()
+    field = records.fields["element"]
+    start, size = records.rows[cell, field : field + 2].tolist()
     return text[start : start + size].tobytes().decode()
 
 

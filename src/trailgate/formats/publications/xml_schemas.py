@@ -75,27 +75,27 @@ def _of(code: int, length: int) -> Column:
     return Column("", code, length)
 
 
-def _text(own: _Schema) -> Column:
-    fixed = own.type == "char"
-    return Column("", _CHAR if fixed else _VARCHAR, min(own.length or _MOST_TEXT, _MOST_TEXT))
+def _text(schema: _Schema) -> Column:
+    fixed = schema.type == "char"
+    return Column("", _CHAR if fixed else _VARCHAR, min(schema.length or _MOST_TEXT, _MOST_TEXT))
 
 
-def _graphic(own: _Schema) -> Column:
+def _graphic(schema: _Schema) -> Column:
     # A graphic character of two bytes may need three bytes in UTF-8.
-    characters = own.length or _MOST_TEXT // _WIDE
+    characters = schema.length or _MOST_TEXT // _WIDE
     return Column("", _VARCHAR, min(_WIDE * characters, _MOST_TEXT), character_length=characters)
 
 
-def _bytes(own: _Schema) -> Column:
+def _bytes(schema: _Schema) -> Column:
     # Bytes are stored as hex digits, two per byte.
-    length = min(own.length or _MOST_TEXT // 2, _MOST_TEXT // 2)
+    length = min(schema.length or _MOST_TEXT // 2, _MOST_TEXT // 2)
     return Column("", _VARCHAR, 2 * length, sub_type=_BINARY)
 
 
-def _large(own: _Schema) -> Column:
+def _large(schema: _Schema) -> Column:
     """Return a large object column. Its values in a trail are not limited to two length bytes."""
-    length = min(own.length or _MOST_LARGE, _MOST_LARGE)
-    binary = own.type == "blob"
+    length = min(schema.length or _MOST_LARGE, _MOST_LARGE)
+    binary = schema.type == "blob"
     return Column(
         "",
         _VARCHAR,
@@ -105,18 +105,18 @@ def _large(own: _Schema) -> Column:
     )
 
 
-def _decimal(own: _Schema) -> Column:
-    precision = own.precision or own.length
+def _decimal(schema: _Schema) -> Column:
+    precision = schema.precision or schema.length
     # A scaled 64-bit integer; otherwise text with a sign and a point.
     if precision <= INTEGER_DIGITS:
-        return Column("", _BIN64, precision, scale=own.scale)
-    length = precision + 1 + (own.scale > 0)
-    return Column("", _VARCHAR, length, scale=own.scale, sub_type=_FIXED_TEXT)
+        return Column("", _BIN64, precision, scale=schema.scale)
+    length = precision + 1 + (schema.scale > 0)
+    return Column("", _VARCHAR, length, scale=schema.scale, sub_type=_FIXED_TEXT)
 
 
-def _timestamp(own: _Schema) -> Column:
+def _timestamp(schema: _Schema) -> Column:
     # Db2's default is six digits of fraction.
-    digits = own.scale or own.precision or 6
+    digits = schema.scale or schema.precision or 6
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
 

@@ -106,18 +106,18 @@ def _exact(path: str) -> RulePath:
 
 
 def _rule(
-    number: int, name: str, kind: RuleType, *, match: str, below: tuple[XmlRule, ...]
+    number: int, name: str, rule_type: RuleType, *, match: str, below: tuple[XmlRule, ...]
 ) -> XmlRule:
     paths = {RuleType.TRANSACTION: _MESSAGE, RuleType.OPERATION: _ROW, RuleType.COLUMN: _COLUMN}
     values: list[tuple[str, Value]] = [
         (own, path if isinstance(path, RulePath) else parse_path(path, value=True))
-        for own, path in paths[kind].items()
+        for own, path in paths[rule_type].items()
     ]
     pattern = parse_path(match, value=False)
     return XmlRule(
         number=number,
         name=name,
-        type=kind,
+        type=rule_type,
         match=pattern,
         values=Lookup(tuple(values)),
         subrules=below,

@@ -378,7 +378,7 @@ class _Actions:
         """Return the field at which a slot begins in a record."""
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
-    def placed(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
+    def resolve(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
         """Return an action with its slots and pointers replaced by the numbers of the fields in the record."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not ActionPhase.ATTRIBUTE:
@@ -645,7 +645,7 @@ class _Tables:
                     own.sort(key=lambda row: row[5])
                 elif phase is ActionPhase.END:
                     own.sort(key=lambda row: row[0])
-                rows += [self.actions.placed(phase, row) for row in own]
+                rows += [self.actions.resolve(phase, row) for row in own]
                 bounds.append(len(rows))
         assert len(ActionPhase) == PHASES
         return np.array(bounds, np.int64), rows

@@ -66,15 +66,15 @@ BLANKS: Final = " \t\r\n"
 _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
-def encoding_of(head: bytes, given: str = DECLARED) -> str:
+def encoding_of(head: bytes, stated: str = DECLARED) -> str:
     """Return the encoding of a document with these first bytes.
 
-    `given` is the encoding of all documents without a mark.
+    `stated` is the encoding of all documents without a mark.
     """
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     if encoding is not None:
         return encoding
-    return (declared_in(head) or "utf-8") if given == DECLARED else given
+    return (declared_in(head) or "utf-8") if stated == DECLARED else stated
 
 
 def declared_in(head: bytes) -> str | None:
@@ -427,12 +427,12 @@ def _names(name: str) -> tuple[str, str, str]:
     return namespace, local, prefix
 
 
-def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
+def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
     """Yield a document as UTF-8, in chunks of complete characters.
 
     Raises DecodeError if bytes do not fit its encoding.
 
-    `given` is the encoding of all documents without a byte order mark. A mark of UTF-8 is kept,
+    `stated` is the encoding of all documents without a byte order mark. A mark of UTF-8 is kept,
     others are removed.
     """
     head, rest = b"", iter(chunks)
@@ -440,12 +440,12 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
         head += chunk
         if len(head) >= HEAD:
             break
-    encoding = encoding_of(head, given)
+    encoding = encoding_of(head, stated)
     if not is_known(encoding):
         raise DecodeError(f"the encoding {encoding} is unknown")
     if encoding == "utf-8-sig":
         encoding = "utf-8"
-    decoder, doubt = codecs.getincrementaldecoder(encoding)(), EncodingCheck(encoding, head, given)
+    decoder, doubt = codecs.getincrementaldecoder(encoding)(), EncodingCheck(encoding, head, stated)
     done, place = 0, (1, 1)
     for chunk, last in with_last(chain([head], rest)):
         # Bytes of an incomplete character at the end of the last chunk.

@@ -42,6 +42,7 @@ R = TypeVar("R", bound=MessageRecords)
 _NO_WORDS: Final = np.zeros(0, np.int64)
 SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
 _OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
+_BEFORE, _AFTER = "before.", "after."
 
 
 def columns_by_name(table: Table) -> dict[str, int]:
@@ -141,6 +142,7 @@ class CellColumns:
         numbers = [
             int(t) if t.isascii() and t.isdecimal() and int(t) < width else UNNAMED for t in found
         ]
+        # The index -1 of a cell without a number selects the last element, UNNAMED.
         own = np.array([*numbers, UNNAMED])[indexes]
         numbered, named = indexes >= 0, codes >= 0
         self._refuse(
@@ -276,9 +278,6 @@ class CellGroup(MessageRecordGroup[R]):
         self.add(self.rows[rows], error)
 
 
-_BEFORE, _AFTER = "before.", "after."
-
-
 class CellImages:
     """Reads images from cells. Converters are created once per table, by `parser`."""
 
@@ -337,14 +336,14 @@ class XmlImageReader:
         hint = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.findings.text, kind, hint)
 
-    def _plan(self, found: MatchRecords, table: Table, kind: int) -> Longs:
+    def _plan(self, records: MatchRecords, table: Table, kind: int) -> Longs:
         """Return the plan for `place_columns`: one row per rule."""
-        if self._fields is not found.fields:
-            self._fields, self._plans = found.fields, {}
+        if self._fields is not records.fields:
+            self._fields, self._plans = records.fields, {}
         plan = self._plans.get((table.name, kind))
         if plan is None:
             known = columns_by_name(table)
-            rows = [_plan_images(rule, found.fields, known, kind) for rule in self._rules]
+            rows = [_plan_images(rule, records.fields, known, kind) for rule in self._rules]
             plan = np.array(rows, np.int64).reshape(-1)
             self._plans[table.name, kind] = plan
         return plan

@@ -53,49 +53,49 @@ class PathMatcher:
     def __init__(self, namespaces: Mapping[str, str]) -> None:
         self.namespaces = namespaces
 
-    def elements(self, path: RulePath, here: XmlElement) -> list[XmlElement]:
+    def elements(self, path: RulePath, context: XmlElement) -> list[XmlElement]:
         """Return the elements that a path finds from an element, in document order."""
-        reached: list[XmlElement] = [here]
+        reached: list[XmlElement] = [context]
         if path.absolute:
-            reached = [_top(here)]
+            reached = [_top(context)]
         for _ in range(path.up):
             reached = [element.parent for element in reached if element.parent is not None]
         for step in path.steps:
             reached = self._step(step, reached)
         return reached
 
-    def values(self, path: RulePath, here: XmlElement, document: XmlDocument) -> Iterator[str]:
+    def values(self, path: RulePath, context: XmlElement, document: XmlDocument) -> Iterator[str]:
         """Yield the values that a path finds.
 
         A path without an accessor yields "" for each element.
         """
-        for element in self.elements(path, here):
+        for element in self.elements(path, context):
             value = self._access(path.accessor, element, document)
             if value is not None:
                 yield value
 
-    def finds_empty(self, path: RulePath, here: XmlElement) -> bool:
-        """Return whether a path that yields no value finds an element nevertheless, which then has no content."""
+    def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
+        """Return whether a path to text finds an element. If it yields no value, that element is empty."""
         contents = path.accessor is not None and path.accessor.part in {
             ElementPart.TEXT,
             ElementPart.CONTENT,
         }
-        return contents and bool(self.elements(path, here))
+        return contents and bool(self.elements(path, context))
 
-    def _step(self, step: PathStep, found: list[XmlElement]) -> list[XmlElement]:
+    def _step(self, step: PathStep, contexts: list[XmlElement]) -> list[XmlElement]:
         reached: dict[int, XmlElement] = {}
-        for parent in self._parents(step, found):
-            here = [child for child in parent.children if self._is(step.name, child)]
+        for parent in self._parents(step, contexts):
+            children = [child for child in parent.children if self._is(step.name, child)]
             for predicate in step.predicates:
-                here = self._chosen(predicate, here)
+                children = self._chosen(predicate, children)
             # Keyed by offset: with // an element may be reached twice, and sorting restores
             # document order.
-            reached.update((child.start, child) for child in here)
+            reached.update((child.start, child) for child in children)
         return [reached[start] for start in sorted(reached)]
 
     @staticmethod
-    def _parents(step: PathStep, found: list[XmlElement]) -> Iterator[XmlElement]:
-        for element in found:
+    def _parents(step: PathStep, contexts: list[XmlElement]) -> Iterator[XmlElement]:
+        for element in contexts:
             yield element
             if step.anywhere:
                 yield from element.below()
@@ -105,16 +105,16 @@ class PathMatcher:
             return False
         return name.local in (ANY.local, thing.name)
 
-    def _chosen(self, predicate: PathPredicate, here: list[XmlElement]) -> list[XmlElement]:
+    def _chosen(self, predicate: PathPredicate, elements: list[XmlElement]) -> list[XmlElement]:
         if predicate.part is ElementPart.POSITION:
             at = int(predicate.value) - 1
-            return here[at : at + 1]
+            return elements[at : at + 1]
         if predicate.part is ElementPart.ATTRIBUTE:
             name = predicate.attribute
-            return [e for e in here if self._attribute(name, e) == predicate.value]
+            return [e for e in elements if self._attribute(name, e) == predicate.value]
         if predicate.part is ElementPart.NAME:
-            return [e for e in here if e.name == predicate.value]
-        return [e for e in here if e.text() == predicate.value]
+            return [e for e in elements if e.name == predicate.value]
+        return [e for e in elements if e.text() == predicate.value]
 
     def _access(
         self, accessor: PathAccessor | None, element: XmlElement, document: XmlDocument
@@ -185,8 +185,10 @@ class RuleMatcher:
         top_matches = [m for rule in self.rules for m in self._match(rule, document.top, document)]
         return sorted(top_matches, key=lambda match: match.order)
 
-    def _match(self, rule: XmlRule, here: XmlElement, document: XmlDocument) -> Iterator[RuleMatch]:
-        elements = [here] if rule.match is None else self.matcher.elements(rule.match, here)
+    def _match(
+        self, rule: XmlRule, context: XmlElement, document: XmlDocument
+    ) -> Iterator[RuleMatch]:
+        elements = [context] if rule.match is None else self.matcher.elements(rule.match, context)
         for element in elements:
             match = RuleMatch(rule, element)
             for name, path in rule.values.items():

@@ -161,7 +161,7 @@ class XmlRecords(MessageRecords):
         rule = found.rule
         return codes, strings, rule if which is self.kept.every else rule[which]
 
-    def _words(self, name: str, found: MatchRecords) -> tuple[Longs, list[str]] | None:
+    def _words(self, name: str, records: MatchRecords) -> tuple[Longs, list[str]] | None:
         """Return each record's value of a property as an index into the list of values, -1 if it has none.
 
         None if values come from headers.
@@ -169,16 +169,16 @@ class XmlRecords(MessageRecords):
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
             return None
-        codes, strings = np.full(len(found), -1), list[str]()
-        if name in found.fields:
-            codes, strings = code_words(self.findings.text, found, found.fields[name])
+        codes, strings = np.full(len(records), -1), list[str]()
+        if name in records.fields:
+            codes, strings = code_words(self.findings.text, records, records.fields[name])
         if written:
             fixed = np.full(written[-1][0] + 1, -1)
             numbers = {text: number for number, text in enumerate(strings)}
             for number, source in written:
                 fixed[number] = numbers.setdefault(source.name, len(numbers))
             # Rules above the last one with a literal select the appended -1.
-            own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
+            own = np.append(fixed, -1)[np.minimum(records.rule, len(fixed))]
             codes, strings = np.where(own >= 0, own, codes), list(numbers)
         return codes, strings
 
@@ -284,35 +284,37 @@ class XmlRecords(MessageRecords):
             if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
         ]
 
-    def _rules(self, found: MatchRecords) -> frozenset[int]:
-        if id(found) not in self.kept.rules:
-            self.kept.rules[id(found)] = frozenset(np.flatnonzero(np.bincount(found.rule)).tolist())
-        return self.kept.rules[id(found)]
+    def _rules(self, records: MatchRecords) -> frozenset[int]:
+        if id(records) not in self.kept.rules:
+            self.kept.rules[id(records)] = frozenset(
+                np.flatnonzero(np.bincount(records.rule)).tolist()
+            )
+        return self.kept.rules[id(records)]
 
-    def _level(self, name: str, found: MatchRecords, which: Longs) -> tuple[pa.Array, Longs]:
+    def _level(self, name: str, records: MatchRecords, which: Longs) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property on one level.
 
         `which` is its record there, or -1.
         """
-        places, inside = found.places(name), which >= 0
+        places, inside = records.places(name), which >= 0
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
             if not inside.all():
                 taken = places.take(np.where(inside, which, 0))
                 places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
-            elif len(which) != len(found) or found is not self.findings.operations:
+            elif len(which) != len(records) or records is not self.findings.operations:
                 places = places.take(which)
             values = places.text(self.findings.text)
-        rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
+        rule = np.where(inside, records.rule[which] if len(records) else -1, -1)
         # Literals and headers of rules replace what the document has.
         for number, source in self.values.written.get(name, ()):
             mine = rule == number
             if mine.any():
-                values = pc.if_else(pa.array(mine), self._fixed(source), values)
+                values = pc.if_else(pa.array(mine), self._fixed_value(source), values)
         return values, rule
 
-    def _fixed(self, source: ValueSource) -> pa.Array | pa.Scalar:
+    def _fixed_value(self, source: ValueSource) -> pa.Array | pa.Scalar:
         """Return a value that is not in the document."""
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())

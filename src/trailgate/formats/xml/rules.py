@@ -62,6 +62,8 @@ _SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'
 _PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
 GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
 _SYSTEM: Final = ("*ts", "*txid", "*seqid")
+_HEADER, _LITERAL = SourceKind.HEADER, SourceKind.LITERAL
+_ID: Final = (_HEADER, SourceKind.MESSAGE_ID)
 
 
 class RuleType(Enum):
@@ -83,8 +85,6 @@ class RuleProperty(NamedTuple):
 
 _TX, _OP, _COL = RuleType.TRANSACTION, RuleType.OPERATION, RuleType.COLUMN
 _BOTH: Final = (_TX, _OP)
-_HEADER, _LITERAL = SourceKind.HEADER, SourceKind.LITERAL
-_ID: Final = (_HEADER, SourceKind.MESSAGE_ID)
 
 VALUES: Final[tuple[RuleProperty, ...]] = (
     RuleProperty(
@@ -497,8 +497,10 @@ class _RuleReader:
             codes=Lookup(tuple(self._codes(name, own))) if kind is RuleType.OPERATION else Lookup(),
         )
 
-    def _type(self, name: str, own: dict[str, PropertyEntry], named: PropertyEntry) -> RuleType:
-        entry = own.get("type")
+    def _type(
+        self, name: str, properties: dict[str, PropertyEntry], named: PropertyEntry
+    ) -> RuleType:
+        entry = properties.get("type")
         if entry is None:
             raise self.properties.error(f"{name}.type is required", named, "It is tx, op or col")
         for kind in RuleType:
@@ -508,16 +510,20 @@ class _RuleReader:
             f"{entry.value} is not a type of rule", entry, "It is tx, op or col"
         )
 
-    def _check_names(self, name: str, kind: RuleType, own: dict[str, PropertyEntry]) -> None:
-        for word, entry in own.items():
+    def _check_names(
+        self, name: str, rule_type: RuleType, properties: dict[str, PropertyEntry]
+    ) -> None:
+        for word, entry in properties.items():
             row = _PROPERTIES.get(word)
             types = OTHERS.get(word) if row is None else row.types
             if types is None:
                 hint = did_you_mean(word, (*_PROPERTIES, *OTHERS), cutoff=0.5)
                 raise self.properties.error(f"a rule has no property {word}", entry, hint)
-            if kind not in types:
+            if rule_type not in types:
                 allowed = " and ".join(each.value for each in types)
-                problem = f"{word} belongs to rules of type {allowed}, but {name} is {kind.value}"
+                problem = (
+                    f"{word} belongs to rules of type {allowed}, but {name} is {rule_type.value}"
+                )
                 raise self.properties.error(problem, entry)
             if not entry.value:
                 raise self.properties.error(f"{entry.written} has no value", entry)
@@ -533,8 +539,8 @@ class _RuleReader:
         except OptionError as error:
             raise self.properties.error(error.problem, entry, error.hint) from None
 
-    def _values(self, own: dict[str, PropertyEntry]) -> Iterator[tuple[str, Value]]:
-        for word, entry in own.items():
+    def _values(self, properties: dict[str, PropertyEntry]) -> Iterator[tuple[str, Value]]:
+        for word, entry in properties.items():
             row = _PROPERTIES.get(word)
             if row is not None:
                 yield word, self._value(entry, row)
@@ -560,28 +566,36 @@ class _RuleReader:
         return path
 
     def _subrules(
-        self, name: str, kind: RuleType, own: dict[str, PropertyEntry], above: tuple[str, ...]
+        self,
+        name: str,
+        rule_type: RuleType,
+        properties: dict[str, PropertyEntry],
+        above: tuple[str, ...],
     ) -> Iterator[XmlRule]:
-        entry = own.get("subrules")
+        entry = properties.get("subrules")
         for word in () if entry is None else self._names(entry):
             assert entry is not None
-            yield self._rule(word, entry, kind, (*above, name))
+            yield self._rule(word, entry, rule_type, (*above, name))
 
-    def _time_format(self, own: dict[str, PropertyEntry]) -> DateFormat | None:
-        entry = own.get("timestamp.format")
+    def _time_format(self, properties: dict[str, PropertyEntry]) -> DateFormat | None:
+        entry = properties.get("timestamp.format")
         return None if entry is None else configured_format(self.properties, entry)
 
     def _codes(
-        self, name: str, own: dict[str, PropertyEntry]
+        self, name: str, properties: dict[str, PropertyEntry]
     ) -> Iterator[tuple[str, Lookup[bytes, str]]]:
-        yield "optype", self._lookup(name, own, "optype", OP_TYPES)
-        indicators = self._lookup(name, own, "txind", TX_INDICATORS)
+        yield "optype", self._lookup(name, properties, "optype", OP_TYPES)
+        indicators = self._lookup(name, properties, "txind", TX_INDICATORS)
         # Without txind.*val properties, 0 to 3 are accepted too.
-        numbered = not any(word.startswith("txind.") for word in own)
+        numbered = not any(word.startswith("txind.") for word in properties)
         yield "txind", Lookup((*indicators.pairs, *NUMBERED_INDICATORS)) if numbered else indicators
 
     def _lookup(
-        self, name: str, own: dict[str, PropertyEntry], what: str, kinds: Iterable[tuple[str, str]]
+        self,
+        name: str,
+        properties: dict[str, PropertyEntry],
+        what: str,
+        kinds: Iterable[tuple[str, str]],
     ) -> Lookup[bytes, str]:
         """Return the codes of a rule's operation types or indicators.
 
@@ -589,7 +603,7 @@ class _RuleReader:
         """
         found: dict[bytes, str] = {}
         for word, letter in kinds:
-            entry = own.get(f"{what}.{word}val")
+            entry = properties.get(f"{what}.{word}val")
             code = letter.encode() if entry is None else parse_bytes(entry.value)
             if code in found:
                 shown = code.decode(errors="replace")

@@ -136,7 +136,7 @@ def _counts(step: PathStep) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class XmlCutter:
-    """Cuts messages by rules."""
+    """Splits a long message into one message for each element that a rule at the top matches."""
 
     options: XmlOptions
 

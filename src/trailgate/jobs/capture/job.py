@@ -59,9 +59,10 @@ from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.files.manifest import format_captured
+from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
+    MessageFiles,
     MessagePosition,
     find_messages,
     plan_ranges,
@@ -97,7 +98,7 @@ def plan_capture(
     prefix = location.prefix
     check_trail(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = location.captured(manifest.captured) if manifest and not options.again else ()
+    captured = location.captured_files(manifest.captured) if manifest and not options.again else ()
     known = recognize_files(found, captured)
     source = known.files
     existing = location.definitions()
@@ -119,17 +120,7 @@ def plan_capture(
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
     header = file_header(prefix, options.seq_digits, now, process)
-    ids = None
-    if capture.options.has_sequence_ids:
-        last = None if manifest is None or options.again else manifest.last_id or None
-        ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = SequenceIdRule(location.address, last, ordered, by_id)
-    message_ids = None
-    # Only .jsonl files have headers, and thus message ids.
-    if any(file.json for file in source.files):
-        message_ids = MessageIdRule.of(
-            capture.options, ordered=not options.unordered_ids, remembered=options.remembered_ids
-        )
+    ids, message_ids = _id_rules(capture, source, location, manifest, options)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     # Ids of messages and transactions known by id depend on everything before, so such input is one
     # range.
@@ -154,6 +145,25 @@ def plan_capture(
         ids=ids,
         message_ids=message_ids,
     )
+
+
+def _id_rules(
+    capture: Capture,
+    source: MessageFiles,
+    location: TrailLocation,
+    manifest: Manifest | None,
+    options: CaptureOptions,
+) -> tuple[SequenceIdRule | None, MessageIdRule | None]:
+    """Return how sequence ids and message ids are checked, each None if the messages have no such ids."""
+    ids, ordered = None, not options.unordered_ids
+    if capture.options.has_sequence_ids:
+        last = None if manifest is None or options.again else manifest.last_id or None
+        ids = SequenceIdRule(location.address, last, ordered, capture.options.by_id)
+    # Only .jsonl files have headers, and thus message ids.
+    if not any(file.json for file in source.files):
+        return ids, None
+    remembered = options.remembered_ids
+    return ids, MessageIdRule.of(capture.options, ordered=ordered, remembered=remembered)
 
 
 def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
@@ -264,7 +274,7 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
     hint = (
         " The messages count as captured: after correcting the statement, capture them with --again"
     )
-    return [one + hint for one in job.capture.rules.unmatched(known)]
+    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
@@ -345,23 +355,23 @@ Runner = Callable[[CaptureJob], CaptureSummary]
 
 def capture_loaded(
     loaded: LoadedCapture,
-    given: CaptureArguments,
+    arguments: CaptureArguments,
     source: Addresses,
     location: TrailLocation,
     runner: Runner = run_local,
 ) -> CaptureSummary:
     """Capture messages into the trail at `location`. Holds a lock, so that no other run writes to the trail."""
     options = CaptureOptions(
-        on_error=given.on_error,
-        max_bad=given.max_bad,
-        dry_run=given.dry_run,
-        again=given.again,
-        unordered_ids=given.unordered_ids,
-        remembered_ids=given.remember_ids or REMEMBERED,
-        message_per_line=given.message_per == "line",
-        **loaded.writing(given),
+        on_error=arguments.on_error,
+        max_bad=arguments.max_bad,
+        dry_run=arguments.dry_run,
+        again=arguments.again,
+        unordered_ids=arguments.unordered_ids,
+        remembered_ids=arguments.remember_ids or REMEMBERED,
+        message_per_line=arguments.message_per == "line",
+        **loaded.writing(arguments),
     )
-    with nullcontext() if given.dry_run else location.backend.held():
+    with nullcontext() if arguments.dry_run else location.backend.held():
         return runner(plan_capture(loaded.capture, source, location, options))
 
 

@@ -65,23 +65,23 @@ def check_tokens(rules: CaptureRules) -> None:
 
 
 def infer_tables(
-    capture: Capture, source: MessageFiles, known: Definitions | None = None
+    capture: Capture, source: MessageFiles, definitions: Definitions | None = None
 ) -> Capture:
     """Infer the tables from the messages, if the properties define none.
 
     This reads all messages once.
 
-    `known` are the tables of the existing trail. They are used for tables that these messages do
+    `definitions` are the tables of the existing trail. They are used for tables that these messages do
     not describe. Raises DefinitionError if records of one table have different numbers of columns,
     or a column is described in two ways.
     """
     if not capture.options.infers:
         return capture
-    return infer_from(capture, (read.messages for read in read_messages(source)), known)
+    return infer_from(capture, (read.messages for read in read_messages(source)), definitions)
 
 
 def infer_from(
-    capture: Capture, batches: Iterable[MessageBatch], known: Definitions | None = None
+    capture: Capture, batches: Iterable[MessageBatch], definitions: Definitions | None = None
 ) -> Capture:
     """Infer the tables from batches of messages; see `infer_tables`."""
     options = capture.options
@@ -92,7 +92,7 @@ def infer_from(
         tables.add(messages)
     inferred = tables.definitions()
     # Tables of the existing trail that these messages do not describe.
-    before = (table for table in known or () if inferred.get(table.name) is None)
+    before = (table for table in definitions or () if inferred.get(table.name) is None)
     tables_with_keys = capture.rules.with_keys(inferred.merge(before))
     return replace(
         capture, options=options.with_tables(tables_with_keys), definitions=tables_with_keys
@@ -115,14 +115,16 @@ class LoadedCapture:
     extract: ExtractParameters | None = None
     connection: tuple[tuple[str, str], ...] = ()
 
-    def writing(self, given: CaptureArguments) -> dict[str, Any]:
-        """Return the arguments for WriteOptions. Values in `given` override the parameter file."""
+    def writing(self, arguments: CaptureArguments) -> dict[str, Any]:
+        """Return the arguments for WriteOptions. Values in `arguments` override the parameter file."""
         names = ("format_release", "byte_order", "update_format", "max_bytes")
-        *named, size = (getattr(given, one) or getattr(self.extract, one, None) for one in names)
+        *named, size = (
+            getattr(arguments, one) or getattr(self.extract, one, None) for one in names
+        )
         return {
             "max_bytes": size or MAX_BYTES,
-            "seq_digits": given.seq_digits,
-            "trail_format": TrailFormat.named(*named),
+            "seq_digits": arguments.seq_digits,
+            "trail_format": TrailFormat.from_options(*named),
         }
 
 
@@ -263,29 +265,31 @@ class _Files:
         return read_copybook(text, source=path, dialect=dialect, member=members)
 
 
-def _read_named(path: PathLike, what: str, base: str | None = None) -> bytes:
+def _read_named(path: PathLike, subject: str, base: str | None = None) -> bytes:
     try:
         return read_file(path if base is None else absolute(path, base))
     except StorageError:
-        raise _missing(path, what, base) from None
+        raise _missing(path, subject, base) from None
 
 
-def _existing_file(path: str, what: str, base: str | None) -> str:
+def _existing_file(path: str, subject: str, base: str | None) -> str:
     """Return the address of a file named in the properties.
 
     Raises OptionError if it does not exist.
     """
     address = path if base is None else absolute(path, base)
     if not is_file(address):
-        raise _missing(path, what, base)
+        raise _missing(path, subject, base)
     return address
 
 
-def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
+def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     place = absolute(path, base)
     hint = "" if place == str(path) else f"Looked for at {place}: relative paths are from "
     hint += "" if not hint else "the working folder" if base is None else "the base"
-    return OptionError(f"the {what} file does not exist", where=Where(source=str(path)), hint=hint)
+    return OptionError(
+        f"the {subject} file does not exist", where=Where(source=str(path)), hint=hint
+    )
 
 
 def _raw_body(body: Any, number: int) -> bytes:

@@ -17,7 +17,7 @@ from trailgate.jobs.capture.repeats import (
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.reading.message_files import (
-    SPLIT_BYTES,
+    MESSAGE_SPLIT_BYTES,
     MessageFileList,
     MessageFiles,
     MessageRange,
@@ -51,7 +51,7 @@ class CaptureOptions(WriteOptions):
 
     on_error: str = "stop"
     dry_run: bool = False
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = MESSAGE_SPLIT_BYTES
     message_per_line: bool = False
     again: bool = False
     unordered_ids: bool = False

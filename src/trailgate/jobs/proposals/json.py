@@ -42,6 +42,9 @@ _BEFORES: Final = ("before", "old", "oldData", "previous", "beforeImage", "befor
 _AFTERS: Final = ("after", "new", "newData", "current", "afterImage", "after_image", "data", "row")
 _HEADER_NAMES: Final = {"optype": "op_type", "schemaandtable": "table", "timestamp": "op_ts"}
 
+# Time formats that need no property.
+_DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
+
 
 def propose_json(bodies: Sequence[bytes]) -> str:
     """Propose properties for JSON messages.
@@ -372,10 +375,6 @@ class _Operations:
             return next(found, "")
 
         return first(_BEFORES), first(_AFTERS)
-
-
-# Time formats that need no property.
-_DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
 
 
 def _are_times(values: Sequence[str]) -> bool:

@@ -55,7 +55,9 @@ NO_POSITION: Final = (
 )
 INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
 AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
-WAITS: Final = "the last transaction is not in the trail yet, since only a later message shows its end"
+WAITS: Final = (
+    "the last transaction is not in the trail yet, since only a later message shows its end"
+)
 POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
 
 

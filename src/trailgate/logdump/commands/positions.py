@@ -55,17 +55,17 @@ def _at_file_header(session: LogdumpSession) -> bool:
     return wanted and session.position == 0 and session.trail.header_length > 0
 
 
-def _records(session: LogdumpSession, wanted: int) -> Iterator[Result]:
+def _records(session: LogdumpSession, count: int) -> Iterator[Result]:
     # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
         session.trail.grown()
     suppressed = 0
     for chunk in chunks(session, SMALL):
-        rows = selected_rows(session, session.filters.mask(chunk))[:wanted]
+        rows = selected_rows(session, session.filters.mask(chunk))[:count]
         for row in rows:
             yield show_record(session, chunk, row)
-        wanted -= len(rows)
-        if not wanted:
+        count -= len(rows)
+        if not count:
             suppressed += _records_read(session, chunk, rows) - len(rows)
             break
         suppressed += len(chunk) - len(rows)
@@ -73,7 +73,7 @@ def _records(session: LogdumpSession, wanted: int) -> Iterator[Result]:
         yield NoteResult(
             f"Filtering suppressed {suppressed:>6} records", {"suppressed": suppressed}
         )
-    if wanted:
+    if count:
         yield from report_end(session)
 
 

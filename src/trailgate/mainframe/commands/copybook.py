@@ -76,25 +76,25 @@ def command(
             help="The copybook; several copybooks describe one file together.", metavar="FILE"
         ),
     ],
-    given: CopybookArguments,
+    arguments: CopybookArguments,
 ) -> None:
     """Show the layout of a copybook's records, or export their schema."""
-    if given.to is not None:
-        if given.dialects or given.format != "table":
+    if arguments.to is not None:
+        if arguments.dialects or arguments.format != "table":
             raise OptionError("--to cannot be combined with --format or --dialects")
-        text = _schema_text(path, given, given.to)
+        text = _schema_text(path, arguments, arguments.to)
         with output.quiet_pipe():
             print(text)
         return
-    if given.option:
+    if arguments.option:
         raise OptionError("--option applies only to schemas", hint="Add --to")
-    if given.dialects:
+    if arguments.dialects:
         with output.quiet_pipe():
-            _print_dialects(_read_all(path, given))
+            _print_dialects(_read_all(path, arguments))
         return
-    layouts = _read(path, given, given.compiler)
+    layouts = _read(path, arguments, arguments.compiler)
     with output.quiet_pipe():
-        if given.format == "json":
+        if arguments.format == "json":
             for layout in layouts:
                 for item in layout.root.walk():
                     print(json.dumps(_facts(layout, item)))
@@ -102,19 +102,21 @@ def command(
             _print(layouts)
 
 
-def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[CopybookLayout]:
+def _read(
+    paths: Sequence[str], arguments: CopybookArguments, compiler: str
+) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
     from trailgate.storage.files.found_files import folder_of, member_finder, read_source
 
     stated: dict[str, Any] = {
-        "source_format": given.source_format,
-        "decimal_comma": given.decimal_comma,
-        "constants": _constants(given.constant),
+        "source_format": arguments.source_format,
+        "decimal_comma": arguments.decimal_comma,
+        "constants": _constants(arguments.constant),
     }
-    if given.binary_sizes is not None:
-        stated["binary_sizes"] = given.binary_sizes
+    if arguments.binary_sizes is not None:
+        stated["binary_sizes"] = arguments.binary_sizes
     dialect = CobolDialect(**{**COMPILERS[compiler], **stated})
-    members = member_finder([*(given.copy_path or ()), *map(folder_of, paths)])
+    members = member_finder([*(arguments.copy_path or ()), *map(folder_of, paths)])
     return [
         layout
         for path in paths
@@ -131,7 +133,9 @@ def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         raise OptionError(problem) from None
 
 
-def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[CopybookLayout]]:
+def _read_all(
+    paths: Sequence[str], arguments: CopybookArguments
+) -> dict[str, list[CopybookLayout]]:
     """Parse copybooks for each compiler. Compilers that refuse them are reported on stderr.
 
     Raises the first error if all compilers refuse.
@@ -140,7 +144,7 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
     # A construct that one compiler refuses must not hide the results of the others.
     for name in COMPILERS:
         try:
-            layouts[name] = _read(paths, given, name)
+            layouts[name] = _read(paths, arguments, name)
         except DefinitionError as error:
             refused[name] = error
     if not layouts:
@@ -150,24 +154,24 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
     return layouts
 
 
-def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
+def _schema_text(paths: Sequence[str], arguments: CopybookArguments, form: str) -> str:
     """Return the schema of the records in a form such as CREATE TABLE."""
     from trailgate.cobol.records.decoding import ColumnShape
     from trailgate.mainframe.commands.schemas import FORMS
     from trailgate.mainframe.jobs.options import OPTIONS
     from trailgate.mainframe.jobs.reading import record_schemas
 
-    auto = given.source_format is SourceFormat.AUTO
+    auto = arguments.source_format is SourceFormat.AUTO
     flags = {
         "copybook": list(paths),
-        "copy_path": given.copy_path,
-        "source_format": None if auto else given.source_format,
-        "binary_sizes": given.binary_sizes,
-        "compiler": None if given.compiler == "ibm" else given.compiler,
-        "decimal_comma": given.decimal_comma or None,
-        "constants": ",".join(given.constant) or None,
+        "copy_path": arguments.copy_path,
+        "source_format": None if auto else arguments.source_format,
+        "binary_sizes": arguments.binary_sizes,
+        "compiler": None if arguments.compiler == "ibm" else arguments.compiler,
+        "decimal_comma": arguments.decimal_comma or None,
+        "constants": ",".join(arguments.constant) or None,
     }
-    named = OPTIONS.match_names(named_values(given.option))
+    named = OPTIONS.match_names(named_values(arguments.option))
     # Flags and --option set the same options, so each may be set only in one way.
     for name in OPTIONS.match_names(flags).keys() & named.keys():
         raise OptionError(f"{name} is given twice, also by --option")

@@ -1,4 +1,4 @@
-"""Print ``trailgate records --verify``: bad fields by reason with their first places, and policy counts."""
+"""Print ``trailgate records --verify``: bad fields by reason with their first examples, and policy counts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BYTES: Final = 16  # the most bytes shown of a field
 def report_values(report: RecordsReport) -> dict[str, Any]:
     """Return a report as JSON values, with bytes in hex."""
     fields = [asdict(one) for one in report.fields]
-    for place in (place for one in fields for place in one["places"]):
-        place["raw"] = place["raw"].hex()
+    for example in (example for one in fields for example in one["examples"]):
+        example["raw"] = example["raw"].hex()
     counts = [
         {"policy": policy, "record": record, "field": field, "count": count}
         for (policy, record, field), count in sorted(report.counts.items())
@@ -41,18 +41,18 @@ def report_values(report: RecordsReport) -> dict[str, Any]:
 def print_report(report: RecordsReport) -> None:
     """Print bad fields as a table, then what the problems mean, then the counts."""
     several = len({one.record for one in report.fields}) > 1
-    files = len({place.file for one in report.fields for place in one.places}) > 1
+    files = len({example.file for one in report.fields for example in one.examples}) > 1
     if report.fields:
         rows = [
             (
                 f"{one.record}.{one.field}".lstrip(".") if several else one.field,
                 one.reason,
                 one.count,
-                _shown(one.places, with_file=files),
+                _shown(one.examples, with_file=files),
             )
             for one in report.fields
         ]
-        print_rows(("field", "reason", "count", "first places"), rows)
+        print_rows(("field", "reason", "count", "first examples"), rows)
     # print each problem once, with all fields that have it
     problems: dict[str, list[str]] = {}
     for one in report.fields:
@@ -88,17 +88,17 @@ def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -
     return RowForm(head, parts, rows, data="fields")
 
 
-def _shown(places: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
-    """Format places, each but the last with a comma."""
-    shown = [_in_words(place, with_file=with_file) for place in places]
+def _shown(examples: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
+    """Format examples, each but the last with a comma."""
+    shown = [_in_words(example, with_file=with_file) for example in examples]
     return [f"{one}," for one in shown[:-1]] + shown[-1:]
 
 
-def _in_words(place: BadFieldExample, *, with_file: bool) -> str:
-    parts = [name_of(place.file)] if with_file else []
-    if place.record is not None:
-        parts.append(f"record {place.record}")
-    if place.offset is not None:
-        parts.append(f"byte {place.offset}")
-    raw = place.raw[:BYTES].hex(" ") + (" ..." if len(place.raw) > BYTES else "")
+def _in_words(example: BadFieldExample, *, with_file: bool) -> str:
+    parts = [name_of(example.file)] if with_file else []
+    if example.record is not None:
+        parts.append(f"record {example.record}")
+    if example.offset is not None:
+        parts.append(f"byte {example.offset}")
+    raw = example.raw[:BYTES].hex(" ") + (" ..." if len(example.raw) > BYTES else "")
     return " ".join(parts) + (f": {raw}" if raw else "")

@@ -85,100 +85,104 @@ def command(
             metavar="PATH", help="Files of records, folders of such files, patterns, or - (stdin)."
         ),
     ],
-    given: RecordsArguments,
+    arguments: RecordsArguments,
 ) -> None:
     """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
-    if given.write or given.set:
-        if given.verify:
+    if arguments.write or arguments.set:
+        if arguments.verify:
             raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
-        _write_records(path, given)
+        _write_records(path, arguments)
         return
     from trailgate.cobol.records.decoding import ColumnShape
     from trailgate.mainframe.jobs.reading import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
-    to, base = given.to, given.base
-    named = {"copybook": given.copybook, **named_values(given.option)}
+    to, base = arguments.to, arguments.base
+    named = {"copybook": arguments.copybook, **named_values(arguments.option)}
     # Nested records (a tree) do not fit into a line of CSV or the columns of a table, so these are
     # flat. Records of several types have no common columns, so a table shows them as a tree.
     stated = {name.lower() for name in named}
-    several = "kinds" in stated and "segment" not in stated and given.format is OutputFormat.TABLE
-    is_tree = several or to is not None or given.format is OutputFormat.JSON
+    several = (
+        "kinds" in stated and "segment" not in stated and arguments.format is OutputFormat.TABLE
+    )
+    is_tree = several or to is not None or arguments.format is OutputFormat.JSON
     shape = ColumnShape.TREE if is_tree else ColumnShape.FLAT
     options = CopybookOptions.of(named, shape=shape, base=base)
-    if given.verify and (to is not None or given.format is OutputFormat.CSV):
+    if arguments.verify and (to is not None or arguments.format is OutputFormat.CSV):
         problem = "--verify writes nothing, and prints a table or JSON"
         raise OptionError(problem, hint="Leave out --to and --format csv")
-    if to is None and given.master is not None and not given.verify:
+    if to is None and arguments.master is not None and not arguments.verify:
         problem = "--master applies only to writing and verifying"
         raise OptionError(problem, hint="Add --to FOLDER, or --verify")
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
     with buffer_input(path) as sources:
-        if given.verify:
-            _verify(sources, options, given)
+        if arguments.verify:
+            _verify(sources, options, arguments)
         elif to is not None:
-            _write(sources, to, options, given.master)
+            _write(sources, to, options, arguments.master)
         else:
-            _print(sources, options, given)
+            _print(sources, options, arguments)
 
 
-def _write_records(path: list[str], given: RecordsArguments) -> None:
+def _write_records(path: list[str], arguments: RecordsArguments) -> None:
     from trailgate.mainframe.jobs.writing import WritingOptions
     from trailgate.storage.files.addresses import absolute
 
-    flag = "--set" if given.set else "--write"
-    if given.to is None or given.master is not None or (given.write and given.set):
-        problem = (
-            f"{flag} needs --to, and excludes --master and {'--write' if given.set else '--set'}"
-        )
+    flag = "--set" if arguments.set else "--write"
+    if arguments.to is None or arguments.master is not None or (arguments.write and arguments.set):
+        problem = f"{flag} needs --to, and excludes --master and {'--write' if arguments.set else '--set'}"
         raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
-    named = {"copybook": given.copybook, **named_values(given.option)}
-    options = WritingOptions.of(named, given.base, in_place=bool(given.set))
+    named = {"copybook": arguments.copybook, **named_values(arguments.option)}
+    options = WritingOptions.of(named, arguments.base, in_place=bool(arguments.set))
     # The file's extension determines how rows are read; stdin has none.
-    path = ["-.jsonl" if one == "-" and given.write else one for one in path]
-    to = given.to
-    if given.base is not None:
-        path = [one if is_stream(one) else absolute(one, given.base) for one in path]
-        to = absolute(to, given.base)
+    path = ["-.jsonl" if one == "-" and arguments.write else one for one in path]
+    to = arguments.to
+    if arguments.base is not None:
+        path = [one if is_stream(one) else absolute(one, arguments.base) for one in path]
+        to = absolute(to, arguments.base)
     with buffer_input(path) as sources:
         done = (
-            _set_fields(sources, to, given, options)
-            if given.set
-            else _new_file(sources, to, given, options)
+            _set_fields(sources, to, arguments, options)
+            if arguments.set
+            else _new_file(sources, to, arguments, options)
         )
     with report_finished():
-        print(f"{done}: {mask_logins(given.to)}")
+        print(f"{done}: {mask_logins(arguments.to)}")
 
 
-def _new_file(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+def _new_file(
+    path: list[str], to: str, arguments: RecordsArguments, options: WritingOptions
+) -> str:
     from trailgate.mainframe.jobs.writing import rows_of, write_file
     from trailgate.terminal.rows import limit_rows
 
-    count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
+    count = write_file(limit_rows(rows_of(path, options), arguments.limit), to, options)
     return count_noun(count, "record")
 
 
-def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+def _set_fields(
+    path: list[str], to: str, arguments: RecordsArguments, options: WritingOptions
+) -> str:
     from trailgate.mainframe.jobs.editing import edit_records
 
-    if given.limit is not None:
+    if arguments.limit is not None:
         raise OptionError("--limit cannot be combined with --set, which writes complete files")
-    records, files = edit_records(path, to, given.set, options)
+    records, files = edit_records(path, to, arguments.set, options)
     return f"{count_noun(records, 'record')} in {count_noun(files, 'file')}"
 
 
-def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+def _print(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
     from trailgate.cobol.records.fields import PolicyTally
     from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
     from trailgate.terminal.rows import RowForm, print_batches
 
-    first = given.limit
+    first = arguments.limit
     if first is None:
-        first = TABLE_ROWS if given.format is OutputFormat.TABLE else 0
+        first = TABLE_ROWS if arguments.format is OutputFormat.TABLE else 0
     tally = PolicyTally()
     rows = read_all_records(path, options, first, tally)
     names = rows.schema.names
@@ -186,25 +190,27 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
     decoder = options.decoder()
     if isinstance(decoder, KindsDecoder):
         shape = record_types_form(names, decoder.names, TABLE_ROWS)
-    print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
+    print_batches(
+        rows, names, shape, format=arguments.format, limit=arguments.limit, wide=arguments.wide
+    )
     for line in tally.lines():
         say(line, stderr=True)
 
 
-def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+def _verify(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
     """Print what is bad. Exits with 1 if anything is."""
     from trailgate.mainframe.commands.output import print_report, report_values
     from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 
-    as_json = given.format is OutputFormat.JSON
-    places = SHOWN if given.limit is None else given.limit
-    if given.master is not None:
+    as_json = arguments.format is OutputFormat.JSON
+    examples = SHOWN if arguments.limit is None else arguments.limit
+    if arguments.master is not None:
         from trailgate.mainframe.spark.jobs import run_verify
 
-        report = run_verify(given.master, prepare_verify(path, options, places))
+        report = run_verify(arguments.master, prepare_verify(path, options, examples))
     else:
         with progress_bar("verifying", show=not as_json) as progress:
-            report = verify_files(path, options, places=places, progress=progress)
+            report = verify_files(path, options, examples=examples, progress=progress)
     with quiet_pipe():
         if as_json:
             print(json.dumps(report_values(report), ensure_ascii=False))

@@ -88,14 +88,14 @@ def _field(field: pa.Field, indent: str) -> str:
     return f"pa.field({', '.join(words)})"
 
 
-def _type(kind: pa.DataType, indent: str) -> str:
-    if pa.types.is_struct(kind):
-        return f"pa.struct({_fields(kind, indent)})"
-    if pa.types.is_list(kind):
-        return f"pa.list_({_field(kind.value_field, indent)})"
-    if pa.types.is_decimal(kind):
-        return f"pa.decimal128({kind.precision}, {kind.scale})"
-    return f"pa.{'float64' if pa.types.is_float64(kind) else kind}()"
+def _type(data_type: pa.DataType, indent: str) -> str:
+    if pa.types.is_struct(data_type):
+        return f"pa.struct({_fields(data_type, indent)})"
+    if pa.types.is_list(data_type):
+        return f"pa.list_({_field(data_type.value_field, indent)})"
+    if pa.types.is_decimal(data_type):
+        return f"pa.decimal128({data_type.precision}, {data_type.scale})"
+    return f"pa.{'float64' if pa.types.is_float64(data_type) else data_type}()"
 
 
 def _facts(field: pa.Field) -> dict[str, str]:
@@ -143,28 +143,30 @@ def _nullable(field: pa.Field, form: dict[str, Any]) -> dict[str, Any]:
     return form | {"type": [form["type"], "null"]} if field.nullable else form
 
 
-def _form(kind: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
+def _form(data_type: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
     """Return the schema of a printed value.
 
     Decimals with a scale are printed as text, and so is every decimal inside a list or struct.
     """
-    if pa.types.is_struct(kind):
-        return _object(kind, nested=True)
-    if pa.types.is_list(kind):
-        items = _nullable(kind.value_field, _form(kind.value_type, facts, nested=True))
+    if pa.types.is_struct(data_type):
+        return _object(data_type, nested=True)
+    if pa.types.is_list(data_type):
+        items = _nullable(data_type.value_field, _form(data_type.value_type, facts, nested=True))
         return {"type": "array", "items": items}
-    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and not (nested or kind.scale)):
+    if pa.types.is_integer(data_type) or (
+        pa.types.is_decimal(data_type) and not (nested or data_type.scale)
+    ):
         return {"type": "integer"}
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         return {"type": "number"}
-    return {"type": "string"} | _bounds(kind, facts)
+    return {"type": "string"} | _bounds(data_type, facts)
 
 
-def _bounds(kind: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
+def _bounds(data_type: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
     """Return the keywords that limit a text to digits, to hex, or to the length of the item."""
-    if pa.types.is_decimal(kind):
-        return {"pattern": DECIMAL if kind.scale else DIGITS}
-    if pa.types.is_binary(kind):
+    if pa.types.is_decimal(data_type):
+        return {"pattern": DECIMAL if data_type.scale else DIGITS}
+    if pa.types.is_binary(data_type):
         return {"pattern": HEX}
     most = _characters(facts)
     return {} if most is None else {"maxLength": most}

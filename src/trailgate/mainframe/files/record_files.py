@@ -40,7 +40,7 @@ from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
-SPLIT_BYTES: Final = 64 << 20
+RECORD_SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # as the size of a split: larger than any file
 UNKNOWN: Final = 1 << 62  # as the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of a record; a longer one is taken as a wrong length
@@ -155,7 +155,7 @@ def _partitions(path: str, names: tuple[str, ...]) -> tuple[tuple[str, str | Non
 def plan_record_splits(
     files: tuple[RecordFile, ...],
     framing: Framing,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = RECORD_SPLIT_BYTES,
     search: SplitSearch = SplitSearch.WORDS,
     *,
     numbered: bool = False,
@@ -233,7 +233,7 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitS
             boundary = None
             for windows in WINDOWS:
                 data = opened.read(at, windows * longest)
-                last = opened.ended(at + data.size)
+                last = opened.is_at_end(at + data.size)
                 boundary = find_common_begin(octets(data), framing, last=last)
                 if boundary is not None or last:
                     break
@@ -302,7 +302,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
         while at < split.end:
             framing = replace(framing, left=left)
             data = file.read(at, size)
-            finish = file.ended(at + data.size)
+            finish = file.is_at_end(at + data.size)
             try:
                 frames, damage = _frames_at(data, framing, at, finish=finish), None
             except DecodeError as error:  # yield the complete records before the damage first

@@ -63,7 +63,7 @@ class IndexKey(NamedTuple):
     framing: Framing
 
     @property
-    def stated(self) -> dict[str, object]:
+    def facts(self) -> dict[str, object]:
         """The identifying facts as the index file states them."""
         framing = sha256(repr(self.framing).encode()).hexdigest()
         return {"size": self.size, "modified": self.modified, "framing": framing}
@@ -90,7 +90,7 @@ class StoredIndex:
         with suppress(OSError, ValueError, TypeError, KeyError):
             with store.open_input_stream(path) as file:
                 content = json.loads(file.read())
-            if key.modified is not None and content["about"] == key.stated:
+            if key.modified is not None and content["about"] == key.facts:
                 cuts = [SplitStart(*map(int, cut)) for cut in content["cuts"]]
                 return cls(key, RecordIndex(cuts, int(content["count"]))) if cuts else None
         return None
@@ -100,7 +100,7 @@ class StoredIndex:
         store, path = self.key.place
         # A unique name, since other runs may write the index at the same time.
         temporary = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"
-        content = {"about": self.key.stated, "count": self.index.count, "cuts": self.index.cuts}
+        content = {"about": self.key.facts, "count": self.index.count, "cuts": self.index.cuts}
         try:
             with store.open_output_stream(temporary) as file:
                 file.write(json.dumps(content).encode())

@@ -19,6 +19,11 @@ from trailgate.storage.files.opened_file import codec_of
 
 BLOCK: Final = 1 << 23  # bytes of JSON lines to read at once, and so the maximum of an object
 ROWS: Final = 1 << 14
+PARQUET: Final = "Parquet"
+JSON: Final = "JSON lines"
+FORMS: Final[Mapping[str, str]] = MappingProxyType(
+    {".parquet": PARQUET, ".jsonl": JSON, ".json": JSON}
+)
 
 
 def find_row_files(path: Addresses) -> tuple[tuple[str, str], ...]:
@@ -79,11 +84,6 @@ def _open_unpacked(path: str) -> Iterator[Any]:
         yield file
 
 
-PARQUET: Final = "Parquet"
-JSON: Final = "JSON lines"
-FORMS: Final[Mapping[str, str]] = MappingProxyType(
-    {".parquet": PARQUET, ".jsonl": JSON, ".json": JSON}
-)
 _READERS: Final[Mapping[str, Callable[[str, pa.Schema], Iterator[pa.RecordBatch]]]] = (
     MappingProxyType({PARQUET: _read_parquet, JSON: _read_json})
 )

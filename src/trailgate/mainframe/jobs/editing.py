@@ -189,14 +189,14 @@ def _table(name: str, columns: Mapping[str, pa.Array]) -> Table:
     return Table(name, tuple(_column(name, values.type) for name, values in columns.items()))
 
 
-def _column(name: str, kind: pa.DataType) -> Column:
-    if pa.types.is_int64(kind):
+def _column(name: str, data_type: pa.DataType) -> Column:
+    if pa.types.is_int64(data_type):
         return Column(name, 134, 8)
-    if pa.types.is_floating(kind):
-        return Column(name, 142 if kind.bit_width == 32 else 143, kind.bit_width // 8)
+    if pa.types.is_floating(data_type):
+        return Column(name, 142 if data_type.bit_width == 32 else 143, data_type.bit_width // 8)
     # Type codes of definitions: 134 is a 64-bit integer, 142 and 143 are floats, 64 is text.
     code, sub_type = (
-        NUMBER if pa.types.is_decimal(kind) else HEX if pa.types.is_binary(kind) else TEXT
+        NUMBER if pa.types.is_decimal(data_type) else HEX if pa.types.is_binary(data_type) else TEXT
     )
     return Column(name, code, 0, sub_type=sub_type)
 
@@ -231,14 +231,14 @@ def _expression_values(values: pa.Array) -> pa.Array:
     return to_hex(values, UPPER) if pa.types.is_binary(values.type) else values
 
 
-def _convert_text(text: pa.Array, kind: pa.DataType) -> pa.Array:
+def _convert_text(text: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Convert text to the type of a field. Raises DecodeError with the row if it is not a number."""
-    if pa.types.is_int64(kind) or pa.types.is_decimal(kind):
-        scale = kind.scale if pa.types.is_decimal(kind) else 0
+    if pa.types.is_int64(data_type) or pa.types.is_decimal(data_type):
+        scale = data_type.scale if pa.types.is_decimal(data_type) else 0
         return parse_decimals(text, pa.decimal128(38, max(scale, 0)))
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(data_type):
         parse_decimals(text, pa.decimal256(76, 38))
-        return pc.cast(text, kind)
+        return pc.cast(text, data_type)
     return text
 
 

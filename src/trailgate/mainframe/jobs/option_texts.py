@@ -19,6 +19,28 @@ from trailgate.errors import OptionError
 from trailgate.options import COUNT, OptionType, choice, instance, split_names
 from trailgate.storage.files.found_files import read_source
 
+DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
+
+# The record format of a file that was copied from a data set, by its RECFM. The control character of
+# A and M is the first byte of a record.
+_RECFM: Final = {
+    "f": FrameKind.FIXED,
+    "fb": FrameKind.FIXED,
+    "v": FrameKind.RDW,
+    "vb": FrameKind.BDW,
+    "vs": FrameKind.SPANNED,
+    "vbs": FrameKind.SPANNED,
+    "fs": FrameKind.FIXED,
+    "fbs": FrameKind.FIXED,
+}
+RECFM: Final = {name + mark: kind for name, kind in _RECFM.items() for mark in ("", "a", "m")}
+FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, _RECFM)])
+)
+
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in TrimSide}})
+OTHERS: Final = choice({"error": False, "skip": True})
+
 
 def _kinds(text: str) -> RecordKinds | str:
     """Parse ``FIELD: H=HEADER, D=DETAIL``. For ``@kinds.txt``, return the file's address.
@@ -28,10 +50,10 @@ def _kinds(text: str) -> RecordKinds | str:
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
-def load_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
+def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
     """Return the kinds. If an address is given, read them from the file."""
     return (
-        RecordKinds.parse(read_source(given, "file of kinds")) if isinstance(given, str) else given
+        RecordKinds.parse(read_source(kinds, "file of kinds")) if isinstance(kinds, str) else kinds
     )
 
 
@@ -148,39 +170,18 @@ def _paged_items(pages: Any) -> dict[str, str]:
     return pages_by_item
 
 
-DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
-
-
 def _delimiter(text: str) -> bytes:
     if not text:
         raise OptionError("the delimiter is empty", hint="Omit it for the usual line ends")
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-# The record format of a file that was copied from a data set, by its RECFM. The control character of
-# A and M is the first byte of a record.
-_RECFM: Final = {
-    "f": FrameKind.FIXED,
-    "fb": FrameKind.FIXED,
-    "v": FrameKind.RDW,
-    "vb": FrameKind.BDW,
-    "vs": FrameKind.SPANNED,
-    "vbs": FrameKind.SPANNED,
-    "fs": FrameKind.FIXED,
-    "fbs": FrameKind.FIXED,
-}
-RECFM: Final = {name + mark: kind for name, kind in _RECFM.items() for mark in ("", "a", "m")}
-FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
-    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, _RECFM)])
-)
 KINDS: Final = OptionType("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = OptionType("kinds and their parents", _parents, _named_texts)
 LENGTHS: Final = OptionType("values and their lengths above 0", _lengths_of, _as_lengths)
 CONSTANTS: Final = OptionType("constants and their values", _constants, normalize_constants)
 INDICATORS: Final = OptionType("items and their indicators", _indicators, _named_texts)
 PAGES: Final = OptionType("code pages of items", _pages, _paged_items)
-TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in TrimSide}})
-OTHERS: Final = choice({"error": False, "skip": True})
 RENAMED: Final = OptionType("names and new ones", _new_names, _named_texts)
 ELEMENTS: Final = OptionType("items and names of elements", _element_names, _element_lists)
 COUNTS: Final = OptionType("values of counters and their counts", _counts, _as_numbers)

@@ -34,7 +34,7 @@ from trailgate.cobol.values.codec import (
     NumberRepresentation,
     PaddingPolicy,
 )
-from trailgate.mainframe.files.record_files import SPLIT_BYTES, SplitSearch
+from trailgate.mainframe.files.record_files import RECORD_SPLIT_BYTES, SplitSearch
 from trailgate.mainframe.framing import LENGTH_WIDTH
 from trailgate.mainframe.jobs.option_texts import (
     CONSTANTS,
@@ -53,112 +53,6 @@ from trailgate.mainframe.jobs.option_texts import (
 )
 from trailgate.options import COUNT, FLAG, NAMES, PATH, PATHS, TEXT, WHOLE, Option, Options, choice
 from trailgate.storage.files.addresses import Address, make_value_absolute
-
-
-class CopybookKeywords(TypedDict, total=False):
-    """Options about the copybook and its values."""
-
-    copybook_text: str | None
-    copy_path: str | Iterable[Address]
-    record: str | None
-    kinds: str | Mapping[str, Mapping[str, str | None]] | None
-    columns: str | Iterable[str] | None
-    shape: Literal["tree", "flat"]
-    depending: Literal["real", "most"]
-    errors: Literal["stop", "column"]
-    raw: bool
-    surplus: Literal["error", "drop", "padding"] | None
-    short: Literal["error", "pad", "null"] | None
-    trim: bool | Literal["left", "right", "both"]
-    blank: Literal["error", "null", "zero"]
-    low_values: Literal["error", "null", "zero"]
-    padding: Literal["left", "zeros", "trim", "error"]
-    code_page: str | None
-    code_pages: str | Mapping[str, str]
-    integers: Literal["int64", "decimal", "text"]
-    numbers: Literal["value", "text"]
-    binary: Literal["big", "little"]
-    native: Literal["big", "little"]
-    national: Literal["big", "little"]
-    binary_sizes: Literal["ibm", "smallest"]
-    floats: Literal["ibm", "ieee"]
-    signs: Literal["strict", "lenient"]
-    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
-    decimal_comma: bool
-    constants: str | Mapping[str, str | int | bool | None]
-    names: Literal["cobol", "sql"]
-    filler: Literal["drop", "keep", "bytes"]
-    rename: str | Mapping[str, str]
-    element_names: str | Mapping[str, Sequence[str]]
-    count_map: str | Mapping[str, Mapping[str, int]]
-    source_format: Literal["fixed", "free", "auto"]
-
-
-class RecordKeywords(CopybookKeywords, total=False):
-    """Options about finding records in a file."""
-
-    segment: str | None
-    parents: str | Mapping[str, str] | None
-    children: Literal["ids", "nested"]
-    orphans: Literal["error", "drop"]
-    record_format: Literal[
-        "fixed",
-        "line",
-        "micro-focus",
-        "rdw",
-        "bdw",
-        "spanned",
-        "length-field",
-        "layout",
-        "F",
-        "FB",
-        "V",
-        "VB",
-        "VBS",
-        "FA",
-        "FM",
-        "FS",
-        "FBA",
-        "FBM",
-        "FBS",
-        "VA",
-        "VM",
-        "VS",
-        "VBA",
-        "VBM",
-        "VBSA",
-        "VBSM",
-    ]
-    record_length: int | None
-    segment_length: Literal["own", "record"]
-    delimiter: str | bytes | None
-    little_endian: bool
-    adjustment: int
-    twisted: bool
-    bdw_little_endian: bool | None
-    bdw_adjustment: int | None
-    bdw_twisted: bool | None
-    minimum_length: int
-    maximum_length: int | None
-    other_lengths: Literal["error", "skip"]
-    length_offset: int
-    length_width: Literal[1, 2, 4, 8]
-    length_field: str | None
-    length_map: str | Mapping[str, int] | None
-    skip_first: int
-    skip_last: int
-    indicators: str | Mapping[str, str] | None
-    header_bytes: int
-    trailer_bytes: int
-    header: str | None
-    trailer: str | None
-    file_column: bool
-    number_column: bool
-    offset_column: bool
-    partitions: str | Iterable[str]
-    split_bytes: int
-    split_search: Literal["words", "index", "kept"]
-
 
 _COBOL: Final = CobolDialect()
 OPTIONS: Final = Options(
@@ -301,7 +195,7 @@ OPTIONS: Final = Options(
         ),
         Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
         Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
-        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", RECORD_SPLIT_BYTES),
         Option(
             "split_search",
             choice(SplitSearch),
@@ -310,6 +204,113 @@ OPTIONS: Final = Options(
         ),
     ),
 )
+
+
+class CopybookKeywords(TypedDict, total=False):
+    """Options about the copybook and its values."""
+
+    copybook_text: str | None
+    copy_path: str | Iterable[Address]
+    record: str | None
+    kinds: str | Mapping[str, Mapping[str, str | None]] | None
+    columns: str | Iterable[str] | None
+    shape: Literal["tree", "flat"]
+    depending: Literal["real", "most"]
+    errors: Literal["stop", "column"]
+    raw: bool
+    surplus: Literal["error", "drop", "padding"] | None
+    short: Literal["error", "pad", "null"] | None
+    trim: bool | Literal["left", "right", "both"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
+    code_page: str | None
+    code_pages: str | Mapping[str, str]
+    integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
+    binary: Literal["big", "little"]
+    native: Literal["big", "little"]
+    national: Literal["big", "little"]
+    binary_sizes: Literal["ibm", "smallest"]
+    floats: Literal["ibm", "ieee"]
+    signs: Literal["strict", "lenient"]
+    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
+    decimal_comma: bool
+    constants: str | Mapping[str, str | int | bool | None]
+    names: Literal["cobol", "sql"]
+    filler: Literal["drop", "keep", "bytes"]
+    rename: str | Mapping[str, str]
+    element_names: str | Mapping[str, Sequence[str]]
+    count_map: str | Mapping[str, Mapping[str, int]]
+    source_format: Literal["fixed", "free", "auto"]
+
+
+class RecordKeywords(CopybookKeywords, total=False):
+    """Options about finding records in a file."""
+
+    segment: str | None
+    parents: str | Mapping[str, str] | None
+    children: Literal["ids", "nested"]
+    orphans: Literal["error", "drop"]
+    record_format: Literal[
+        "fixed",
+        "line",
+        "micro-focus",
+        "rdw",
+        "bdw",
+        "spanned",
+        "length-field",
+        "layout",
+        "F",
+        "FB",
+        "V",
+        "VB",
+        "VBS",
+        "FA",
+        "FM",
+        "FS",
+        "FBA",
+        "FBM",
+        "FBS",
+        "VA",
+        "VM",
+        "VS",
+        "VBA",
+        "VBM",
+        "VBSA",
+        "VBSM",
+    ]
+    record_length: int | None
+    segment_length: Literal["own", "record"]
+    delimiter: str | bytes | None
+    little_endian: bool
+    adjustment: int
+    twisted: bool
+    bdw_little_endian: bool | None
+    bdw_adjustment: int | None
+    bdw_twisted: bool | None
+    minimum_length: int
+    maximum_length: int | None
+    other_lengths: Literal["error", "skip"]
+    length_offset: int
+    length_width: Literal[1, 2, 4, 8]
+    length_field: str | None
+    length_map: str | Mapping[str, int] | None
+    skip_first: int
+    skip_last: int
+    indicators: str | Mapping[str, str] | None
+    header_bytes: int
+    trailer_bytes: int
+    header: str | None
+    trailer: str | None
+    file_column: bool
+    number_column: bool
+    offset_column: bool
+    partitions: str | Iterable[str]
+    split_bytes: int
+    split_search: Literal["words", "index", "kept"]
+
+
 # The options that also apply to a column of records.
 COLUMN_OPTIONS: Final = Options(
     "copybook (of a column)",

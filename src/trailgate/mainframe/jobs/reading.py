@@ -42,7 +42,7 @@ from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
 from trailgate.mainframe.files.record_files import (
-    SPLIT_BYTES,
+    RECORD_SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
     SplitSearch,
@@ -88,6 +88,12 @@ _ASCII_ENDS: Final = (None, b"\n", b"\r\n")
 
 Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 
+# Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
+# have few rows but many columns, so that the cost of a value would grow with the record's length.
+# Batches of long records are therefore larger.
+_ROWS_OF_BATCH: Final = 512
+_MOST_CHUNK: Final = 32 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class CopybookOptions:
@@ -98,7 +104,7 @@ class CopybookOptions:
     kinds: RecordKinds | None
     records: RecordOptions
     framing: Framing
-    split_bytes: int = SPLIT_BYTES
+    split_bytes: int = RECORD_SPLIT_BYTES
     segment: str | None = None
     search: SplitSearch = SplitSearch.WORDS
     partitions: tuple[str, ...] = ()
@@ -249,39 +255,39 @@ class CopybookOptions:
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
-def _dialect(given: Mapping[str, Any]) -> CobolDialect:
+def _dialect(options: Mapping[str, Any]) -> CobolDialect:
     """Return the dialect: the stated options, and the compiler's defaults for the others."""
-    stated = {name: given[name] for name in _DIALECT if given[name] is not None}
-    if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
+    stated = {name: options[name] for name in _DIALECT if options[name] is not None}
+    if options["record_format"] is FrameKind.LINE and options["delimiter"] in _ASCII_ENDS:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
         stated = {"code_page": "ascii", **stated}
-    return CobolDialect(**{**(given["compiler"] or {}), **stated})
+    return CobolDialect(**{**(options["compiler"] or {}), **stated})
 
 
-def _rename_items(given: Mapping[str, Any], names: ItemNames) -> dict[str, Any]:
+def _rename_items(options: Mapping[str, Any], names: ItemNames) -> dict[str, Any]:
     """Replace item names in the options by the new names. Options may use either name."""
-    values = dict(given)
+    values = dict(options)
     for name in ("record", "segment"):
-        values[name] = None if given[name] is None else names.name(given[name])
-    if given["columns"] is not None:
-        values["columns"] = tuple(map(names.name, given["columns"]))
-    if given["kinds"] is not None:
-        values["kinds"] = given["kinds"].renamed(names.name)
-    if given["parents"]:
-        above = given["parents"].items()
+        values[name] = None if options[name] is None else names.name(options[name])
+    if options["columns"] is not None:
+        values["columns"] = tuple(map(names.name, options["columns"]))
+    if options["kinds"] is not None:
+        values["kinds"] = options["kinds"].with_names(names.name)
+    if options["parents"]:
+        above = options["parents"].items()
         values["parents"] = {names.name(child): names.name(parent) for child, parent in above}
     return values
 
 
-def _layouts(given: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
+def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
     """Parse the copybooks. Raises OptionError if two of them have a record of the same name."""
-    paths, text = given["copybook"], given["copybook_text"]
+    paths, text = options["copybook"], options["copybook_text"]
     if (not paths) == (text is None):
         raise OptionError("one of the options copybook and copybookText is required")
     sources = [(path, str(read_source(path))) for path in paths or ()] or [("copybook", text)]
-    for folder in given["copy_path"]:
+    for folder in options["copy_path"]:
         check_folder(folder, "copyPath")
-    folders = [*given["copy_path"], *map(folder_of, paths or ())]
+    folders = [*options["copy_path"], *map(folder_of, paths or ())]
     layouts: list[CopybookLayout] = []
     for source, content in sources:
         parsed = read_copybook(
@@ -448,13 +454,6 @@ def record_schemas(
             table = name or options.segment or find_layout(options.layouts, options.record).name
             schemas[table] = schema
     return schemas
-
-
-# Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
-# have few rows but many columns, so that the cost of a value would grow with the record's length.
-# Batches of long records are therefore larger.
-_ROWS_OF_BATCH: Final = 512
-_MOST_CHUNK: Final = 32 << 20
 
 
 def _chunk_bytes(length: int) -> int:

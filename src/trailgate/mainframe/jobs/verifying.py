@@ -62,7 +62,7 @@ class BadField:
     reason: str
     count: int
     problem: str
-    places: tuple[BadFieldExample, ...]
+    examples: tuple[BadFieldExample, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +119,13 @@ class VerifyFindings:
     def _count(self, part: FaultyRecords, fault: FieldFault, reason: str, rows: Longs) -> None:
         key = part.record, fault.field, reason
         field = self.fields.get(key)
-        places = () if field is None else field.places
-        new = tuple(_place(part, fault, int(row)) for row in rows[: self.shown - len(places)])
+        examples = () if field is None else field.examples
+        new = tuple(_example(part, fault, int(row)) for row in rows[: self.shown - len(examples)])
         if field is None:
             raw = new[0].raw if new else fault.raw(part.records, int(rows[0]))
             problem = ". ".join(filter(None, fault.explain(raw)))
             field = BadField(*key, 0, problem, ())
-        self.fields[key] = replace(field, count=field.count + len(rows), places=places + new)
+        self.fields[key] = replace(field, count=field.count + len(rows), examples=examples + new)
 
     def join(self, other: VerifyFindings, file: str, before: int) -> None:
         """Add the findings of a split. Its record numbers are increased by ``before``."""
@@ -133,13 +133,13 @@ class VerifyFindings:
         self.bad_records += other.bad_records
         self.tally.update(other.tally)
         for key, bad in other.fields.items():
-            field = self.fields.get(key, replace(bad, count=0, places=()))
-            places = tuple(
+            field = self.fields.get(key, replace(bad, count=0, examples=()))
+            examples = tuple(
                 replace(one, file=file, record=None if one.record is None else one.record + before)
-                for one in bad.places[: self.shown - len(field.places)]
+                for one in bad.examples[: self.shown - len(field.examples)]
             )
             count = field.count + bad.count
-            self.fields[key] = replace(field, count=count, places=field.places + places)
+            self.fields[key] = replace(field, count=count, examples=field.examples + examples)
 
 
 def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
@@ -151,7 +151,7 @@ def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
     return fault.why(raws).astype(np.int64)
 
 
-def _place(part: FaultyRecords, fault: FieldFault, row: int) -> BadFieldExample:
+def _example(part: FaultyRecords, fault: FieldFault, row: int) -> BadFieldExample:
     records, at = part.records, fault.offset(row)
     number = records.number(row) if part.numbers is None else int(part.numbers[row])
     offset = None if at == UNPLACED else int(records.offsets[row]) + at
@@ -173,7 +173,7 @@ class VerifyJob:
     """What a worker needs to verify any split. Without ``files`` it is cheap to pickle."""
 
     options: CopybookOptions
-    places: int
+    examples: int
     files: tuple[FileWork, ...] = ()
 
     @property
@@ -187,37 +187,37 @@ def verify_records(
     path: Addresses,
     copybook: Addresses | None = None,
     *,
-    places: int = SHOWN,
+    examples: int = SHOWN,
     progress: Progress | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Verify files of records, and return a report with the first ``places`` of each field and reason.
+    """Verify files of records, and return a report with the first ``examples`` of each field and reason.
 
     The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
     called with the number of bytes read and the total. Raises OptionError, DefinitionError or
     StorageError.
     """
     chosen = CopybookOptions.of({"copybook": copybook, **options})
-    return verify_files(path, chosen, places=places, progress=progress)
+    return verify_files(path, chosen, examples=examples, progress=progress)
 
 
 def verify_files(
-    path: Addresses, options: CopybookOptions, *, places: int, progress: Progress | None = None
+    path: Addresses, options: CopybookOptions, *, examples: int, progress: Progress | None = None
 ) -> RecordsReport:
     """Verify files in this process, each as one split, as ``verify_records`` does."""
-    job = prepare_verify(path, options, places, WHOLE_FILE)
+    job = prepare_verify(path, options, examples, WHOLE_FILE)
     return join_findings(job, verify_splits(job, job.splits, progress))
 
 
 def prepare_verify(
-    path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
+    path: Addresses, options: CopybookOptions, examples: int, split_bytes: int | None = None
 ) -> VerifyJob:
     """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
     options = replace(options, records=replace(options.records, errors=BadFieldPolicy.COLUMN))
     options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
-    return VerifyJob(options, places, tuple(_work(file, options, size) for file in files))
+    return VerifyJob(options, examples, tuple(_work(file, options, size) for file in files))
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
@@ -253,7 +253,7 @@ def verify_splits(
     done, total = 0, sum(file.size for file in job.files)
     for split in splits:
         tally.clear()
-        findings = VerifyFindings(job.places)
+        findings = VerifyFindings(job.examples)
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
@@ -284,7 +284,7 @@ def join_findings(job: VerifyJob, findings: Iterable[VerifyFindings]) -> Records
     After the first error in a file its later splits are ignored, as if the file had been read in
     one piece.
     """
-    total, unread, rest = VerifyFindings(job.places), list[str](), iter(findings)
+    total, unread, rest = VerifyFindings(job.examples), list[str](), iter(findings)
     for file in job.files:
         name, end = mask_logins(file.path), 0
         broken: TrailgateError | None = None

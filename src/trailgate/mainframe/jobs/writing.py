@@ -53,6 +53,25 @@ from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
 
+NO_RECORDS: Final = records_of_length(b"", 1)
+_READING: Final = (
+    "columns",
+    "orphans",
+    "other_lengths",
+    "skip_first",
+    "skip_last",
+    "header_bytes",
+    "trailer_bytes",
+    "header",
+    "trailer",
+    "indicators",
+    "partitions",
+)
+
+_UNFINISHED: Final = ".unfinished"
+
+_ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); read_records(...).schema is the schema of a file"
+
 
 class WritingKeywords(RecordKeywords, total=False):
     """The options of writing records."""
@@ -83,20 +102,6 @@ OWN: Final = (
     Option("block_records", COUNT, "the most records of a block; else as many as fit"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
-NO_RECORDS: Final = records_of_length(b"", 1)
-_READING: Final = (
-    "columns",
-    "orphans",
-    "other_lengths",
-    "skip_first",
-    "skip_last",
-    "header_bytes",
-    "trailer_bytes",
-    "header",
-    "trailer",
-    "indicators",
-    "partitions",
-)
 
 
 class BatchEncoder(Protocol):
@@ -213,9 +218,6 @@ def write_to(
     return written
 
 
-_UNFINISHED: Final = ".unfinished"
-
-
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
     """Open a new file, which gets its name when the block ends without an error.
@@ -272,9 +274,6 @@ def write_records(
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
     return write_file(batches_of(batches), path, chosen)
-
-
-_ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); read_records(...).schema is the schema of a file"
 
 
 def batches_of(given: Any) -> Iterator[pa.RecordBatch]:

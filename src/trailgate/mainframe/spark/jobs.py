@@ -62,7 +62,7 @@ def verify_records(
     path: Addresses,
     copybook: Addresses | None = None,
     *,
-    places: int = SHOWN,
+    examples: int = SHOWN,
     base: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
@@ -73,7 +73,7 @@ def verify_records(
     """
     given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
     files = RecordFileOptions.of(given)
-    return run_verify(spark, prepare_verify(files.paths, files.records, places))
+    return run_verify(spark, prepare_verify(files.paths, files.records, examples))
 
 
 def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:

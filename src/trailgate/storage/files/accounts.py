@@ -25,6 +25,26 @@ from pyarrow import fs
 
 from trailgate.errors import OptionError
 
+BLOB, DFS = ".blob.core.windows.net", ".dfs.core.windows.net"
+# The host of an account: in the public cloud, a national cloud, or an emulator.
+HOST: Final = re.compile(r"(?P<account>[a-z0-9-]+)\.(?P<service>blob|dfs)(?P<suffix>\.[^/]+)")
+CLIENT: Final = ("tenant_id", "client_id", "client_secret")
+AZURE_OBEYED: Final = frozenset(
+    {"blob_storage_authority", "dfs_storage_authority", "enable_tls", *CLIENT}
+)
+
+CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
+
+GOOGLE_OBEYED: Final = frozenset({"endpoint_override", "scheme"})
+
+EMULATOR: Final = "STORAGE_EMULATOR_HOST"
+SERVER: Final = "https://storage.googleapis.com"
+
+# The parameters of pyarrow that writing can support. Others would only apply to reading.
+S3_OBEYED: Final = frozenset({"region", "scheme", "endpoint_override", "force_virtual_addressing"})
+
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+
 
 class RefusalTexts(NamedTuple):
     """The texts for refusing a parameter: {} is its name in ``problem``, and the allowed ones in ``hint``."""
@@ -43,17 +63,9 @@ def parse_parameters(query: str, obeyed: Collection[str], refusal: RefusalTexts)
     return parameters
 
 
-BLOB, DFS = ".blob.core.windows.net", ".dfs.core.windows.net"
-# The host of an account: in the public cloud, a national cloud, or an emulator.
-HOST: Final = re.compile(r"(?P<account>[a-z0-9-]+)\.(?P<service>blob|dfs)(?P<suffix>\.[^/]+)")
-CLIENT: Final = ("tenant_id", "client_id", "client_secret")
-AZURE_OBEYED: Final = frozenset(
-    {"blob_storage_authority", "dfs_storage_authority", "enable_tls", *CLIENT}
-)
 AZURE_REFUSED: Final = RefusalTexts(
     "the parameter {} of an Azure address is not supported", "Supported: {}"
 )
-CONNECTION: Final = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +241,9 @@ def azure_files(address: str) -> tuple[fs.FileSystem, str]:
     return files, f"{place.container}/{place.key}".rstrip("/")
 
 
-GOOGLE_OBEYED: Final = frozenset({"endpoint_override", "scheme"})
 GOOGLE_REFUSED: Final = RefusalTexts(
     "writing does not support the parameter {} of a Google address", "Supported: {}"
 )
-EMULATOR: Final = "STORAGE_EMULATOR_HOST"
-SERVER: Final = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,12 +290,9 @@ def google_files(address: str) -> tuple[fs.FileSystem, str]:
     return made, f"{place.bucket}/{place.key}".rstrip("/")
 
 
-# The parameters of pyarrow that writing can support. Others would only apply to reading.
-S3_OBEYED: Final = frozenset({"region", "scheme", "endpoint_override", "force_virtual_addressing"})
 S3_REFUSED: Final = RefusalTexts(
     "writing does not support the parameter {} of an S3 address", "Supported: {}"
 )
-ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,8 +133,8 @@ def address_in(folder: str, inside: str) -> str:
     return f"{path.rstrip('/')}/{quote(inside, safe='/*')}{mark}{parameters}"
 
 
-def read_file(address: Address, what: str = "file") -> bytes:
-    """Return a file's bytes. Raises StorageError, in which the file is called ``what``."""
+def read_file(address: Address, subject: str = "file") -> bytes:
+    """Return a file's bytes. Raises StorageError, in which the file is called ``subject``."""
     store, path = locate(address)
     try:
         with store.open_input_file(path) as file:
@@ -143,7 +143,7 @@ def read_file(address: Address, what: str = "file") -> bytes:
         missing = isinstance(error, FileNotFoundError)
         reason = "the file does not exist" if missing else error
         where = Where(source=str(address))
-        raise StorageError(f"cannot read the {what}: {reason}", where=where) from error
+        raise StorageError(f"cannot read the {subject}: {reason}", where=where) from error
 
 
 def is_file(address: Address) -> bool:
@@ -166,15 +166,15 @@ def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
         return bytes(file.read())
 
 
-def address_speller(asked: str, path: str) -> Callable[[str], str]:
-    """Return a function that converts paths in a store to addresses in the form of ``asked``.
+def address_speller(original: str, path: str) -> Callable[[str], str]:
+    """Return a function that converts paths in a store to addresses in the form of ``original``.
 
-    ``path`` is the store's path for ``asked``. Example: for ``s3://b/x?region=r`` and ``b/x``, the
+    ``path`` is the store's path for ``original``. Example: for ``s3://b/x?region=r`` and ``b/x``, the
     path ``b/x/1`` becomes ``s3://b/x/1?region=r``.
     """
-    if not is_stored(asked):
+    if not is_stored(original):
         return str
-    url = urlsplit(asked)
+    url = urlsplit(original)
     # A store's path may start with a bucket or container, which the address has as its host.
     above = path.rstrip("/").removesuffix(unquote(url.path).strip("/")).rstrip("/")
     head = f"{url.scheme}://{url.netloc}"

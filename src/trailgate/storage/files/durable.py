@@ -16,6 +16,10 @@ from typing import Any, Final
 from trailgate.errors import StorageError, Where, WriteError
 
 TRIES: Final = 10  # the attempts to delete a folder
+RETRY_SECONDS: Final = 0.1
+# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
+RANGE: Final = struct.Struct("hhqqi0q")
+HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 
 @contextmanager
@@ -109,14 +113,8 @@ class WrittenFile:
         os.close(self._handle)
 
 
-RETRY_SECONDS: Final = 0.1
-# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
-RANGE: Final = struct.Struct("hhqqi0q")
-HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
-
-
 @contextmanager
-def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
+def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[None]:
     """Lock a trail for one run. Raises StorageError with the holder if it is not free in ``wait`` seconds.
 
     The system releases the lock when the process ends, for whatever reason.
@@ -129,7 +127,7 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
         # flock belongs to the open file, so it is released when the process ends.
         if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
-            problem = f"another run is writing this {what}{holder and f': {holder}'}"
+            problem = f"another run is writing this {subject}{holder and f': {holder}'}"
             raise StorageError(problem, where=Where(source=prefix))
         _write_holder(handle)
         _show_locked(handle)

@@ -41,6 +41,7 @@ Addresses = Address | Iterable[Address]
 
 
 UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
+SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 class FoundFile(NamedTuple):
@@ -56,16 +57,16 @@ def is_pattern(address: str) -> bool:
     return WILD.search(locate(address)[1]) is not None
 
 
-def addresses_of(given: Addresses) -> tuple[str, ...]:
+def addresses_of(sources: Addresses) -> tuple[str, ...]:
     """Return one or several addresses as strings. Raises OptionError if there are none."""
-    several = (given,) if isinstance(given, str | os.PathLike) else tuple(given)
+    several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
     if not several:
         raise OptionError("the list of paths is empty")
     return tuple(os.fspath(one) for one in several)
 
 
 def find_files(
-    given: Addresses, what: str, problem: str, *, deep: bool = False
+    sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[FoundFile, ...]:
     """Return the files at addresses, in order; each file once, even if it is named several times.
 
@@ -75,11 +76,11 @@ def find_files(
     dot or underscore.
 
     Raises StorageError with ``problem`` if nothing exists at an address, and if there are no files
-    of ``what``; subfolders are not searched. With ``deep`` they are, and then the result may be
+    of ``subject``; subfolders are not searched. With ``deep`` they are, and then the result may be
     empty.
     """
     files_by_spot: dict[str, FoundFile] = {}
-    addresses = addresses_of(given)
+    addresses = addresses_of(sources)
     for address in addresses:
         store, path_in_store = locate(address)
         infos = _infos(store, path_in_store)
@@ -95,7 +96,7 @@ def find_files(
             raise StorageError(absent, where=Where(source=address))
         files = [file for info in infos for file in _files(store, info)]
         if not files and not deep:
-            raise _without_files(store, infos[0], what, address)
+            raise _without_files(store, infos[0], subject, address)
         if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
             _warn_of_folders(store, infos[0], address)
         spell = address_speller(address, path_in_store)
@@ -216,11 +217,11 @@ def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
 
 
 def _without_files(
-    store: fs.FileSystem, folder: fs.FileInfo, what: str, address: str
+    store: fs.FileSystem, folder: fs.FileInfo, subject: str, address: str
 ) -> StorageError:
     entries = _entries(store, folder.path)
     folders = sorted(e.base_name for e in entries if e.base_name[0] not in "._")
-    where, problem = Where(source=address), f"the folder has no files of {what}"
+    where, problem = Where(source=address), f"the folder has no files of {subject}"
     if not folders:
         hint = "Files whose names start with . or _ are not read"
         return StorageError(problem, where=where, hint=hint)
@@ -253,12 +254,9 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
         yield index, border - (ends[index] - sizes[index])
 
 
-SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
-
-
-def read_source(address: Address, what: str = "copybook") -> str:
-    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``what``."""
-    raw = read_file(address, what)
+def read_source(address: Address, subject: str = "copybook") -> str:
+    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``subject``."""
+    raw = read_file(address, subject)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -272,11 +270,11 @@ def folder_of(address: Address) -> str:
     return address_speller(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
 
 
-def check_folder(folder: Address, what: str) -> None:
+def check_folder(folder: Address, subject: str) -> None:
     """Raise StorageError if a folder that an option names does not exist."""
     store, path = locate(folder)
     if store.get_file_info(path).type != fs.FileType.Directory:
-        problem = f"{what} names a folder that does not exist"
+        problem = f"{subject} names a folder that does not exist"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
 
 

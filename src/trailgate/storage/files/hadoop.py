@@ -50,6 +50,25 @@ HINTS: Final[Mapping[str, str]] = MappingProxyType(
         UNREACHED: NAMES,
     }
 )
+PORT: Final = 8020
+# The attempts to reach a single namenode, which take 15 seconds together. For name services,
+# hdfs-site.xml states the attempts.
+TRIED: Final = "4"
+OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
+KEEP: Final = 2**64 - 1  # -1 in Hadoop's Java: leave the access time unchanged
+FOLDERS: Final = 0o755
+# Environment variables that the client reads when it connects. If they change, a new client is needed.
+STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")
+# The library keeps connections to datanodes open for this many seconds. A forked process must not use
+# its parent's connections, so it waits until they are closed.
+IDLE: Final = 3.2
+# The process that sent the last request, and its time. A forked process inherits its parent's values.
+_LAST: Final[list[float]] = [0, 0.0]
+
+REFUSED: Final = RefusalTexts(
+    "the parameter {} of an HDFS address is not supported",
+    "Set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, which configure the access",
+)
 
 
 class RefusedError(OSError):
@@ -91,22 +110,6 @@ def _parts(error: BaseException) -> tuple[str, str]:
 
 def _unquote(text: str) -> str:
     return BACKED.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
-
-
-PORT: Final = 8020
-# The attempts to reach a single namenode, which take 15 seconds together. For name services,
-# hdfs-site.xml states the attempts.
-TRIED: Final = "4"
-OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
-KEEP: Final = 2**64 - 1  # -1 in Hadoop's Java: leave the access time unchanged
-FOLDERS: Final = 0o755
-# Environment variables that the client reads when it connects. If they change, a new client is needed.
-STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")
-# The library keeps connections to datanodes open for this many seconds. A forked process must not use
-# its parent's connections, so it waits until they are closed.
-IDLE: Final = 3.2
-# The process that sent the last request, and its time. A forked process inherits its parent's values.
-_LAST: Final[list[float]] = [0, 0.0]
 
 
 def _create(client: Any, path: str) -> Any:
@@ -306,12 +309,6 @@ def _describe(path: str, status: Any) -> fs.FileInfo:
         return fs.FileInfo(path, fs.FileType.Directory)
     changed = int(status.modification_time) * 1_000_000
     return fs.FileInfo(path, fs.FileType.File, size=int(status.length), mtime_ns=changed)
-
-
-REFUSED: Final = RefusalTexts(
-    "the parameter {} of an HDFS address is not supported",
-    "Set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml, which configure the access",
-)
 
 
 @dataclass(frozen=True, slots=True)

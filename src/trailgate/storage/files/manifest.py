@@ -22,6 +22,11 @@ from trailgate.storage.files.addresses import LOCAL, read_if_exists
 from trailgate.storage.files.durable import replace_whole_file
 from trailgate.storage.files.listing import NUMBERED
 
+CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
+
+VERSION: Final = 1
+HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
@@ -155,9 +160,6 @@ class CapturedFile:
     modified: int | None = None
 
 
-CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
-
-
 def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
     """Parse the first ``size`` bytes of the list of captured files. Raises StorageError."""
     where, text = Where(source=path), text[:size]
@@ -176,10 +178,6 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-VERSION: Final = 1
-HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,25 @@ from trailgate.arrays import Octets
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import locate
 
+# Arrow's names of the supported codecs, by file suffix.
+CODECS: Final[Mapping[str, str]] = MappingProxyType(
+    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+)
+PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
+_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
+
 
 class OpenedFile:
     """Reads a local file, or one in any store. ``what`` names it in errors."""
 
-    def __init__(self, path: str, size: int, what: str) -> None:
+    def __init__(self, path: str, size: int, subject: str) -> None:
         self.path, self.size = path, size
         store, path_in_store = locate(path)
         try:
             self._handle: Any = store.open_input_file(path_in_store)
         except OSError as error:
             where = Where(source=path)
-            raise StorageError(f"cannot open the {what}: {error}", where=where) from error
+            raise StorageError(f"cannot open the {subject}: {error}", where=where) from error
 
     def __enter__(self) -> Self:
         return self
@@ -42,7 +49,7 @@ class OpenedFile:
         with self._reading(self.size):
             return int(self._handle.size())
 
-    def ended(self, offset: int) -> bool:
+    def is_at_end(self, offset: int) -> bool:
         """Return True if there are no bytes after an offset."""
         return offset >= self.size
 
@@ -86,14 +93,6 @@ class OpenedFile:
             raise StorageError(problem, where=Where(source=self.path))
 
 
-# Arrow's names of the supported codecs, by file suffix.
-CODECS: Final[Mapping[str, str]] = MappingProxyType(
-    {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
-)
-PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
-_NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
-
-
 def codec_of(path: str) -> str | None:
     """Return the codec of a compressed file by its name, or None if it is not compressed.
 
@@ -110,13 +109,13 @@ def codec_of(path: str) -> str | None:
 class CompressedFile:
     """Reads a compressed file of any store at ascending offsets. ``what`` names it in errors."""
 
-    def __init__(self, path: str, codec: str, what: str) -> None:
+    def __init__(self, path: str, codec: str, subject: str) -> None:
         self.path = path
         store, path_in_store = locate(path)
         try:
             self._stream: Any = store.open_input_stream(path_in_store, compression=codec)
         except OSError as error:
-            raise self._error(f"cannot open the {what}: {error}") from error
+            raise self._error(f"cannot open the {subject}: {error}") from error
         self._buffered, self._begin, self._at_end = b"", 0, False
 
     def __enter__(self) -> Self:
@@ -146,7 +145,7 @@ class CompressedFile:
         self._buffered, self._begin = b"".join(parts), offset
         return pa.py_buffer(self._buffered[:size])
 
-    def ended(self, offset: int) -> bool:
+    def is_at_end(self, offset: int) -> bool:
         """Return True if there are no bytes after an offset, up to which the file was read."""
         return self._at_end and offset >= self._begin + len(self._buffered)
 

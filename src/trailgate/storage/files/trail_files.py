@@ -103,7 +103,7 @@ class TrailFiles:
         files = self.files[first - start : last + 1 - start]
         return replace(self, files=files, cut_off=last < self.files[-1].number or self.cut_off)
 
-    def undefined(self) -> TrailFiles:
+    def without_definitions(self) -> TrailFiles:
         """Return the files without definitions, for tasks that get those separately."""
         return replace(self, definitions=NO_DEFINITIONS)
 

@@ -40,6 +40,11 @@ from trailgate.storage.writing.target import check_trail
 from trailgate.storage.writing.trail_location import TrailTarget, number_files, number_text
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
+TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
+
+# A staged file of at most this many bytes is appended to the last file. A longer one becomes a file.
+GATHERED: Final = 8 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
@@ -106,9 +111,6 @@ def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
     return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 
-TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
-
-
 def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart]) -> bool:
     """Add a batch's staged files to a trail. Returns False if the trail already has the batch.
 
@@ -127,7 +129,9 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
         after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
             target_now = replace(
-                target, location=location, definitions=location.merged(target.definitions)
+                target,
+                location=location,
+                definitions=location.merge_definitions(target.definitions),
             )
             location.publish(target_now, before, after, placed)
         # Another run has published: read the manifest again and retry.
@@ -136,10 +140,6 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
         return True
     problem = f"other runs published to this trail during all {TRIED} attempts"
     raise StorageError(problem, where=Where(source=target.prefix))
-
-
-# A staged file of at most this many bytes is appended to the last file. A longer one becomes a file.
-GATHERED: Final = 8 << 20
 
 
 def commit_batch(
@@ -189,7 +189,7 @@ class _Commit:
     def write_definitions(self) -> None:
         """Write the definitions of all tables beside the trail, if they changed."""
         location = self.target.location
-        data = write_sourcedefs(location.merged(self.target.definitions))
+        data = write_sourcedefs(location.merge_definitions(self.target.definitions))
         if location.backend.read(".def") != data:
             self.disk.replace(Path(f"{location.prefix}.def"), data)
 

@@ -209,6 +209,7 @@ def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
     begins = np.flatnonzero(followed.marks & BEGINS)
     ends = np.flatnonzero(followed.marks & CLOSES)
+    # Records that belong to transactions: not comments and the like, and not restart records.
     changes = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
 
     def mark(record: int) -> TransactionMark | None:

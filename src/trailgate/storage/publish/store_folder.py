@@ -506,11 +506,11 @@ class StoreBackend(PublishBackend):
 
         self._delete_below(above, is_left)
 
-    def _abandon(self, wanted: IsPublished) -> None:
+    def _abandon(self, condition: IsPublished) -> None:
         """Delete the parts of unfinished uploads of wanted names."""
-        self.store.abandon(self._prefix, lambda key: wanted(key[len(self.folder) :]))
+        self.store.abandon(self._prefix, lambda key: condition(key[len(self.folder) :]))
 
-    def _delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
+    def _delete_below(self, above: str, condition: Callable[[str], bool]) -> None:
         """Delete staged objects with a prefix, and the parts of unfinished ones."""
-        self.store.delete(key for key, _ in self.store.list_keys(above) if wanted(key))
-        self.store.abandon(above, wanted)
+        self.store.delete(key for key, _ in self.store.list_keys(above) if condition(key))
+        self.store.abandon(above, condition)

@@ -26,6 +26,20 @@ from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts,
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
 
+MESSAGE_SPLIT_BYTES: Final = (
+    128 << 20
+)  # the maximum range: starting a task costs little compared to it
+LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
+SHARED: Final = (
+    4  # the number of ranges to aim for with less input, so that several cores have work
+)
+LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
+CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
+
+BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
+NEWLINE: Final = 10
+RETURN: Final = 13
+
 
 @dataclass(frozen=True, slots=True)
 class MessageFile:
@@ -101,15 +115,6 @@ class MessageFileList(Sequence[MessageFile]):
         return f"<{len(self)} message files {digest.hexdigest()}>"
 
 
-SPLIT_BYTES: Final = 128 << 20  # the maximum range: starting a task costs little compared to it
-LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
-SHARED: Final = (
-    4  # the number of ranges to aim for with less input, so that several cores have work
-)
-LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
-CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
-
-
 class MessagePosition(NamedTuple):
     """A file's index and a byte offset in it. Positions compare in the order of messages."""
 
@@ -183,14 +188,14 @@ def position_of(batch: MessageBatch, message: int) -> MessagePosition:
 
 
 def with_place(
-    error: TrailgateError, files: MessageFiles, place: MessagePosition
+    error: TrailgateError, files: MessageFiles, position: MessagePosition
 ) -> TrailgateError:
     """Add to an error the file's name and, if the file has several messages, the message's offset."""
-    where, path = error.where, files.files[place.file].path
-    if files.is_lined(place.file):
-        error.where = replace(where, source=path, message=None, begin=place.offset)
+    where, path = error.where, files.files[position.file].path
+    if files.is_lined(position.file):
+        error.where = replace(where, source=path, message=None, begin=position.offset)
     else:  # the file is a single message, or this is a part of it
-        offset = where.offset if where.offset is None else where.offset + place.offset
+        offset = where.offset if where.offset is None else where.offset + position.offset
         error.where = replace(where, source=path, message=None, offset=offset)
     return error
 
@@ -210,13 +215,13 @@ def find_messages(
 
 
 def messages_of(
-    found: Iterable[FoundFile],
+    parts: Iterable[FoundFile],
     per_line: bool = False,
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
     """Return found files as message files."""
-    files = MessageFileList(_file(file.path, file.size) for file in found)
+    files = MessageFileList(_file(file.path, file.size) for file in parts)
     return MessageFiles(files, per_line, longest, cutter)
 
 
@@ -228,7 +233,7 @@ def _file(path: str, size: int) -> MessageFile:
 
 
 def plan_ranges(
-    messages: MessageFiles, split_bytes: int = SPLIT_BYTES, *, apart: bool = True
+    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
     """Divide the files into consecutive ranges of about equal size, at most ``split_bytes``.
 
@@ -256,9 +261,6 @@ def plan_ranges(
     return tuple(MessageRange(*ends) for ends in pairwise([*cuts, messages.end]))
 
 
-BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
-NEWLINE: Final = 10
-RETURN: Final = 13
 Reader = OpenedFile | CompressedFile
 
 
@@ -359,7 +361,7 @@ def _read_complete(
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
-    while not reader.ended(data.size) and size <= longest:
+    while not reader.is_at_end(data.size) and size <= longest:
         size = min(2 * size, longest + 1)
         data = reader.read(0, size)
     if data.size > longest:
@@ -379,11 +381,11 @@ def _read_lines(
     # A line that starts exactly at the offset follows a newline at offset - 1.
     at = offset if offset == 0 else _after_newline(reader, offset - 1, chunk)
     size = chunk
-    while not reader.ended(at):
+    while not reader.is_at_end(at):
         data = reader.read(at, size)
         if not data.size:
             return
-        if not reader.ended(at + data.size):
+        if not reader.is_at_end(at + data.size):
             length = _whole_lines(data)
             # A line is longer than the buffer: read more.
             if not length:
@@ -411,7 +413,7 @@ def _whole_lines(data: pa.Buffer) -> int:
 def _after_newline(reader: Reader, at: int, chunk: int) -> int:
     """Return the offset after the first newline from an offset on."""
     step = min(chunk, 1 << 16)
-    while not reader.ended(at):
+    while not reader.is_at_end(at):
         data = bytes(reader.read(at, step))
         newline = data.find(b"\n")
         if newline >= 0:

@@ -18,6 +18,9 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.found_files import FoundFile
 
+WRAP: Final = 1 << 64
+HINT: Final = "Files are read in name order: name a new file so that it sorts after the others, and do not change old ones"
+
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
@@ -28,10 +31,6 @@ class BatchLimit:
 
 
 NO_LIMIT: Final = BatchLimit()
-
-
-WRAP: Final = 1 << 64
-HINT: Final = "Files are read in name order: name a new file so that it sorts after the others, and do not change old ones"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,17 @@ ALL_RECORDS: Final = "all"
 OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")
 EXCLUDE: Final = "exclude"
 AS_TEXT: Final = "text"
+DEFINITIONS: Final = OptionType(
+    "a path or definitions", TEXT.read, instance(os.PathLike, Definitions)
+)
+
+RANGES: Final = (
+    ("from_position", "to_position"),
+    ("after", "to_position"),
+    ("from_csn", "to_csn"),
+)
+POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
+DIGITS: Final = r"^[0-9]+$"
 
 
 def _patterns(value: Any) -> TablePatterns:
@@ -37,9 +48,6 @@ def _position(text: str) -> str:
 
 
 POSITION: Final = OptionType("a position", _position)
-DEFINITIONS: Final = OptionType(
-    "a path or definitions", TEXT.read, instance(os.PathLike, Definitions)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +148,6 @@ class ReadOptions:
 
 
 OPTIONS: Final = Options("trail", field_options(ReadOptions))
-RANGES: Final = (
-    ("from_position", "to_position"),
-    ("after", "to_position"),
-    ("from_csn", "to_csn"),
-)
-POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
-DIGITS: Final = r"^[0-9]+$"
 
 
 def _spelling(name: str) -> str:

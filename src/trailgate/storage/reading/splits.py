@@ -43,7 +43,7 @@ from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
 from trailgate.trail.records.damage import MISNUMBERED, find_other_number
 from trailgate.trail.records.framing import wrap_trail_bytes
-from trailgate.trail.records.metadata import NO_TABLES
+from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
 from trailgate.trail.writing.trail_format import RELEASES
 
@@ -70,6 +70,12 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
+TRAIL_SPLIT_BYTES: Final = 64 << 20
+NOT_UNDERSTOOD: Final = (
+    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
+    "(--definitions FILE), columns are numbered and numbers are unscaled"
+)
+FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
 class NoticeLog:
@@ -111,14 +117,6 @@ def is_newer(header: FileHeader) -> bool:
     return header.trail.compatibility > HIGHEST_LEVEL
 
 
-SPLIT_BYTES: Final = 64 << 20
-NOT_UNDERSTOOD: Final = (
-    "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
-    "(--definitions FILE), columns are numbered and numbers are unscaled"
-)
-FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
-
-
 @dataclass(frozen=True, slots=True)
 class TrailSplit:
     """The transactions that begin in [start, end).
@@ -134,7 +132,7 @@ class TrailSplit:
 
 def plan_splits(
     trail: TrailFiles,
-    split_bytes: int = SPLIT_BYTES,
+    split_bytes: int = TRAIL_SPLIT_BYTES,
     bounds: tuple[TrailPosition, TrailPosition] | None = None,
 ) -> list[TrailSplit]:
     """Return splits that together contain every operation between two positions once, in order.
@@ -190,7 +188,7 @@ class SplitReader:
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        wanted: ReadSelection = EVERYTHING,
+        selection: ReadSelection = EVERYTHING,
         charset: str | None = None,
         *,
         give_open: bool = False,
@@ -198,7 +196,7 @@ class SplitReader:
     ) -> None:
         self._trail = trail
         self._split = split
-        self._state = ReaderState(wanted=wanted)
+        self._state = ReaderState(wanted=selection)
         self._charset, self._give_open = charset, give_open
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)

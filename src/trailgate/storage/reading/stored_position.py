@@ -44,7 +44,7 @@ class StoredPosition:
         return TrailPosition(*parse_position(self.position))
 
     @property
-    def needed(self) -> TrailPosition:
+    def first_needed(self) -> TrailPosition:
         """The first position that must still be in the trail."""
         return TrailPosition(*parse_position(self.reached)) if self.reached else self.place
 
@@ -63,7 +63,7 @@ def continue_at(trail: TrailFiles, stored: StoredPosition) -> TrailPosition:
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
     different one.
     """
-    position, needed = stored.place, stored.needed
+    position, needed = stored.place, stored.first_needed
     _check_files(trail, stored)
     if position.number >= trail.begin.number:
         _check_record(trail, stored)
@@ -74,7 +74,7 @@ def continue_at(trail: TrailFiles, stored: StoredPosition) -> TrailPosition:
 
 def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
     """Raise StorageError if files or bytes that must still exist are missing."""
-    needed, first = stored.needed, trail.begin.number
+    needed, first = stored.first_needed, trail.begin.number
     where = Where(source=trail.prefix)
     if needed.number < first:
         last = first - 1

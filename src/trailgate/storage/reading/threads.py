@@ -21,14 +21,14 @@ Result = TypeVar("Result")
 HELD: Final = 4  # the most results of a part that wait for earlier parts, to limit memory
 
 
-def thread_count(asked: int | None) -> int:
+def thread_count(requested: int | None) -> int:
     """Return the number of threads: as asked for, or one per core. Raises OptionError."""
-    if asked is None:
+    if requested is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
-    if asked < 1:
-        raise OptionError(f"threads must be at least 1, not {asked}")
-    return asked
+    if requested < 1:
+        raise OptionError(f"threads must be at least 1, not {requested}")
+    return requested
 
 
 class _Outcome(NamedTuple, Generic[Result]):

@@ -24,7 +24,7 @@ from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.trail.records.table_metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 
 LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
 GONE_HINT: Final = "Name a file with the table's definition by the option definitions"
@@ -49,11 +49,13 @@ class TrailDefinitions:
         self._trail = trail
         self._files: dict[int, _FileTables] = {}
 
-    def defined(self, name: str, positions: pa.Array) -> Iterator[tuple[Table, Longs]]:
+    def definitions_of(self, name: str, positions: pa.Array) -> Iterator[tuple[Table, Longs]]:
         """Yield each definition that applies to operations on a table, with the rows of these operations.
 
         Raises DefinitionError if a definition is unknown; its record number is the row.
         """
+        # Without a position it is unknown which definition in the trail was the last one before an
+        # operation. That is fine as long as the table has only one.
         missing = np.flatnonzero(np.asarray(positions.is_null()))
         if len(missing):
             yield self._only(name, int(missing[0])), missing
@@ -102,10 +104,10 @@ class TrailDefinitions:
                 raise self._unknown_error(name, place, int(rows[chosen][0]), is_gone=file is None)
             yield table, rows[chosen]
 
-    def _unknown_error(self, name: str, place: str, row: int, *, is_gone: bool) -> DefinitionError:
-        problem = f"the trail does not define the table before position {place}"
+    def _unknown_error(self, name: str, source: str, row: int, *, is_gone: bool) -> DefinitionError:
+        problem = f"the trail does not define the table before position {source}"
         if is_gone:
-            problem = f"the trail has no file with position {place}, which defined the table"
+            problem = f"the trail has no file with position {source}, which defined the table"
         where = Where(source=self._trail.prefix, table=name, record=row)
         return DefinitionError(problem, where=where, hint=GONE_HINT)
 

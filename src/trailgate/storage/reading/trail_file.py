@@ -38,9 +38,14 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
 from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.table_metadata import (
+    METADATA_LEVEL,
+    NO_TABLES,
+    TrailTable,
+    TrailTables,
+)
 from trailgate.trail.values.codec import UTF_8, find_charset
 
 LONGEST: Final = 64 << 10  # the maximum length of a record or header
@@ -209,7 +214,7 @@ class TrailFileReader:
         for data, base, offset in self._find_typed(begin, until, IO_METADATA):
             yield decode_record(data, offset, order=self.order, base=base)
 
-    def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
+    def offsets_of_type(self, begin: int, until: int, io_type: int) -> Iterator[int]:
         """Yield the offsets of the records of a type that start in a range."""
         for _, base, offset in self._find_typed(begin, until, io_type):
             yield base + offset
@@ -351,7 +356,7 @@ def first_ddl(
         with TrailFileReader(file) as reader:
             start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            for offset in reader.typed(max(start_offset, reader.begin), until, IO_DDL):
+            for offset in reader.offsets_of_type(max(start_offset, reader.begin), until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )

@@ -38,6 +38,7 @@ EARLIEST, LATEST = "earliest", "latest"
 CHECKED: Final = 4096
 FIRST_CHECKED, FIRST_DIGITS = 32, 8  # the checksum's bytes and digits in old checkpoints
 BEFORE_ALL: Final = TrailPosition(-1, 0)  # the beginning of a trail that has no files yet
+HINT: Final = "Restore the trail, or start a new stream with a new checkpoint and startingPosition"
 
 
 def check_starting_position(text: str) -> str:
@@ -147,7 +148,7 @@ class TrailStream:
                 check_complete(file)
         return reached
 
-    def continued(self, stored: StoredPosition) -> StreamOffset:
+    def resume_at(self, stored: StoredPosition) -> StreamOffset:
         """Return where reading continues after a stored position.
 
         Raises StorageError if the trail is a different one, or lacks what follows the position.
@@ -273,9 +274,6 @@ def _first_check_sum(file: TrailFile, offset: int) -> str:
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
-
-
-HINT: Final = "Restore the trail, or start a new stream with a new checkpoint and startingPosition"
 
 
 def _no_trail() -> StorageError:

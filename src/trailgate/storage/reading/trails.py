@@ -25,7 +25,7 @@ from trailgate.storage.reading.options import (
     select_rows_by_position,
 )
 from trailgate.storage.reading.splits import (
-    SPLIT_BYTES,
+    TRAIL_SPLIT_BYTES,
     NoticeLog,
     SplitReader,
     TrailSplit,
@@ -40,7 +40,7 @@ from trailgate.trail.reading.record_table import RECORDS_SCHEMA
 
 __all__ = [
     "EVERYTHING",
-    "SPLIT_BYTES",
+    "TRAIL_SPLIT_BYTES",
     "TrailFiles",
     "TrailPosition",
     "TrailSplit",
@@ -127,7 +127,7 @@ def read_with_options(
 
 
 def plan_reading(
-    trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = SPLIT_BYTES
+    trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = TRAIL_SPLIT_BYTES
 ) -> list[TrailSplit]:
     """Return splits that together contain everything that the options select. Raises OptionError."""
     check_csns(trail, options)

@@ -35,6 +35,7 @@ from trailgate.trail.records.transactions import (
 
 LOOK_AHEAD: Final = 16 << 10  # bytes to read first when looking ahead: most transactions are small
 FURTHEST_BACK: Final = 64 << 20  # the largest window when searching back for a long transaction
+LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +231,6 @@ def is_abandoned(trail: TrailFiles, position: TrailPosition) -> bool:
         if len(rows):
             return bool(run.marks[rows[0]] & UNDOES)
     return False
-
-
-LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

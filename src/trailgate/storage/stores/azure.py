@@ -148,7 +148,7 @@ class AzureStore(BucketStore):
         """
         for turn in range(COMPOSED):
             try:
-                with self.filled(key, pieces) as upload:
+                with self.upload_pieces(key, pieces) as upload:
                     return upload.make()
             except ConditionNotMetError:
                 # Wait for a random time, or two writers would discard each other's blocks for ever.

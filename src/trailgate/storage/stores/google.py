@@ -71,21 +71,21 @@ class GoogleStore(BucketStore):
         """Return the path of all objects."""
         return self.path("").rstrip("/")
 
-    def call(self, operation: str, key: str, asked: GoogleRequest, **parameters: Any) -> Any:
+    def call(self, operation: str, key: str, request: GoogleRequest, **parameters: Any) -> Any:
         """Send a request. Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``."""
         del operation  # only for tests that record calls
-        url = asked.path if "://" in asked.path else f"{self.place.server}{asked.path}"
+        url = request.path if "://" in request.path else f"{self.place.server}{request.path}"
         with self.asking(key):
             answer = _session(self.place.anonymous, os.getpid()).request(
-                asked.method,
+                request.method,
                 url,
                 params=parameters,
-                data=asked.data,
-                headers={"Accept-Encoding": "identity", **asked.headers},
+                data=request.data,
+                headers={"Accept-Encoding": "identity", **request.headers},
                 timeout=SECONDS,
                 allow_redirects=False,
             )
-        if answer.status_code in asked.unmet:
+        if answer.status_code in request.unmet:
             raise ConditionNotMetError(str(answer.status_code))
         if not (answer.ok or answer.status_code == CONTINUED):
             raise self.error(f"the store refused the request: {_reason(answer)}", key)
@@ -164,10 +164,10 @@ class GoogleStore(BucketStore):
             asked = GoogleRequest("DELETE", self.path(key), unmet=(GONE,))
             self.call("delete", key, asked)
 
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+    def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
         """Delete the hidden objects of pending uploads that were never completed."""
         names = [name for name, _ in self._list(UPLOADS + prefix)]
-        self.delete(n for n in names if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
+        self.delete(n for n in names if condition(n.removeprefix(UPLOADS).rpartition("/")[0]))
 
 
 def _reason(answer: Any) -> str:

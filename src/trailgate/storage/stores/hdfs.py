@@ -411,12 +411,12 @@ class HdfsStore(ObjectStore):
         for folder in staging_folders(to_delete):
             self.remove(folder)
 
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+    def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
         """Delete hidden files that were written for wanted keys, and abandoned claims to replace them."""
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)
-            if key.startswith(prefix) and wanted(key):
+            if key.startswith(prefix) and condition(key):
                 # The next reader of an existing file completes claims on it; delete them only if they are empty.
                 if not is_claim(name_in(path)) or self.status(key) is None:
                     self.call("delete", path, True)

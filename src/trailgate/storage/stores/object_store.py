@@ -254,8 +254,8 @@ class ObjectStore(ABC):
         """Return an error about an object."""
         return WriteError(problem, where=Where(source=self.shown(key)))
 
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
-        """Delete the parts of unfinished uploads with a prefix for which ``wanted`` returns true."""
+    def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
+        """Delete the parts of unfinished uploads with a prefix for which ``condition`` returns true."""
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
@@ -295,16 +295,18 @@ class ObjectStore(ABC):
         """Write a local file as an object, replacing any existing one, with little memory."""
         with path.open("rb") as file:
             pieces = iter(lambda: file.read(PART), b"")  # can only be iterated once
-            with self.filled(key, pieces) as upload:
+            with self.upload_pieces(key, pieces) as upload:
                 upload.finish()
 
     def compose(self, key: str, pieces: Sequence[bytes | ObjectRange]) -> None:
         """Write an object from bytes and from ranges of other objects, replacing any existing one."""
-        with self.filled(key, pieces) as upload:
+        with self.upload_pieces(key, pieces) as upload:
             upload.finish()
 
     @contextmanager
-    def filled(self, key: str, pieces: Iterable[bytes | ObjectRange]) -> Iterator[PartedUpload]:
+    def upload_pieces(
+        self, key: str, pieces: Iterable[bytes | ObjectRange]
+    ) -> Iterator[PartedUpload]:
         """Provide an upload that contains all pieces. Its parts are deleted if it is not finished."""
         upload = PartedUpload(self.parts(key, fresh=False), fresh=False)
         try:

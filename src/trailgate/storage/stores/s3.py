@@ -136,12 +136,12 @@ class S3Store(BucketStore):
                 problem = f"the store refused to delete it: {error.get('Message')}"
                 raise self.error(problem, error["Key"])
 
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+    def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
         """Delete the parts of unfinished uploads."""
         for page in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
             for entry in page.get("Uploads", ()):
                 key, upload = str(entry["Key"]), str(entry["UploadId"])
-                if wanted(key):
+                if condition(key):
                     with suppress(ConditionNotMetError):  # it has just been completed
                         self.call("abort_multipart_upload", key, UploadId=upload)
 

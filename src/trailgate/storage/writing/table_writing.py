@@ -48,6 +48,9 @@ from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 Counts = dict[str, dict[str, int]]
 
+# The required columns. The others may be omitted, and are NULL then.
+NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
+
 
 def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
     """Count the operations [begin, stop) by table and type, and the transactions that begin there."""
@@ -77,10 +80,6 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
             for kind, count in kinds.items():
                 into[kind] = into.get(kind, 0) + count
     return total
-
-
-# The required columns. The others may be omitted, and are NULL then.
-NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin()
         # Another run may have added tables to the definitions meanwhile.
-        target = replace(target, definitions=location.merged(target.definitions))
+        target = replace(target, definitions=location.merge_definitions(target.definitions))
         counts: Counts = {}
         for part in parts:
             counts = add_counts(counts, part.counts)

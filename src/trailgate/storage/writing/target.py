@@ -94,23 +94,25 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
     return len(manifest.files[-1].name) - len(Path(prefix).name)
 
 
-def tables_of(location: TrailLocation, given: Address | Definitions | None) -> Definitions:
+def tables_of(location: TrailLocation, definitions: Address | Definitions | None) -> Definitions:
     """Return the definitions of a trail's tables, merged with those given.
 
     Raises StorageError if there are none.
     """
-    if given is None:
+    if definitions is None:
         existing = location.definitions()
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
         where = Where(source=location.prefix)
         raise StorageError(problem, where=where, hint="Use the option definitions")
-    if isinstance(given, Definitions):
-        tables = Definitions(tuple(complete_table(table) for table in given), given.database)
+    if isinstance(definitions, Definitions):
+        tables = Definitions(
+            tuple(complete_table(table) for table in definitions), definitions.database
+        )
     else:
-        tables = read_definitions(given)
-    return location.merged(tables)
+        tables = read_definitions(definitions)
+    return location.merge_definitions(tables)
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:

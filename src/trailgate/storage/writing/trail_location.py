@@ -94,12 +94,12 @@ class TrailLocation:
         data = self.backend.read(".def")
         return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
 
-    def merged(self, tables: Definitions) -> Definitions:
+    def merge_definitions(self, tables: Definitions) -> Definitions:
         """Return the definitions of the trail's tables merged with others."""
         known = self.definitions()
         return tables if known is None else known.merge(tables)
 
-    def captured(self, size: int) -> tuple[CapturedFile, ...]:
+    def captured_files(self, size: int) -> tuple[CapturedFile, ...]:
         """Return the list of captured files. ``size`` is its length in bytes by the manifest."""
         if not size:
             return ()

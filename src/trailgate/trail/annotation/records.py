@@ -63,9 +63,9 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_HEAD, MetadataType, find_tdr_columns
 from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.records.record_data import has_columns, read_images, read_piece
+from trailgate.trail.records.table_metadata import TDR_HEAD, MetadataType, find_tdr_columns
 
 PRESENT, NULL = b"\0\0", b"\xff\xff"
 # trail format §10.2: YYYY-MM-DD:HH:MI:SS and a fraction; MySQL's DATE is a date alone.
@@ -83,7 +83,7 @@ PIECE_WORDS: Final = (
 WORD: Final = 4
 SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
 
-# The attributes that ``trail.records.metadata`` decodes, in their assumed order (trail format §12).
+# The attributes that ``trail.records.table_metadata`` decodes, in their assumed order (trail format §12).
 ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
 
 _Explain = Callable[[ByteArea], Iterator[Part]]

@@ -22,8 +22,8 @@ from trailgate.model.table_patterns import normalize_table_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
-from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordColumns, find_names
+from trailgate.trail.records.table_metadata import TrailTable, TrailTables
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
 SHOWN = 64  # bytes of a record that an error shows
@@ -38,7 +38,7 @@ class RecordTables:
 
 
 def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> RecordTables:
-    """Find the tables of readable records. ``known`` are the tables from metadata.
+    """Find the tables of readable records. ``tables`` are the tables from metadata.
 
     Raises DecodeError if a name is not UTF-8 or a table index is unknown.
     """
@@ -51,7 +51,7 @@ def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> 
 
 
 def _table(
-    source: TrailBytes, view: RecordColumns, row: int, known: TrailTables, name: bytes | int
+    source: TrailBytes, view: RecordColumns, row: int, tables: TrailTables, name: bytes | int
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
@@ -60,13 +60,13 @@ def _table(
             start = int(view.offsets[row]) + NAME_AT
             span = (start, start + len(name) - 1)
             raise source.error("a table name is not UTF-8", span) from None
-    if name not in known.tables:
+    if name not in tables.tables:
         raise source.error(
             f"table index {name} is not in the metadata before the record",
             view.spans(row),
             hint="Is a part of the file missing, or does reading begin after its metadata?",
         )
-    return known.tables[name]
+    return tables.tables[name]
 
 
 def names_match(
@@ -193,6 +193,8 @@ def _owners(
     rows = np.arange(count)
     if len(first) == count:
         return rows
+    # The last operation that starts at or before each record. Example: operations start at records
+    # 0 and 3, so records 0 to 4 belong to the operations 0 0 0 1 1.
     owner = np.searchsorted(first, rows, "right") - 1
     role = view.role[:count]
     pieces = np.flatnonzero((role == RecordRole.LARGE_OBJECT) | (role == RecordRole.FRAGMENT))
@@ -202,6 +204,7 @@ def _owners(
         problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == RecordRole.CHANGE)
+    # Compare the table of each piece with that of the last change before it.
     good = names_match(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
         problem = "a piece is of another table than its change"

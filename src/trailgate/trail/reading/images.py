@@ -88,7 +88,7 @@ class ImageAreas:
 
 
 def read_image(
-    source: TrailBytes, table: Table, images: ImageAreas, wanted: ReadSelection = EVERYTHING
+    source: TrailBytes, table: Table, images: ImageAreas, selection: ReadSelection = EVERYTHING
 ) -> Image:
     """Decode an image of a table's columns, one slot per operation. Columns that are not wanted are missing."""
     if not len(images.areas.starts):
@@ -101,9 +101,9 @@ def read_image(
             TrailCells(source, table.name, column, one.starts, one.lengths),
             one,
             images,
-            wanted,
+            selection,
         )
-        if len(one) and wanted.has_column(column)
+        if len(one) and selection.has_column(column)
         else ABSENT
         for column, codec, one in columns
     )
@@ -114,12 +114,12 @@ def _column(
     cells: TrailCells,
     spans: CellSpans,
     images: ImageAreas,
-    wanted: ReadSelection,
+    selection: ReadSelection,
 ) -> StateColumn:
-    if not wanted.values and codec is not None:
+    if not selection.values and codec is not None:
         codec.check(cells)
         return ABSENT
-    if not wanted.lenient:
+    if not selection.lenient:
         return _in_states(_values(codec, cells), None, spans, images)
     values, problems = decode_leniently(partial(_values, codec), cells)
     return _in_states(values, problems, spans, images)

@@ -85,11 +85,13 @@ def read_large_objects(
     if not len(rows):
         return source, NO_OBJECTS
     pieces = _read_heads(source, operations, rows)
+    # The pieces of an object are consecutive: another record or column begins the next object.
     begins = np.ones(len(rows), bool)
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
     data = operations.view.data.take(pieces.rows)
     source, starts = source.extend(Spans(data.starts + PIECE_HEAD, data.ends))
+    # The pieces were copied one after the other, so an object spans from its first to its last one.
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
     spans = Spans(starts[first], starts[last] + pieces.size[last])
@@ -182,7 +184,7 @@ def insert_large_objects(
     image: Image,
     placed: tuple[LargeObjects, Longs, int],
     *,
-    wanted: ReadSelection,
+    selection: ReadSelection,
 ) -> Image:
     """Insert large objects into an image. ``placed`` are the objects, the row of each, and the number of rows.
 
@@ -203,8 +205,8 @@ def insert_large_objects(
         decode = LARGE.get(column.family)
         if decode is None:
             raise cells.error(f"a large object, but {explain_unreadable(column)}", 0)
-        if wanted.values:
-            new = decode_leniently(decode, cells) if wanted.lenient else (decode(cells), None)
+        if selection.values:
+            new = decode_leniently(decode, cells) if selection.lenient else (decode(cells), None)
             columns[index] = _overlay(columns[index], rows[chosen], new, count)
     return tuple(columns)
 

@@ -35,8 +35,8 @@ from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, inse
 from trailgate.trail.reading.tokens import build_token_maps, find_user_tokens, marks_as_tokens
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import UNLISTED
-from trailgate.trail.records.metadata import TrailTable
 from trailgate.trail.records.record_view import RecordColumns
+from trailgate.trail.records.table_metadata import TrailTable
 from trailgate.trail.values.cells import (
     MAX_COLUMNS,
     count_columns_used,
@@ -316,4 +316,4 @@ def _with_large(
     if not len(objects):
         return image
     placed = (objects, rows[at], len(records))
-    return insert_large_objects(context.source, table, image, placed, wanted=context.wanted)
+    return insert_large_objects(context.source, table, image, placed, selection=context.wanted)

@@ -40,9 +40,9 @@ from trailgate.trail.reading.tokens import (
 )
 from trailgate.trail.records.framing import RecordSpans, TrailBytes, find_records, wrap_trail_bytes
 from trailgate.trail.records.kernels import MIN_RECORD
-from trailgate.trail.records.metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
+from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
 from trailgate.trail.values.codec import UTF_8, find_charset
 
@@ -263,8 +263,8 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 class _RecordBatch:
     """The contents of one batch of records; ``records`` is the number of consumed records.
 
-    ``is_cut`` means that more of its records can be read with other tables. ``source`` ends with
-    the values that were joined from several records.
+    ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read as
+    the next batch. ``source`` ends with the values that were joined from several records.
     """
 
     records: int

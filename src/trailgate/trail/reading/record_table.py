@@ -29,7 +29,6 @@ from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, RecordRole,
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.reading.tokens import build_token_columns
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_problems import (
     DATA_LENGTH,
@@ -43,6 +42,7 @@ from trailgate.trail.records.record_problems import (
     SYSTEM_KEY_SIZE,
 )
 from trailgate.trail.records.record_view import RecordColumns, find_names
+from trailgate.trail.records.table_metadata import TrailTables
 
 _TEXT: Final = pa.string()
 _NUMBER: Final = pa.int32()

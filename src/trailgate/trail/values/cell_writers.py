@@ -56,7 +56,7 @@ class StringBytes:
     @classmethod
     def of(cls, values: pa.Array) -> StringBytes:
         """Return the bytes of a column. Copies them only if fewer than ``SPARE`` bytes follow the last value."""
-        shared = cls.shared(values)
+        shared = cls.from_column(values)
         begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
         if end + SPARE <= len(shared.data):
             return shared
@@ -64,7 +64,7 @@ class StringBytes:
         return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
 
     @classmethod
-    def shared(cls, values: pa.Array) -> StringBytes:
+    def from_column(cls, values: pa.Array) -> StringBytes:
         """Return the bytes of a column without copying them; there may be no bytes after the last value."""
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())

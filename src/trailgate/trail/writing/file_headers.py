@@ -26,17 +26,17 @@ from trailgate.trail.format.tokens import (
     encode_outer_object,
     token,
 )
-from trailgate.trail.records.metadata import (
-    FIRST_INDEX,
-    MetadataType,
-    encode_database_definition,
-    encode_table_definition,
-)
 from trailgate.trail.records.record import (
     RecordToken,
     TrailRecord,
     encode_record,
     read_tokens_between,
+)
+from trailgate.trail.records.table_metadata import (
+    FIRST_INDEX,
+    MetadataType,
+    encode_database_definition,
+    encode_table_definition,
 )
 from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 

@@ -231,7 +231,7 @@ def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeVal
             if large is not None and rows is not None:
                 large &= rows
             if large is not None and large.any():
-                values = StringBytes.shared(raw)
+                values = StringBytes.from_column(raw)
                 large_columns.append(LargeValues(is_before, index, np.flatnonzero(large), values))
                 image[index] = _null_where(state, large)
     if not large_columns:

@@ -49,7 +49,7 @@ from trailgate.trail.format.record_types import (
     IO_UPDATE,
 )
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import FIRST_INDEX
+from trailgate.trail.records.table_metadata import FIRST_INDEX
 from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 

@@ -191,6 +191,8 @@ def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
         return parts[0]
     if not parts:
         return pa.array([], pa.binary())
+    # The parts are in the order of codes. argsort of the rows is the inverse of that order, and
+    # brings the payloads back into the order of entries.
     return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows_by_code))))
 
 

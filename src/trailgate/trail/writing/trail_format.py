@@ -17,8 +17,8 @@ from typing import Final, NamedTuple, Self, TypeVar
 from trailgate.errors import OptionError
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.metadata import METADATA_LEVEL
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.records.table_metadata import METADATA_LEVEL
 
 Kind = TypeVar("Kind", bound=Enum)
 
@@ -100,7 +100,7 @@ class TrailFormat:
             raise OptionError(problem, hint=hint)
 
     @classmethod
-    def named(
+    def from_options(
         cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
     ) -> Self:
         """Return the format for the values of options. None selects the default."""

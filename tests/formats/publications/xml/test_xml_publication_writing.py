@@ -239,7 +239,9 @@ def many(count: int) -> list[dict[str, Any]]:
         ({"after": {"K": "1" * 40, "V": "<" * 400}}, "a message may have at most 1500"),
     ],
 )  # fmt: skip
-def test_what_the_format_cannot_hold_is_refused(change: dict[str, Any], said: str) -> None:
+def test_values_that_the_format_cannot_represent_are_refused(
+    change: dict[str, Any], said: str
+) -> None:
     (row,) = many(1)
 
     with pytest.raises(EncodeError) as raised:

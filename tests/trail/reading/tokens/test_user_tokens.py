@@ -39,7 +39,7 @@ def block_of(data: bytes) -> ChangeBlock:
 
 
 @given(PAIRS)
-def test_what_is_written_is_read_again(pairs: list[tuple[str, str]]) -> None:
+def test_written_values_are_read_back(pairs: list[tuple[str, str]]) -> None:
     assert decode_user_tokens(encode_user_tokens(pairs)) == pairs
 
 

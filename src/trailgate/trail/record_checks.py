@@ -45,9 +45,9 @@ from trailgate.trail.reading.tokens import FirstTokens, find_token
 from trailgate.trail.records import record_problems as problems
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY
-from trailgate.trail.records.metadata import MetadataType, TrailTables
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
+from trailgate.trail.records.table_metadata import MetadataType, TrailTables
 from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, record_marks
 from trailgate.trail.values.cells import mask_filled_areas
 
@@ -110,12 +110,12 @@ class InspectedRecords:
                 bad[rows] = True
         return bad
 
-    def note(self, kind: FindingType, records: Any) -> None:
+    def note(self, finding_type: FindingType, records: Any) -> None:
         """Add a fault. ``records`` is a mask over all records, or an array of their rows."""
         rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
-            self.faults.append((kind, rows))
+            self.faults.append((finding_type, rows))
 
 
 def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accepted: bool) -> None:
@@ -322,7 +322,7 @@ class KnownTables:
 
 
 def check_table_references(
-    inspected: InspectedRecords, source: TrailBytes, known: KnownTables
+    inspected: InspectedRecords, source: TrailBytes, tables: KnownTables
 ) -> KnownTables:
     """Add faults of records whose table is unknown. Return the tables known after these records."""
     role = inspected.view.role
@@ -331,49 +331,51 @@ def check_table_references(
     # A damaged record may have been a metadata record.
     bad = inspected.bad
     doubtful = np.flatnonzero((role == RecordRole.REFUSED) | bad)
-    _check_table_names(inspected, wanted, known)
+    _check_table_names(inspected, wanted, tables)
     first = int(doubtful[0]) if len(doubtful) else len(inspected)
     # Check the records up to each metadata record with the tables known there, then add its table.
     start = 0
     for row in metadata.tolist():
-        known = _check_indexes(inspected, wanted, (start, row), known)
-        known = replace(known, lost=known.lost or first <= row)
+        tables = _check_indexes(inspected, wanted, (start, row), tables)
+        tables = replace(tables, lost=tables.lost or first <= row)
         if not bad[row]:
-            known = _with_record(inspected, source, row, known)
+            tables = _with_record(inspected, source, row, tables)
         start = row
-    known = _check_indexes(inspected, wanted, (start, len(inspected)), known)
-    return replace(known, lost=known.lost or bool(len(doubtful)))
+    tables = _check_indexes(inspected, wanted, (start, len(inspected)), tables)
+    return replace(tables, lost=tables.lost or bool(len(doubtful)))
 
 
-def _check_table_names(inspected: InspectedRecords, wanted: Mask, known: KnownTables) -> None:
-    if known.definitions is None:
+def _check_table_names(inspected: InspectedRecords, checked: Mask, tables: KnownTables) -> None:
+    if tables.definitions is None:
         return
-    unknown = [i for i, name in enumerate(inspected.names) if known.definitions.get(name) is None]
+    unknown = [i for i, name in enumerate(inspected.names) if tables.definitions.get(name) is None]
     if unknown:
-        inspected.note(kinds.TABLE, wanted & np.isin(inspected.name, unknown))
+        inspected.note(kinds.TABLE, checked & np.isin(inspected.name, unknown))
 
 
 def _check_indexes(
-    inspected: InspectedRecords, wanted: Mask, span: tuple[int, int], known: KnownTables
+    inspected: InspectedRecords, checked: Mask, span: tuple[int, int], tables: KnownTables
 ) -> KnownTables:
     start, stop = span
     index = inspected.index[start:stop]
-    used = wanted[start:stop] & (index >= 0)
+    used = checked[start:stop] & (index >= 0)
     if not used.any():
-        return known
+        return tables
+    # A table index is unknown if no metadata record assigned it, and undefined if the assigned name
+    # has no definition.
     numbers = np.unique(index[used]).tolist()
-    unknown = [number for number in numbers if number not in known.tables.tables]
+    unknown = [number for number in numbers if number not in tables.tables.tables]
     inspected.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
-    undefined = [n for n in numbers if n not in unknown and not _is_defined(known, n)]
+    undefined = [n for n in numbers if n not in unknown and not _is_defined(tables, n)]
     inspected.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
-    return replace(known, lost=known.lost or bool(unknown))
+    return replace(tables, lost=tables.lost or bool(unknown))
 
 
-def _is_defined(known: KnownTables, number: int) -> bool:
-    trail_table = known.tables.tables[number]
-    if trail_table.table is not None or known.definitions is None:
+def _is_defined(tables: KnownTables, number: int) -> bool:
+    trail_table = tables.tables.tables[number]
+    if trail_table.table is not None or tables.definitions is None:
         return True
-    return known.definitions.get(trail_table.name) is not None
+    return tables.definitions.get(trail_table.name) is not None
 
 
 def _with_record(

@@ -52,6 +52,25 @@ _BLANK_HINT: Final = "Blank numbers can be read by the option blank"
 _LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
 _PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
+_PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
+    {
+        Usage.ZONED: "not a zoned number",
+        Usage.NATIONAL_DIGITS: "not a number in national characters",
+        Usage.PACKED: "not a packed number",
+        Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
+    }
+)
+
+EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
+_ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
+_LEADING: Final = (SignPosition.LEADING, SignPosition.LEADING_SEPARATE)
+# ASCII overpunches are the same characters as in EBCDIC; Micro Focus adds 0x40 to negative digits.
+_ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
+
+_PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
+_BYTES: Final = np.arange(256)
+_HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
+_PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,16 +348,6 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
     return encode_error(problem, row, values[row].as_py())
 
 
-_PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
-    {
-        Usage.ZONED: "not a zoned number",
-        Usage.NATIONAL_DIGITS: "not a number in national characters",
-        Usage.PACKED: "not a packed number",
-        Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
-    }
-)
-
-
 def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not a number of decimal digits."""
     problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
@@ -382,13 +391,6 @@ def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
     if "-" not in field.picture and text[-1:] in ("d", "b") and not signed:
         return "Is it signed?"
     return ""
-
-
-EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
-_ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
-_LEADING: Final = (SignPosition.LEADING, SignPosition.LEADING_SEPARATE)
-# ASCII overpunches are the same characters as in EBCDIC; Micro Focus adds 0x40 to negative digits.
-_ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
 
 
 def zone_of(field: CopybookField, options: ValueOptions) -> int:
@@ -512,12 +514,6 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
         return np.frombuffer(_ZONED_PLUS, np.uint8), np.frombuffer(_ZONED_MINUS, np.uint8)
     digits = np.arange(10, dtype=np.uint8)
     return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
-
-
-_PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
-_BYTES: Final = np.arange(256)
-_HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
-_PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
 def _signs(*, signed: bool, strict: bool) -> Longs:

@@ -1,6 +1,6 @@
 """Check a trail: its files, headers, records, transactions, definitions and manifest.
 
-The files are read once, in chunks (``check_steps``). First ``trail.checking`` looks for faults in all
+The files are read once, in chunks (``check_steps``). First ``trail.record_checks`` looks for faults in all
 records of a chunk at once. The good records are then decoded by the code of the readers, so that
 everything that a reader would refuse is found; without ``values`` only indicators and lengths are
 checked, with them values are decoded and converted to the types of their columns. If a chunk is
@@ -32,7 +32,13 @@ from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
-from trailgate.trail.checking import (
+from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
+from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
+from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
+from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
+from trailgate.trail.reading.images import ReadSelection
+from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.record_checks import (
     InspectedRecords,
     KnownTables,
     TransactionCheckState,
@@ -42,18 +48,12 @@ from trailgate.trail.checking import (
     follow_records,
     inspect_records,
 )
-from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
-from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
-from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
-from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
-from trailgate.trail.reading.images import ReadSelection
-from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
 from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
-from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import LONGEST, detect_record_order, find_next_record
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.table_metadata import TrailTables
 
 # The most bad transactions of a chunk that are isolated one by one. If there are more, for example
 # because the definitions belong to other tables, larger parts of the chunk count as bad.
@@ -94,13 +94,13 @@ class ReaderCheck:
 
     def check(
         self,
-        found: InspectedRecords,
+        records: InspectedRecords,
         followed: FollowedTransactions,
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
         """Decode a chunk's records as the readers do, and note those that they refuse."""
-        _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
+        _Work(self, records, source, tables, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
         """Decode records. Raises TrailgateError if readers would."""
@@ -124,14 +124,14 @@ class ReaderCheck:
                     self.fine.setdefault((block.table.name, column), text)
 
 
-def _numbered_groups(found: InspectedRecords, followed: FollowedTransactions) -> Longs:
+def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) -> Longs:
     """Return the group (transaction) of each record to be decoded, or -1 for records that are not decoded.
 
     Group 0 began before these records. Not decoded are groups with a bad record, because that is
     noted already, and the records that a restart made void, together with the restart.
     """
     skipped = followed.fates == TransactionOutcome.LEFT_OUT
-    known = found.bad | (found.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
+    known = records.bad | (records.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
     # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True
     return np.where(followed.apart | skipped[followed.number], -1, followed.number)
@@ -279,7 +279,7 @@ class _Place:
         None  # after the last chunk
     )
 
-    def ended(self, number: int, file: TrailFile) -> FileEnd:
+    def file_end(self, number: int, file: TrailFile) -> FileEnd:
         """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""
         assert self.sound is not None
         return FileEnd(number, file, self.known.tables, ResumePoint(*self.sound, self.reading))
@@ -317,7 +317,7 @@ def check_steps(
                 # transaction.
                 yield _gap(number, reader, (file.size, file.size), SHORTER)
                 place.state = replace(place.state, is_open=False)
-        yield place.ended(number, file)
+        yield place.file_end(number, file)
         last = file
 
 
@@ -327,7 +327,7 @@ def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
     place = _Place(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
         yield from _body(ended.number, reader, (past.at, past.order), place)
-    yield place.ended(ended.number, file)
+    yield place.file_end(ended.number, file)
 
 
 def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
@@ -726,16 +726,16 @@ def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -
             findings.add(Finding(kinds.FINE_TIMES.name, name, detail=detail))
 
 
-def _finding(step: CheckedChunk, name: str, kind: FindingType, row: int) -> Finding:
+def _finding(step: CheckedChunk, name: str, finding_type: FindingType, row: int) -> Finding:
     found = step.found
-    detail = found.details.get(row, "") if kind is kinds.READING else ""
+    detail = found.details.get(row, "") if finding_type is kinds.READING else ""
     at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
     code = int(found.name[row])
     table = found.names[code] if code >= 0 else ""
     type_ = type_name(int(found.view.io_type[row])) if found.view.readable[row] else ""
     before = step.data[max(0, at - AROUND) : at].tobytes()
     return Finding(
-        kind=kind.name,
+        kind=finding_type.name,
         file=name,
         offset=step.base + at,
         detail=": ".join(filter(None, (f"{type_} {table}".strip(), detail))),

@@ -1,0 +1,254 @@
+"""Find the operations of a batch whose rows a target refuses.
+
+A target may name all refused rows of a table at once (``FindingTarget``). A row is the net change of
+its operations: of those with its key, and with other keys that key updates link to it. If there is
+only one, that is the refused operation. Otherwise the search tries longer and shorter beginnings of
+them, for all such rows at once, until the first operation is known with which the row is refused.
+
+Example: I(a=1), U(a=-1), U(b=5) of one key, and CHECK (a >= 0). I(a=1), U(a=-1) is refused and I(a=1)
+is not, so the first update is discarded, and the other two operations are applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.effects.append import POSITION
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.exclusions import number_dependent_rows
+from trailgate.apply.effects.faults import DUPLICATE
+from trailgate.apply.effects.nets import RowEffect, encode_keys
+from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.jobs.reading import SplitOperations, build_position
+from trailgate.apply.targets.target import (
+    FindingTarget,
+    RefusedRows,
+    RowRefusedError,
+    ValuesRefusedError,
+)
+from trailgate.arrays import Longs
+from trailgate.errors import TrailgateError
+from trailgate.model.changes import DELETE, INSERT, TRUNCATE
+
+Retry = Callable[[SplitOperations], RowRefusedError | None]
+Written = Sequence[tuple[str, Sequence[TableChanges], object]]  # each table's name and changes
+
+
+class RowsRefusedError(RowRefusedError):
+    """A target refuses rows of a table. ``table`` is its name, and ``rows`` are the rows that are refused for their own values."""
+
+    table: str = ""
+    rows: RefusedRows | None = None
+
+
+def build_rows_error(
+    first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
+) -> RowRefusedError:
+    """Return the error of refused rows of the table at index ``at``, or ``first`` if no row is refused for its own values.
+
+    A row that a foreign key refuses is left out if the other table may explain it: its changes are
+    written after this table's, or they remove rows.
+    """
+    own = str(table).casefold()
+    explains = {name.casefold() for name, _, _ in written[at + 1 :]}
+    explains |= {name.casefold() for name, steps, _ in written if any(map(_removes, steps))}
+    chosen = [
+        row
+        for row, other in enumerate(rows.related)
+        if not other or other.casefold() == own or other.casefold() not in explains
+    ]
+    if not chosen:
+        return first
+    joined = RowsRefusedError(first.problem, where=first.where, hint=first.hint)
+    joined.table = str(table)
+    joined.rows = RefusedRows(
+        rows.keys.take(pa.array(chosen)), [rows.errors[row] for row in chosen], ()
+    )
+    return joined.with_numbers(first.numbers)
+
+
+def check_deferred_rows(target: FindingTarget, written: Written) -> None:
+    """Raise RowRefusedError if a deferred constraint refuses rows that were written, with all rows of one table if they can be found."""
+    try:
+        target.check_deferred()
+    except RowRefusedError as error:
+        for _, steps, _ in written:
+            for table in {str(one.nets.table): one.nets.table for one in steps}.values():
+                rows = target.find_deferred_rows(table)
+                found = build_rows_error(error, table, rows, written, len(written))
+                if found is not error:
+                    raise found from None
+        raise
+
+
+def _removes(changes: TableChanges) -> bool:
+    """Return whether changes remove rows of a table."""
+    return changes.emptied or bool((changes.nets.effect == RowEffect.DELETE).any())
+
+
+def find_refused_operations(
+    batch: SplitOperations, refusal: RowsRefusedError, retry: Retry
+) -> dict[int, TrailgateError]:
+    """Return the first refused operation of each refused row, with its error. Empty if they cannot be found.
+
+    ``retry`` writes a batch, rolls it back, and returns the error if it is refused.
+    """
+    operations = next(
+        (one for one in batch.operations.values() if str(one.table) == refusal.table), None
+    )
+    if operations is None or (operations.op_type == TRUNCATE).any():
+        return {}
+    number = number_dependent_rows(operations)
+    refused = _refused_numbers(operations, number, refusal)
+    # A unique value may be that of a row which gets another value, or goes, later in the batch. Only
+    # if every operation inserts a row of its own, the second row with a value is the refused one.
+    if not _only_inserts(operations, number):
+        refused = {one: error for one, error in refused.items() if error.numbers != DUPLICATE}
+    rows = np.flatnonzero(np.isin(number, list(refused)))
+    rows = rows[np.lexsort((operations.order[rows], number[rows]))]
+    starts = np.flatnonzero(np.diff(number[rows], prepend=-1))
+    parts = np.split(rows, starts[1:]) if len(rows) else []
+    # The row of ``part`` is accepted after its first ``accepted`` operations, and refused after
+    # ``ends``.
+    groups = {int(number[part[0]]): part for part in parts}
+    accepted = dict.fromkeys(groups, 0)
+    ends = {group: len(part) for group, part in groups.items()}
+    while True:
+        middles = {
+            group: (accepted[group] + ends[group]) // 2
+            for group in groups
+            if ends[group] - accepted[group] > 1
+        }
+        if not middles:
+            break
+        left_out = np.concatenate(
+            [groups[group][middle:] for group, middle in middles.items()]
+            # Rows that are found already would be refused again.
+            + [groups[group][accepted[group] :] for group in groups if group not in middles]
+        )
+        numbers = set(operations.order[left_out].tolist())
+        kept = {name: one.without(numbers) for name, one in batch.operations.items()}
+        part = {name: one for name, one in kept.items() if len(one)}
+        error = retry(replace(batch, operations=part)) if part else None
+        again: Mapping[int, RowRefusedError] = {}
+        if error is not None:
+            if not isinstance(error, RowsRefusedError) or error.table != refusal.table:
+                return {}
+            again = _refused_numbers(operations, number, error)
+        for group, middle in middles.items():
+            if group in again:
+                ends[group], refused[group] = middle, again[group]
+            else:
+                accepted[group] = middle
+    return {
+        int(operations.order[part[ends[group] - 1]]): refused[group]
+        for group, part in groups.items()
+    }
+
+
+def _only_inserts(operations: TargetOperations, number: Longs) -> bool:
+    """Return whether every operation inserts a row, and no two of them have the same key."""
+    return bool((operations.op_type == INSERT).all()) and len(np.unique(number)) == len(number)
+
+
+def _refused_numbers(
+    operations: TargetOperations, number: Longs, refusal: RowsRefusedError
+) -> dict[int, RowRefusedError]:
+    """Return the error of each refused row, by the number of its operations. Rows that no operation of the batch writes are left out."""
+    rows = refusal.rows
+    assert rows is not None
+    names = operations.table.key_names or (POSITION,)
+    columns = operations.key or (operations.position,)
+    both = [
+        join_arrays([ours, rows.keys[name].combine_chunks().cast(ours.type)])
+        for ours, name in zip(columns, names, strict=True)
+    ]
+    codes, count = encode_keys(both)
+    number_of = np.full(count, -1)
+    number_of[codes[: len(operations)]] = number
+    errors: dict[int, RowRefusedError] = {}
+    for found, error in zip(number_of[codes[len(operations) :]].tolist(), rows.errors, strict=True):
+        if found >= 0:
+            errors.setdefault(found, error)
+    return errors
+
+
+def find_refused_values(
+    batch: SplitOperations, refusal: ValuesRefusedError
+) -> dict[int, TrailgateError]:
+    """Return the operations that write a refused value, each with its error."""
+    errors: dict[int, TrailgateError] = {}
+    refused = pa.array(list(refusal.errors), pa.string())
+    table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
+    for name, operations in batch.operations.items():
+        if table not in (name.casefold(), str(operations.table).casefold()):
+            continue
+        for at, column in enumerate(operations.table.columns):
+            if column.name.casefold() != field:
+                continue
+            # A key column has its values in ``key`` and ``old_key``, other columns in ``values``.
+            key_indexes = [index for index, key in enumerate(operations.table.key) if key == at]
+            images = [
+                one
+                for index in key_indexes
+                for one in (operations.key[index], operations.old_key[index])
+            ]
+            written = np.ones(len(operations), bool)
+            if not key_indexes and operations.values[at].values is not None:
+                # A delete writes no values, except in a table without a key (--mode append), where
+                # every operation adds a row. Missing values are not written.
+                images = [operations.values[at].values]
+                written = (operations.op_type != DELETE) | (not operations.key)
+                written &= ~operations.values[at].is_missing(len(operations))
+            for values in images:
+                if not pa.types.is_string(values.type):
+                    continue
+                bad = np.asarray(pc.fill_null(pc.is_in(values, refused), False)) & written
+                for row in np.flatnonzero(bad).tolist():
+                    errors[int(operations.order[row])] = refusal.errors[values[row].as_py()]
+    return {number: one for number, one in errors.items() if number not in batch.errors}
+
+
+def find_middle(batch: SplitOperations) -> int | None:
+    """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
+    pairs = [(one.order, one.transaction) for one in batch.operations.values()]
+    order = np.concatenate([order for order, _ in pairs])
+    sort = np.argsort(order)
+    # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
+    order, transaction = order[sort], np.concatenate([numbers for _, numbers in pairs])[sort]
+    begins = order[1:][np.diff(transaction) != 0]
+    return int(begins[len(begins) // 2]) if len(begins) else None
+
+
+def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
+    """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
+
+    def rows(order: Longs) -> Longs:
+        return np.flatnonzero((order >= start) & (order < end))
+
+    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
+    operations = {name: part for name, part in chosen.items() if len(part)}
+    if not operations or batch.last is None:
+        return None
+    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
+    # position also has the digest and where the next batch begins.
+    end_at = batch.last
+    if end < batch.rows:
+        last = max(operations.values(), key=lambda part: int(part.order.max()))
+        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
+    return replace(
+        batch,
+        operations=operations,
+        blocks=[
+            (block.take(rows(block.order)), transactions[rows(block.order)])
+            for block, transactions in batch.blocks
+        ],
+        errors={number: one for number, one in batch.errors.items() if start <= number < end},
+        last=end_at,
+    )
