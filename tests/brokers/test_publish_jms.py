@@ -14,8 +14,11 @@ from brokers.artemis import Artemis, sent
 from brokers.classic import Classic
 from brokers.live_place import LivePlace, row
 from brokers.published import received
+from brokers.qpid import LOGIN as QPID_LOGIN
+from brokers.qpid import Qpid
+from brokers.rabbitmq import RabbitMQ
 from sample_trail import NOTES, Op, write_trail
-from trailgate.errors import OptionError
+from trailgate.errors import BrokerRefusedError, OptionError
 from trailgate.publish.job import Publication, publish_trail, read_status
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.storage.files.trail_files import find_trail
@@ -108,3 +111,40 @@ def test_a_capture_publishes_what_it_captures(artemis: Artemis, tmp_path: Path) 
 
     names = [json.loads(body)["after"]["NAME"] for _, body in first + rest]
     assert names == ["1", "2", "3", "4"]
+
+
+@pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp")
+def test_qpid_has_each_message_once(qpid: Qpid, tmp_path: Path) -> None:
+    from proton.utils import BlockingConnection  # noqa: PLC0415  an extra
+
+    address = qpid.address("out")
+    trail = write_trail(tmp_path / "qpid", [TRANSACTIONS[:1]])
+    counts = [publish_trail(trail, address, "json").messages for _ in range(3)]
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    counts.append(publish_trail(trail, address, "json").messages)
+    user, password = QPID_LOGIN
+    connection = BlockingConnection(
+        f"amqp://127.0.0.1:{qpid.amqp}", 30, user=user, password=password, allowed_mechs="PLAIN"
+    )
+    receiver = connection.create_receiver("out")
+    bodies = [json.loads(receiver.receive(timeout=30).body) for _ in range(5)]
+    connection.close()
+
+    assert counts == [2, 0, 0, 3]
+    assert [body["op_type"] for body in bodies] == ["I", "I", "U", "D", "I"]
+
+
+def test_rabbitmq_has_each_message_at_least_once(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
+    address = rabbitmq.address("out", "stomp")
+    trail = write_trail(tmp_path / "rabbit", [TRANSACTIONS[:1]])
+    first = publish_trail(trail, address, "json")
+    again = publish_trail(trail, address, "json")
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    rest = publish_trail(trail, address, "json")
+
+    assert first.guarantee == "at least once"
+    assert (first.messages, again.messages, rest.messages) == (2, 0, 3)
+    bodies = [json.loads(body) for _, body in received(address, 5)]
+    assert [body["op_type"] for body in bodies] == ["I", "I", "U", "D", "I"]
+    with pytest.raises(BrokerRefusedError, match="gives a position only to the run that holds it"):
+        read_status(find_trail(trail), address)
