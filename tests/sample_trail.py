@@ -26,13 +26,17 @@ START = 1_767_225_600_000_000  # 2026-01-01 UTC
 
 
 class Op(NamedTuple):
-    """An operation; ``...`` as a text says that the column is missing."""
+    """An operation; ``...`` as a text says that the column is missing.
+
+    ``old_key`` is the key before the operation, if it is another one.
+    """
 
     kind: str
     key: int
     text: object = "text"
     before: object = ...
     table: Table = ORDERS
+    old_key: int | None = None
 
 
 Transaction = Sequence[Op]
@@ -105,7 +109,12 @@ def _block(table: Table, rows: list[tuple[int, Op, int, str]]) -> ChangeBlock:
         seq_id=None,
         position=pa.array([""] * count, pa.string()),
         before=(
-            _column([op.key if has else ... for op, has in zip(ops, has_before, strict=True)]),
+            _column(
+                [
+                    (op.key if op.old_key is None else op.old_key) if has else ...
+                    for op, has in zip(ops, has_before, strict=True)
+                ]
+            ),
             _column([op.before for op in ops], pa.string()),
         ),
         after=(

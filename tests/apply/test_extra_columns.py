@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -158,3 +158,39 @@ def test_columns_of_others_are_kept(name: str, layout: str, tmp_path: Path, requ
         apply_trail(folder / "ot", database.address)
         report = verify_tables(folder / "ot", database.address)
         assert report.is_equal, report.tables
+
+
+MODES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "current": {},
+    "meta": {"meta": True},
+    "soft-delete": {"mode": "soft-delete"},
+    "history": {"mode": "history"},
+    "append": {"mode": "append"},
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["duckdb", pytest.param("postgresql", marks=pytest.mark.servers)])
+def test_a_column_that_others_add_changes_no_other_one(
+    name: str, mode: str, tmp_path: Path, request: Any
+) -> None:
+    """In each mode the table has the rows of one without that column, and ``--verify`` finds nothing."""
+    own = chance(f"added {name} {mode}")
+    (tmp_path / "plain").mkdir()
+    added, plain = (DATABASES[name](request, folder) for folder in (tmp_path, tmp_path / "plain"))
+    source, done = history(own, 4), 0
+    for step in range(3):
+        write_log(tmp_path / "ot", source.log[done:])
+        done = len(source.log)
+        found = []
+        for database in (added, plain):
+            apply_trail(tmp_path / "ot", database.address, batch_bytes=400, **MODES[mode])
+            rows = database.rows("SELECT * FROM hr.t")
+            found.append([row[:-1] if step and database is added else row for row in rows])
+        assert sorted(found[0], key=str) == sorted(found[1], key=str), source.log
+        if step == 0:
+            added.run("ALTER TABLE hr.t ADD COLUMN note varchar DEFAULT 'new'")
+        while len(source.log) < done + 6:
+            source.transaction()
+    report = verify_tables(tmp_path / "ot", added.address, **MODES[mode])
+    assert report.is_equal, report.tables

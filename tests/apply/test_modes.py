@@ -284,7 +284,8 @@ def followed(own: random.Random, folder: Path, case: Case, where: Place) -> Appl
     begun.write_bytes(content)  # how much of it is there when the next part comes
     file.write_bytes(content[: cuts[0]])
     try:
-        with ApplyRun(folder / "ot", where.to, options, target=where.open(GROUP)) as run:
+        target, reading = where.open(GROUP), where.reading()
+        with ApplyRun(folder / "ot", where.to, options, reading=reading, target=target) as run:
             for end in (*cuts, len(content)):
                 file.write_bytes(content[:end])
                 for _ in run.batches():
@@ -308,14 +309,22 @@ def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
-def try_mode(kind: str, mode: str, count: int, folder: Path, needed: Any = None) -> None:
-    """Try histories of a mode on a target of a kind."""
+def try_mode(
+    kind: str,
+    mode: str,
+    count: int,
+    folder: Path,
+    needed: Any = None,
+    *,
+    apply: Apply | None = None,
+) -> None:
+    """Try histories of a mode on a target of a kind, by default in runs of which some are killed."""
     cases = [one for one in CASES if one.mode == mode]
     for number in range(count):
         own = chance(f"{kind} {mode} {number}")
         case, inner = own.choice(cases), folder / f"{mode}{number}"
         inner.mkdir()
-        check(own, inner, case, case.place(kind, inner, needed))
+        check(own, inner, case, case.place(kind, inner, needed), apply or applied)
         shutil.rmtree(inner)
 
 
@@ -334,7 +343,14 @@ def server() -> Iterator[str]:
 @pytest.mark.servers
 @pytest.mark.parametrize("mode", KEPT)
 def test_so_does_postgresql(mode: str, server: str, tmp_path: Path) -> None:
-    try_mode("postgresql", mode, histories(20, full=1000), tmp_path, server)
+    try_mode("postgresql", mode, histories(12, full=1000), tmp_path, server)
+
+
+@LONG
+@pytest.mark.servers
+@pytest.mark.parametrize("mode", KEPT)
+def test_so_does_a_run_that_follows_into_postgresql(mode: str, server: str, tmp_path: Path) -> None:
+    try_mode("postgresql", mode, histories(3, full=250), tmp_path, server, apply=followed)
 
 
 @LONG

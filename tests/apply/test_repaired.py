@@ -6,7 +6,7 @@ import copy
 import json
 import random
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ import pytest
 from apply.histories import KEYS, Shape
 from apply.memory_target import KilledError, KilledTarget
 from apply.mode_places import SHARES
+from apply.postgresql_server import running
 from apply.test_modes import Case, Tried, check
 from laws import LONG, WHOLE, chance, examples, histories
 from oracles.apply_naive import CollisionError, Operation
@@ -104,24 +105,46 @@ def apply(own: random.Random, tried: Tried, folder: Path, case: Case, force: boo
             return True
 
 
-@LONG
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_repaired_operations_are_applied_once_or_refused(case: Case, tmp_path: Path) -> None:
+def try_repairs(
+    case: Case, kind: str | None, count: int, folder: Path, needed: Any = None
+) -> tuple[int, int]:
+    """Try histories whose discarded operations are repaired, on a target of a kind or of any quick one. Return how many repairs were taken and refused."""
     taken = refused = 0
-    for number in range(histories(examples(10), tests=case.among(CASES))):
-        own = chance(f"repaired {case} {number}")
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        tried = check(own, folder, case, case.place(own.choice(SHARES), folder))
+    for number in range(count):
+        own = chance(f"repaired {kind or ''} {case} {number}")
+        inner = folder / str(number)
+        inner.mkdir()
+        tried = check(own, inner, case, case.place(kind or own.choice(SHARES), inner, needed))
         operations = repaired(own, tried)
         if operations:
             force = case.mode != "meta" or own.random() < 0.3
-            if repair(own, tried, operations, folder, (case, force)):
+            if repair(own, tried, operations, inner, (case, force)):
                 taken += 1
             else:
                 refused += 1
-        shutil.rmtree(folder)
+        shutil.rmtree(inner)
+    return taken, refused
+
+
+@LONG
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_repaired_operations_are_applied_once_or_refused(case: Case, tmp_path: Path) -> None:
+    count = histories(examples(10), tests=case.among(CASES))
+    taken, refused = try_repairs(case, None, count, tmp_path)
     assert (taken and refused) or not WHOLE
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with running() as address:
+        yield address
+
+
+@LONG
+@pytest.mark.servers
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_so_are_they_in_postgresql(case: Case, server: str, tmp_path: Path) -> None:
+    try_repairs(case, "postgresql", histories(2, tests=4, full=1000), tmp_path, server)
 
 
 def repair(

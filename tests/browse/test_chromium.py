@@ -44,6 +44,8 @@ PAGES: Final = (
     "table?name=MY.ORDERS",
     "sql?sql=SELECT+*+FROM+operations",
     "quarantine",
+    "row?table=MY.ORDERS&key=1",
+    "operations?text=one&table=MY.*",
 )
 
 
@@ -304,17 +306,38 @@ def test_operations_that_are_added_appear(browser: Any, tmp_path: Path) -> None:
     prefix = plain_trail(tmp_path)
     with served(prefix) as address, opened(browser, f"{address}operations") as page:
         playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7, timeout=20_000)
+        page.locator("a[rel=next]").scroll_into_view_if_needed()
         other = write_trail(tmp_path / "bb", [[[Op("I", 99, "added")]]])
         Path(f"{other}000000000").rename(f"{prefix}000000002")
-        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(8, timeout=20_000)
+        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(8, timeout=60_000)
         assert "added" in page.locator("table.ops tbody tr").last.inner_text()
+        playwright.expect(page.locator("#matches strong")).to_have_text("8 operations")
+
+
+def test_matches_of_a_large_trail_are_counted_on_the_page(browser: Any, tmp_path: Path) -> None:
+    long = "x" * 4000
+    files = [[[Op("I", 1000 * file + row, long)] for row in range(1000)] for file in range(4)]
+    prefix = str(write_trail(tmp_path / "aa", files))
+    with served(prefix) as address, opened(browser, f"{address}operations?text=X") as page:
+        playwright.expect(page.locator("#matches strong")).to_have_text(
+            "4,000 operations match", timeout=60_000
+        )
+        playwright.expect(page.locator("#matches progress")).to_have_count(0, timeout=60_000)
+
+
+def test_a_search_that_finds_nothing_says_so_in_place(browser: Any, tmp_path: Path) -> None:
+    files = [[[Op("I", file, "x" * 4000)]] for file in range(3)]
+    prefix = str(write_trail(tmp_path / "aa", files))
+    with served(prefix) as address, opened(browser, f"{address}operations?text=nowhere") as page:
+        playwright.expect(page.locator("#searched")).to_have_text("All searched.", timeout=60_000)
+        assert page.url.endswith("text=nowhere")
 
 
 def test_rows_come_as_the_table_is_scrolled(browser: Any, tmp_path: Path) -> None:
     prefix = str(write_trail(tmp_path / "aa", [[[Op("I", n, str(n))] for n in range(250)]]))
     with served(prefix) as address, opened(browser, f"{address}operations") as page:
         rows = page.locator("table.ops tbody tr")
-        for _ in range(40):
+        for _ in range(600):
             page.mouse.wheel(0, 20_000)
             page.wait_for_timeout(100)
             if rows.count() == 250:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from browse.trails import plain_trail
 from sample_trail import Op, write_trail
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import OperationFilters, OperationSearch
+from trailgate.browse.operations import OperationSearch
 
 
 def known(index: TrailIndex) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from browse.trails import hostile_trail, plain_trail
 from raw_trail import inserts, write_files
 from sample_trail import ORDERS, Op, write_trail
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TableTotals, TrailIndex
-from trailgate.browse.operations import OperationFilters, OperationSearch, ShownOperation
+from trailgate.browse.operations import OperationSearch, ShownOperation
 from trailgate.browse.spans import UnreadOperations
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError

@@ -12,8 +12,9 @@ from browse.test_operation_pages import Ask, asking, plain
 from raw_trail import abend, inserts, restart_ok, write_files
 from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.browse import transaction_extent
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, OperationFilters, OperationSearch
+from trailgate.browse.operations import BEGINS, OperationSearch
 from trailgate.browse.pages import place_text
 from trailgate.browse.transaction_extent import measure_transaction
 

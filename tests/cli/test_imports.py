@@ -58,3 +58,92 @@ def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path)
     others = [row.format_at.partition(":")[0] for row in PARSERS if row.name != "delim"]
     assert not {f"trailgate.formats.{module}" for module in others} & set(modules)
     assert len(modules) <= MOST_MODULES
+
+
+# No command imports these, except those that are listed with the command below.
+ONLY_IF_NEEDED = frozenset(
+    {
+        "azure",
+        "botocore",
+        "confluent_kafka",
+        "deltalake",
+        "duckdb",
+        "google.auth",
+        "hdfs_native",
+        "jinja2",
+        "llvmlite",
+        "lxml",
+        "numba",
+        "pandas",
+        "prompt_toolkit",
+        "proton",
+        "psycopg",
+        "pydantic",
+        "pyspark",
+        "starlette",
+        "uvicorn",
+    }
+)
+TRAIL = "dirdat/ot"
+PROPERTIES = ("--properties", "dirprm/shop.properties")
+QUERY = f"SELECT * FROM '{TRAIL}' LIMIT 3"
+NEEDED: dict[tuple[str, ...], frozenset[str]] = {
+    ("show", TRAIL, "--limit", "3"): frozenset(),
+    ("check", TRAIL): frozenset(),
+    ("gendef", *PROPERTIES, "--to", "other.def"): frozenset(),
+    ("capture", *PROPERTIES, "--from", "messages", "--to", "dirdat/cp"): frozenset(),
+    ("report", TRAIL, "--to", "report.html"): frozenset({"jinja2"}),
+    ("sql", QUERY): frozenset({"duckdb"}),
+    ("apply", TRAIL, "--to", "delta:lake/"): frozenset({"deltalake"}),
+}
+RUN = f"""
+import sys
+from trailgate.cli.startup import hide_pandas
+
+hide_pandas()
+from trailgate.cli.main import run
+
+assert run(sys.argv[1:]) == 0
+print(*sorted({set(ONLY_IF_NEEDED)} & set(sys.modules)), sep=",")
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("imports") / "shop"
+    unpack(folder)
+    _run(folder, "capture", *PROPERTIES, "--from", "messages", "--to", TRAIL)
+    return folder
+
+
+def _run(folder: Path, *arguments: str) -> set[str]:
+    """Run a command, and return the packages of ONLY_IF_NEEDED that it imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *arguments], cwd=folder, check=True, stdout=subprocess.PIPE
+    )
+    return set(done.stdout.decode().splitlines()[-1].split(",")) - {""}
+
+
+@pytest.mark.parametrize("arguments", NEEDED, ids=" ".join)
+def test_a_command_imports_only_the_packages_that_it_needs(
+    shop: Path, arguments: tuple[str, ...]
+) -> None:
+    assert _run(shop, *arguments) <= NEEDED[arguments]
+
+
+def test_pyarrow_converts_to_pandas_after_it_was_hidden() -> None:
+    code = """
+import sys
+from trailgate.cli.startup import hide_pandas
+hide_pandas()
+import pyarrow as pa
+table = pa.table({"a": pa.array([1, 2])})
+try:
+    import pandas
+except ImportError:
+    sys.meta_path[0].find_spec("pyspark", None)  # as importing it does
+    print(table.to_pandas()["a"].sum())
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+
+    assert done.stdout == b"3\n"

@@ -88,6 +88,13 @@ def damaged() -> bytes:
     return header + b"".join(records[:5]) + b"\x00damage G\x47\x01" + b"".join(records[5:])
 
 
+def zeros() -> bytes:
+    """Return records of which one has zeros in place of its columns, and sound lengths."""
+    records = order_records()
+    records[4] = dml(5, bytes(18), 3, trans_ind=END, name="MY.NOTES")
+    return encode_header(FileHeader(trail=TrailInfo(creation_time=START))) + joined(records[:6])
+
+
 LITTLE: Final = ByteOrder.LITTLE
 T1: Final = Table("TKGGU1.T1", (Column("ID", 64, 10, key=True), Column("KIND", 64, 10, 16)), 32)
 
@@ -217,6 +224,7 @@ TRAILS: Final[Mapping[str, Callable[[], bytes]]] = MappingProxyType(
         "orders": orders,
         "level-0": level_0,
         "damaged": damaged,
+        "zeros": zeros,
         "partitioned": partitioned,
         "mysql": mysql,
         "release-21": release_21,

@@ -19,8 +19,10 @@ import trailgate.spark
 from apply import value_table
 from apply.deletion_vectors import vectors
 from apply.sources import delta_rows, write_log
-from apply.test_modes import try_mode
+from apply.test_modes import Case, followed, try_mode
 from apply.test_net_effects import history
+from apply.test_repaired import CASES as REPAIRED
+from apply.test_repaired import try_repairs
 from apply.value_histories import counted, mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
@@ -248,6 +250,18 @@ def _noting(method: Callable[..., None], given: list[Any]) -> Callable[..., None
 @pytest.mark.parametrize("mode", KEPT)
 def test_a_mode_keeps_what_its_oracle_keeps(mode: str, spark: SparkSession, tmp_path: Path) -> None:
     try_mode("delta by the session", mode, HISTORIES, tmp_path, spark)
+
+
+@pytest.mark.parametrize("mode", one_of(list(KEPT), "modes that a session follows"))
+def test_so_does_a_run_that_follows(mode: str, spark: SparkSession, tmp_path: Path) -> None:
+    try_mode("delta by the session", mode, HISTORIES, tmp_path, spark, apply=followed)
+
+
+@pytest.mark.parametrize("case", one_of(REPAIRED, "repairs by a session"), ids=str)
+def test_repaired_operations_are_applied_once_or_refused(
+    case: Case, spark: SparkSession, tmp_path: Path
+) -> None:
+    try_repairs(case, "delta by the session", HISTORIES, tmp_path, spark)
 
 
 @pytest.mark.parametrize("where", ENDS)

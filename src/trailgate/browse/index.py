@@ -61,9 +61,9 @@ IDS: Final = np.dtype([("hash", "i8"), ("number", "i4"), ("offset", "i8")])
 IDS_AT_ONCE: Final = 1 << 16
 
 KINDS_OF_TABLE: Final = NO_KIND + 1  # the known operation types, and one for all others
-_KIND_OF: Final = np.full(256, NO_KIND, np.uint8)
-_KIND_OF[[ord(letter) for letter in KINDS]] = range(NO_KIND)
-_KIND_OF_TYPE: Final = _KIND_OF[OP_TYPE_OF]
+KIND_OF_LETTER: Final = np.full(256, NO_KIND, np.uint8)
+KIND_OF_LETTER[[ord(letter) for letter in KINDS]] = range(NO_KIND)
+_KIND_OF_TYPE: Final = KIND_OF_LETTER[OP_TYPE_OF]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +153,13 @@ class TrailIndex:
         self._asked = (path, definitions)
         self.lock = RLock()
         self._stop = Event()
+        self.builds = 0  # how often the index was begun anew
         self._begin()
         self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
 
     def _begin(self) -> None:
         """List the trail's files, without reading them, and clear the index."""
+        self.builds += 1
         self.found: StoredTrail = find_stored_trail(*self._asked)
         self._findings = FindingCollector()
         self._sources = files_to_check(self.found, self._findings)
@@ -324,6 +326,12 @@ class TrailIndex:
             if facts.file.path.endswith(name):
                 return facts.file
         return None
+
+    def share_before(self, place: TrailPosition) -> float:
+        """Return the share of the trail's bytes that lie before a position, from 0 to 1."""
+        files = [one.file for one in self.files]
+        before = sum(file.size for file in files if file.number < place.number)
+        return min(1.0, (before + place.offset) / max(self.bytes, 1))
 
     def bits(self, names: list[str]) -> int:
         """Return the bits of these tables in ``IndexSpan.tables``."""

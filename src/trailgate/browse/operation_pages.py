@@ -10,16 +10,17 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
-from trailgate.browse.index import TrailIndex
+from trailgate.browse.filters import OperationFilters
+from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
 from trailgate.browse.operations import (
     BEGINS,
-    OperationFilters,
     OperationSearch,
     SearchResult,
     ShownOperation,
     parse_place,
 )
-from trailgate.browse.pages import Query, link_to, place_text
+from trailgate.browse.pages import Query, link_to, place_text, time_chart
 from trailgate.browse.spans import UnreadOperations
 from trailgate.browse.transaction_extent import measure_transaction
 from trailgate.errors import OptionError
@@ -28,9 +29,29 @@ from trailgate.storage.files.trail_files import TrailPosition
 NAMED: Final = 500  # the most tables offered as a choice
 PLACES: Final = ("at", "before")  # the parts of an address with the start and the end of the rows
 IMAGES: Final = ("before", "after")
+FORMATS: Final = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}
+COUNT_SECONDS: Final = 0.4  # the time of counting further matches
+# The filters of an address, as they are named on the page.
+LABELS: Final = {
+    "table": "table",
+    "kinds": "operation",
+    "from_time": "from",
+    "to_time": "to",
+    "tx": "transaction",
+    "owner": "owner",
+    "token": "token",
+    "from_csn": "from CSN",
+    "to_csn": "to CSN",
+    "column": "column",
+    "match": "value",
+    "text": "text",
+}
 
 
-def operations_page(index: TrailIndex, query: Query) -> dict[str, Any]:
+Summaries = LatestResults[OperationFilters, MatchSummary]
+
+
+def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
     """Return the values for the page of operations."""
     filters = OperationFilters.of(query)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
@@ -39,7 +60,6 @@ def operations_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     result = OperationSearch(
         index, filters, before or at, back=before is not None, damage=True
     ).run()
-    filtered_by = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
         names = sorted(index.tables)[:NAMED]
         total, place = index.operations, result.after
@@ -47,20 +67,78 @@ def operations_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     newer = place is None and before is None
     if newer:
         place = end
-    return {
+    return _matches(index, query, summaries, 0.0 if index.bytes <= AT_ONCE else None) | {
         "rows": result.rows,
-        "query": {name: query.get(name, "") for name in OperationFilters.__dataclass_fields__}
-        | filtered_by,
-        "filtered": bool(filtered_by),
         "tables": names,
         "operations": total,
         "hurried": result.hurried,
-        "reached": place,
+        "share": index.share_before(place) if place else 1.0,
         "newer": newer,
-        "first_page": link_to("operations", **filtered_by),
-        "next_page": link_to("operations", **filtered_by, at=place_text(place)) if place else "",
-        "previous_page": _previous(result, filtered_by),
+        "first_page": link_to("operations", **_filters(query)),
+        "next_page": link_to("operations", **_filters(query), at=place_text(place))
+        if place
+        else "",
+        "previous_page": _previous(result, _filters(query)),
     }
+
+
+def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
+    """Count further matches, and return the values for the part of the page above the operations."""
+    return _matches(index, query, summaries, COUNT_SECONDS)
+
+
+def _filters(query: Query) -> dict[str, str]:
+    """Return the filters of an address, without positions."""
+    return {name: query[name] for name in LABELS if query.get(name)}
+
+
+def _matches(
+    index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
+) -> dict[str, Any]:
+    """Return the counts of all matches, after counting for some seconds, or without counting for None."""
+    filters, given = OperationFilters.of(query), _filters(query)
+    summary = summaries.of(index, filters)
+    if seconds is not None and not summary.is_complete(index):
+        summary.count_on(index, seconds)
+    with summary.lock:
+        chart = time_chart(summary.over_time, "Matching operations over time", link_to, **given)
+        tops = [
+            (
+                title,
+                [(one, count, link_to("operations", **given | {name: one})) for one, count in top],
+            )
+            for title, name, counts in (
+                ("Tables", "table", summary.tables),
+                ("Owners", "owner", summary.owners.counts),
+                ("Transactions", "tx", summary.transactions.counts),
+            )
+            if (top := counts.most_common(TOP))
+        ]
+        return {
+            "matches": summary.matches,
+            "complete": summary.is_complete(index),
+            "counted": index.share_before(summary.reached) if summary.reached else 0.0,
+            "unread": summary.unread,
+            "uncharted": summary.uncharted,
+            "over_time": chart,
+            "by_kind": list(zip(KINDS, summary.over_time.counts.sum(axis=1).tolist(), strict=True)),
+            "tops": tops,
+            "query": dict.fromkeys(OperationFilters.__dataclass_fields__, "") | given,
+            "chips": [
+                (
+                    LABELS[name],
+                    value,
+                    link_to("operations", **{k: v for k, v in given.items() if k != name}),
+                )
+                for name, value in given.items()
+                if name in LABELS
+            ],
+            "filtered": bool(given),
+            "count_more": link_to("matches", **given),
+            "exports": [
+                (title, link_to("export", **given, to=kind)) for kind, title in FORMATS.items()
+            ],
+        }
 
 
 def _previous(result: SearchResult, query: Query) -> str:

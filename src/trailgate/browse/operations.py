@@ -7,165 +7,29 @@ found, and returns the position at which to continue, so that no page keeps the 
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from time import monotonic
-from typing import Final, Self
+from typing import Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
-from trailgate.browse.index import KINDS, NO_KIND, IndexSpan, TrailIndex
+from trailgate.browse.filters import OperationFilters, as_mask
+from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
-from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.storage.reading.options import above_csn, below_csn
-from trailgate.trail.reading.images import ReadSelection
 
 ROWS: Final = 100  # rows on a page
 SECONDS: Final = 0.2  # the time limit of a search
-OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationFilters:
-    """Conditions for operations.
-
-    Times are microseconds since 1970, and both bounds are included.
-    """
-
-    tables: TablePatterns | None = None
-    kinds: str = ""
-    from_time: int | None = None
-    to_time: int | None = None
-    tx: str = ""
-    from_csn: str = ""
-    to_csn: str = ""
-    column: str = ""
-    text: str = ""
-    indicators: str = ""  # transaction indicators, for example BW for first operations
-
-    @classmethod
-    def of(cls, query: Mapping[str, str]) -> Self:
-        """Parse the filters of an address. Raises OptionError if they are invalid."""
-        # Both "I,U" and "IU" are accepted.
-        kinds = "".join(query.get("kinds", "").upper().split(","))
-        if not set(kinds) <= set(KINDS):
-            raise OptionError(f"kinds={kinds!r} may contain only the letters {KINDS}")
-        if query.get("column") and not query.get("text"):
-            raise OptionError("a column needs a text to search for")
-        return cls(
-            tables=TablePatterns.read(query["table"]) if query.get("table") else None,
-            kinds=kinds,
-            from_time=_time(query.get("from_time", "")),
-            to_time=_time(query.get("to_time", "")),
-            tx=query.get("tx", ""),
-            from_csn=query.get("from_csn", ""),
-            to_csn=query.get("to_csn", ""),
-            column=query.get("column", ""),
-            text=query.get("text", ""),
-        )
-
-    @property
-    def selection(self) -> ReadSelection:
-        """The parts of operations that must be decoded for the filters and the page."""
-        # A search for transactions shows no values, so no column is decoded.
-        columns = frozenset[str]() if self.indicators else None
-        return ReadSelection(self.tables, columns=columns, lenient=True)
-
-    def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations, judging by its ranges only.
-
-        ``tables`` are the bits of the chosen tables.
-        """
-        earliest, latest = span.times
-        kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)
-        first, last = span.csns or (None, None)
-        # Each line rules a span out by its ranges or bits. Unknown operation types may be any type.
-        return bool(
-            span.operations
-            and (span.begins or not self.indicators)
-            and (tables is None or span.tables & tables)
-            and (not kinds or span.kinds & (kinds | OTHER_KINDS))
-            and (self.from_time is None or latest >= self.from_time)
-            and (self.to_time is None or earliest <= self.to_time)
-            and not (self.from_csn and last and _is_true(below_csn, last, self.from_csn))
-            and not (self.to_csn and first and _is_true(above_csn, first, self.to_csn))
-        )
-
-    def matching(self, block: ChangeBlock) -> Mask:
-        """Return the mask of a block's operations that match."""
-        passing = np.ones(len(block), bool)
-        if self.kinds:
-            passing &= np.isin(block.op_type, np.frombuffer(self.kinds.encode(), np.uint8))
-        if self.indicators:
-            passing &= np.isin(block.tx_ind, np.frombuffer(self.indicators.encode(), np.uint8))
-        if self.from_time is not None:
-            passing &= block.op_ts >= self.from_time
-        if self.to_time is not None:
-            passing &= block.op_ts <= self.to_time
-        if self.tx:
-            passing &= _mask(pc.equal(block.tx_id, self.tx))
-        if self.from_csn:
-            passing &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
-        if self.to_csn:
-            passing &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
-        # Text is the slowest filter, so search it only if rows remain.
-        if self.text and passing.any():
-            passing &= self._has_text(block)
-        return passing
-
-    def _has_text(self, block: ChangeBlock) -> Mask:
-        """Return the mask of operations with the text in the column (or in any one), before or after."""
-        has_text = np.zeros(len(block), bool)
-        wanted = self.column.casefold()
-        for column, *states in zip(block.table.columns, block.before, block.after, strict=True):
-            if wanted and column.name.casefold() != wanted:
-                continue
-            for state in states:
-                if state.values is not None:
-                    text = formatter_for(column)(state.values)
-                    has_text |= _mask(pc.match_substring(text, self.text, ignore_case=True))
-                if state.problems is not None:  # an unreadable value may contain the text
-                    has_text |= _mask(state.problems.is_valid())
-        return has_text
-
-
-def _mask(values: pa.Array) -> Mask:
-    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
-    return found
-
-
-def _is_true(compare: object, one: str, bound: str) -> bool:
-    assert callable(compare)
-    return bool(compare(pa.array([one]), bound)[0].as_py())
-
-
-def _time(text: str) -> int | None:
-    """Parse a time as microseconds since 1970, or return None for an empty text.
-
-    Raises OptionError.
-    """
-    if not text:
-        return None
-    try:
-        parsed = datetime.fromisoformat(text)
-    except ValueError:
-        problem = f"{text!r} is not a time"
-        raise OptionError(problem, hint="For example 2026-07-01 12:30:00, in UTC") from None
-    at = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
-    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def parse_place(text: str) -> TrailPosition | None:
@@ -224,6 +88,18 @@ class ShownOperation:
     tokens: tuple[tuple[str, str], ...]
     cells: tuple[ShownCell, ...]
     undone: bool = False
+
+    @property
+    def key(self) -> str:
+        """The row's key after the operation as a JSON array of texts, or "" if it is not known."""
+        cells = [one for one in self.cells if one.key]
+        sides = [
+            one.before if one.after is MISSING and one.before is not None else one.after
+            for one in cells
+        ]
+        if not sides or any(one.state not in ("value", "empty") for one in sides):
+            return ""
+        return json.dumps([one.text for one in sides], ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +220,7 @@ class OperationSearch:
             passed = self.filters.matching(block)
             if self.place:
                 compare = pc.less if self.back else pc.greater_equal
-                passed &= _mask(compare(block.position, long_position(*self.place)))
+                passed &= as_mask(compare(block.position, long_position(*self.place)))
             keep[block.order] = passed
         chosen = np.flatnonzero(keep)
         # drop all but the last (or the first) ``rows`` matches, before values become text

@@ -7,26 +7,29 @@ one file without links.
 
 from __future__ import annotations
 
+import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
 from itertools import pairwise
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 import trailgate
 from trailgate.arrays import Longs
 from trailgate.browse.capture_state import capture_state
-from trailgate.browse.histogram import TimeHistogram
+from trailgate.browse.histogram import TimeHistogram, empty_runs
 from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.time_axis import round_times
 from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.model.tables import Column
@@ -46,11 +49,14 @@ KIND_NAMES: Final = {
     "T": "truncate",
 }
 BARS: Final = 64  # the most bars of a chart
+SCALE: Final = 1000  # the height of the highest bar on a logarithmic scale
+GAP: Final = 3  # empty bars that are shaded
 WIDTH, HEIGHT = 960, 160  # the size of a chart, in its own units
 WIDEST: Final = 64  # the largest width of a bar
 LISTED: Final = 500  # the most tables and files on a page
 LONGEST: Final = 300  # the most characters shown of a value
 UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
+DURATION_UNITS: Final = ((24 * 3600 * SECOND, "d"), *UNITS)
 # The end of a run's name in the manifest is its start in microseconds.
 RUN_TIME: Final = re.compile(r"-([0-9]{16})$")
 # The counts of a run that are shown even if they are 0.
@@ -82,6 +88,21 @@ class Bar:
         return self.left + (self.step - self.width) / 2
 
 
+class Tick(NamedTuple):
+    """A label of the time axis, at a part of its length from 0 to 100."""
+
+    at: float
+    label: str
+
+
+class Gap(NamedTuple):
+    """A time without operations in a chart, and its title."""
+
+    left: float
+    width: float
+    title: str
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """A chart: its description, its bars, the labels below it, and the largest count as the label above."""
@@ -91,6 +112,9 @@ class Chart:
     start: str = ""
     end: str = ""
     most: int = 0
+    note: str = ""
+    ticks: tuple[Tick, ...] = ()
+    gaps: tuple[Gap, ...] = ()
 
 
 def link_to(page: str, **query: object) -> str:
@@ -125,15 +149,10 @@ def time_text(microseconds: int) -> str:
     return format_iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
-def duration_text(microseconds: int) -> str:
-    """Format a duration, such as "0.250 s" or "2 d 03:04:05"."""
-    seconds = microseconds / SECOND
-    if seconds < 60:
-        return f"{seconds:.3f} s"
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    return (f"{days} d " if days else "") + f"{hours:02}:{minutes:02}:{rest:02}"
+def moment(microseconds: int) -> Markup:
+    """Format a time in UTC as an element whose title a script sets to the local time."""
+    text = time_text(microseconds)
+    return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
 
 
 def visible(text: object) -> str:
@@ -144,6 +163,23 @@ def visible(text: object) -> str:
     return "".join(
         one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode()
         for one in text
+    )
+
+
+def csn_text(csn: str | None) -> str:
+    """Return a CSN without the zeros that pad numbers to a common length."""
+    return visible((csn or "").lstrip("0") or (csn or "")[-1:])
+
+
+def marked(text: str, wanted: str) -> str:
+    """Return a value with the found text marked, upper and lower case alike. Both are escaped."""
+    if not wanted:
+        return escape(visible(text))
+    parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE)
+    # every second part is a text that was found
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(visible(part)) if number % 2 else visible(part)
+        for number, part in enumerate(parts)
     )
 
 
@@ -175,9 +211,12 @@ def template_environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "size": size_text,
         "time": time_text,
-        "duration": duration_text,
+        "moment": moment,
+        "duration": duration_words,
         "place": place_text,
         "visible": visible,
+        "marked": marked,
+        "csn": csn_text,
         "bytes": lambda text: len(text.encode()),
     }
     made.globals |= {
@@ -226,12 +265,33 @@ def time_chart(histogram: TimeHistogram, label: str, link: Link, **query: object
         )
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
         parts = _stack_bars(classes, stack, most)
-        target = link("operations", **query, **times)
+        target = link("operations", **{**query, **times})
         bars.append(
             Bar(left=at * step, step=step, parts=parts, title=title, count=sum(stack), link=target)
         )
     last = begin + counts.shape[1] * width
-    return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
+    return Chart(
+        label,
+        tuple(bars),
+        time_text(begin),
+        time_text(last),
+        most,
+        ticks=tuple(
+            Tick(round(100 * (at - begin) / (last - begin), 2), text)
+            for at, text in round_times(begin, last)
+        ),
+        gaps=tuple(_gaps(counts, begin, width)),
+    )
+
+
+def _gaps(counts: Longs, begin: int, width: int) -> Iterator[Gap]:
+    """Yield the runs of at least ``GAP`` empty bins."""
+    step = WIDTH / counts.shape[1]
+    for first, last in empty_runs(counts):
+        if last - first >= GAP:
+            at, end = begin + first * width, begin + last * width
+            title = f"no operations from {time_text(at)} to {time_text(end)}"
+            yield Gap(first * step, (last - first) * step, title)
 
 
 def _sum_groups(counts: Longs, together: int) -> Longs:
@@ -287,9 +347,12 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
     for at in used:
         count = int(counts[at])
         title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
-        parts = _stack_bars(["k-all"], [count], most)
+        # A logarithmic scale, because there are a few large transactions and very many small ones.
+        height = round(SCALE * math.log(1 + count) / math.log(1 + most))
+        parts = _stack_bars(["k-all"], [height], SCALE)
         bars.append(Bar(at * step, step, parts, title, count))
-    return Chart(label, tuple(bars), names[0], names[used[-1]], most)
+    note = ", on a logarithmic scale"
+    return Chart(label, tuple(bars), names[0], names[used[-1]], most, note)
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
@@ -322,6 +385,7 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "untimely": index.operations - sum(kinds),
             "by_kind": list(zip(KINDS, by_kind, strict=True)),
             "over_time": time_chart(index.over_time, "Operations over time, by type", link),
+            "answers": list(_answers(index, link)),
             "tables": tables[:LISTED],
             "more_tables": max(0, len(tables) - LISTED),
             "most_operations": max([one.operations for one in tables] or [1]) or 1,
@@ -331,6 +395,44 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "durations": duration_chart(index.transactions.durations),
             "findings": [finding_row(index, one, link) for one in index.findings],
         }
+
+
+def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
+    """Yield what people look for first: its name, its value, and the address of its page."""
+    begin, counts = index.over_time.filled_bins()
+    width = index.over_time.width
+    runs = empty_runs(counts)
+    if runs:
+        first, last = max(runs, key=lambda run: run[1] - run[0])
+        at, end = begin + first * width, begin + last * width
+        # The page shows the bin on either side of the gap.
+        times = {"from_time": time_text(at - width), "to_time": time_text(end + width - 1)}
+        text = f"about {duration_words(end - at)}, from {time_text(at)}"
+        yield "longest time without operations", text, link("operations", **times)
+    for name, kept in (
+        ("biggest transaction", index.transactions.by_operations),
+        ("longest transaction", index.transactions.by_duration),
+    ):
+        if kept and (name != "longest transaction" or kept[0].duration):
+            text = f"{kept[0].operations:,} operations"
+            if kept[0].duration:
+                text += f" in {duration_words(kept[0].duration)}"
+            yield name, text, link("transaction", at=place_text(kept[0].begin))
+    for finding in index.findings[:1]:
+        row = finding_row(index, finding, link)
+        yield f"worst finding ({row['severity']})", row["statement"], row["link"]
+
+
+def duration_words(microseconds: int) -> str:
+    """Return a duration in its two largest units, such as "2 d 3 h" or "250 ms"."""
+    words = []
+    for size, unit in DURATION_UNITS:
+        count, microseconds = divmod(microseconds, size)
+        if count:
+            words.append(f"{count:,} {unit}")
+        if words and (len(words) == 2 or not count):
+            break
+    return " ".join(words) or "0 s"
 
 
 def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, Any]:

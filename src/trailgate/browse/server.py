@@ -10,11 +10,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_urlsafe
 from threading import Thread
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qs
 
 import uvicorn
@@ -33,27 +33,40 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import bytes_page
+from trailgate.browse.exports import export_file
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.guard import App, RequestGuard
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operation_pages import complete_value, operations_page, transaction_page
+from trailgate.browse.matches import LatestResults, MatchSummary
+from trailgate.browse.operation_pages import (
+    Summaries,
+    complete_value,
+    matches_part,
+    operations_page,
+    transaction_page,
+)
 from trailgate.browse.pages import Query, link_to, overview, read_asset, render
 from trailgate.browse.quarantine_pages import quarantine_page
+from trailgate.browse.row_history import KeyUpdateLists, KeyUpdates, history_page
 from trailgate.browse.sql_pages import answer_file, sql_page
 from trailgate.browse.statements import StatementRunner, until_left
 from trailgate.browse.table_pages import table_page
 from trailgate.browse.workbench import Workbench
 from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
+from trailgate.sql.job import QueryCancellation
 
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
-TYPES: Final = {"css": "text/css", "js": "text/javascript"}
+TYPES: Final = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 ASSETS: Final = (
     "style.css",
+    "favicon.svg",
+    "times.js",
     "fresh.js",
     "brush.js",
     "more.js",
+    "matches.js",
     "bytes.js",
     "copy.js",
     "ask.js",
@@ -65,7 +78,6 @@ CANCEL: Final = "/cancel"  # cancels the running SQL statement
 ENDING_SECONDS: Final = 3  # unfinished responses get this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
-    "operations": operations_page,
     "transaction": transaction_page,
     "bytes": bytes_page,
     "table": table_page,
@@ -129,20 +141,29 @@ class _TrailPages:
     index: TrailIndex
     statements: StatementRunner
     around: Mapping[str, Any]
+    summaries: Summaries = field(default_factory=lambda: LatestResults(MatchSummary))
+    key_updates: KeyUpdateLists = field(default_factory=lambda: LatestResults(KeyUpdates))
 
     def routes(self) -> list[Route]:
         """Return the routes of all pages, including SQL."""
+        # What takes longest is kept from one request to the next.
+        kept: dict[str, Page] = {
+            "operations": partial(operations_page, summaries=self.summaries),
+            "matches": partial(matches_part, summaries=self.summaries),
+            "row": partial(history_page, lists=self.key_updates),
+        }
         return [
-            *map(self._page, PAGES),
+            *(self._page(name, page) for name, page in {**PAGES, **kept}.items()),
             Route("/value", self._value),
             Route("/sql", self._ask),
             Route("/answer", self._save),
+            Route("/export", self._export),
             Route(CANCEL, self._cancel, methods=["POST"]),
         ]
 
-    def _page(self, name: str) -> Route:
+    def _page(self, name: str, page: Page) -> Route:
         def show(request: Request) -> Response:
-            return self._shown(name, PAGES[name](self.index, request.query_params))
+            return self._shown(name, page(self.index, request.query_params))
 
         return Route(f"/{'' if name == 'overview' else name}", show)
 
@@ -166,6 +187,16 @@ class _TrailPages:
 
     async def _save(self, request: Request) -> Response:
         make = partial(answer_file, self.index, self.statements, request.query_params)
+        return await self._sent(request, make)
+
+    async def _export(self, request: Request) -> Response:
+        make = partial(export_file, self.index, request.query_params)
+        return await self._sent(request, make)
+
+    async def _sent(
+        self, request: Request, make: Callable[[QueryCancellation], tuple[BinaryIO, str]]
+    ) -> Response:
+        """Send the file that a function makes, and cancel the function if the client leaves."""
         file, kind = await until_left(request, make)
         # iter() with a sentinel: call until it returns b"".
         parts = iter(lambda: file.read(SENT), b"")

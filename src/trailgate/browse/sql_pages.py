@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from trailgate.browse.answers import FILE_TYPES, WRITERS, row_texts
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
@@ -24,10 +20,6 @@ from trailgate.storage.reading.trails import read_trail
 SHOWN: Final = 500  # the most rows on a page
 OPERATIONS: Final = "operations"  # the name of the table of all operations
 EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"
-TYPES: Final[Mapping[str, str]] = {
-    "csv": "text/csv; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-}
 
 
 def sql_page(
@@ -53,7 +45,7 @@ def sql_page(
         "sql": text or query.get("draft", "") or EXAMPLE.format(first),
         "asked": bool(text),
         "names": names[:SHOWN],
-        "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in TYPES],
+        "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in WRITERS],
         "running": statements.running,
         "limits": (int(PAGE_SECONDS), int(FILE_SECONDS) // 60),
         **shown,
@@ -80,7 +72,7 @@ def _rows_named(index: TrailIndex, name: str) -> QueryRows | None:
 
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
     with reader:
-        rows = (row for batch in reader for row in _texts(batch))
+        rows = (row for batch in reader for row in row_texts(batch))
         # one more than is shown, to know whether there are more
         first = list(islice(rows, SHOWN + 1))
     return {
@@ -88,27 +80,6 @@ def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
         "rows": first[:SHOWN],
         "more": len(first) > SHOWN,
     }
-
-
-def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Yield rows of strings, with None for NULL."""
-    return zip(
-        *(
-            [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
-            for column in batch
-        ),
-        strict=True,
-    )
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | dict | tuple):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
 
 
 def answer_file(
@@ -133,25 +104,4 @@ def answer_file(
         file.close()
         raise
     file.seek(0)
-    return file, TYPES[kind]
-
-
-def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as Parquet."""
-    with pq.ParquetWriter(file, reader.schema) as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-
-
-def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as CSV in UTF-8 with a header line. NULL is an empty field."""
-    text = io.TextIOWrapper(file, "utf-8", newline="")
-    rows = csv.writer(text)
-    rows.writerow(reader.schema.names)
-    for batch in reader:
-        rows.writerows(_texts(batch))
-    text.flush()
-    text.detach()
-
-
-WRITERS: Final = {"csv": write_csv, "parquet": write_parquet}
+    return file, FILE_TYPES[kind]

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets.ddl import DATABASES, DdlDialect
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import KINDS, TrailIndex
-from trailgate.browse.operations import OperationFilters, OperationSearch
+from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_patterns import TablePatterns

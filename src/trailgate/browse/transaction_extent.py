@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, ENDS, OperationFilters, OperationSearch
+from trailgate.browse.operations import BEGINS, ENDS, OperationSearch
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.model.changes import ChangeBatch

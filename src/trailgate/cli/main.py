@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
+from trailgate.cli.startup import QuickExit, convert_without_pydantic, hide_pandas
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
@@ -63,6 +64,9 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "sql": "trailgate.sql.command",
     }
 )
+
+# Commands that only print, and so have nothing to close when they exit.
+PRINTING: Final = frozenset({"analyze", "assumptions", "copybook", "explain", "show"})
 
 # Former names of options, which are still accepted but not listed in the help.
 _AS_ROWS: Final = {"--json": "--format=json"}
@@ -125,9 +129,15 @@ FAULTS: Final = MappingProxyType(
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
+    exiting = QuickExit()
+    hide_pandas()
     _open_closed()
     _log_compiling()
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    code = run(words)
+    if words and words[0] in PRINTING:
+        exiting.code = code
+    sys.exit(code)
 
 
 def _open_closed() -> None:
@@ -195,7 +205,8 @@ def _text(error: TrailgateError | OSError) -> str:
 def program_for(arguments: list[str]) -> Any:
     """Build the Click group of all commands, and import only the command that the arguments name.
 
-    The other commands are stubs with a summary for the help.
+    The other commands are stubs with a summary for the help of the program, and are missing if that
+    is not shown.
     """
     import typer  # noqa: PLC0415  no other module loads it
 
@@ -206,7 +217,10 @@ def program_for(arguments: list[str]) -> Any:
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
     # The program imports only the requested command, because importing all would make --help slow.
-    for name, summary in COMMANDS.items():
+    # If the first word is a command, the help of the program is not shown, so no other is needed.
+    names = [asked] if asked in COMMANDS and words[0] == asked else COMMANDS
+    for name in names:
+        summary = COMMANDS[name]
         function, examples = _import(name) if name == asked else (_stub, "")
         program.command(name, help=summary, epilog=examples, context_settings=HELP)(function)
     version = typer.Option(
@@ -220,6 +234,7 @@ def program_for(arguments: list[str]) -> Any:
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
         for parameter in (*command.params, command.get_help_option(typer.Context(command, **HELP))):
+            convert_without_pydantic(parameter)
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
             elif parameter.param_type_name == "argument":

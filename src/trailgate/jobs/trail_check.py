@@ -50,7 +50,12 @@ from trailgate.trail.record_checks import (
 )
 from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
 from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
-from trailgate.trail.records.record import LONGEST, detect_record_order, find_next_record
+from trailgate.trail.records.record import (
+    LONGEST,
+    decode_record,
+    detect_record_order,
+    find_next_record,
+)
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.table_metadata import TrailTables
@@ -100,7 +105,8 @@ class ReaderCheck:
         tables: TrailTables,
     ) -> None:
         """Decode a chunk's records as the readers do, and note those that they refuse."""
-        _Work(self, records, source, tables, _numbered_groups(records, followed)).run()
+        known = _TablesAtRows.of(records, source, tables)
+        _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
         """Decode records. Raises TrailgateError if readers would."""
@@ -138,13 +144,38 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
 
 
 @dataclass(frozen=True, slots=True)
+class _TablesAtRows:
+    """The good metadata records of a chunk, and the tables known before each of them and at the end."""
+
+    rows: Longs
+    tables: list[TrailTables]
+
+    @classmethod
+    def of(
+        cls, records: InspectedRecords, source: TrailBytes, tables: TrailTables
+    ) -> _TablesAtRows:
+        """Decode each metadata record once. ``tables`` are those known before the chunk."""
+        rows = np.flatnonzero((records.view.role == RecordRole.METADATA) & ~records.bad)
+        known = [tables]
+        for offset in records.view.offsets[rows].tolist():
+            record = decode_record(source.data, offset, order=source.order)
+            known.append(known[-1].with_record(record))
+        return cls(rows, known)
+
+    def between(self, start: int, stop: int) -> tuple[TrailTables, Longs]:
+        """Return the tables known before row ``start``, and the metadata records from there to ``stop``."""
+        first, end = np.searchsorted(self.rows, (start, stop)).tolist()
+        return self.tables[first], self.rows[first:end]
+
+
+@dataclass(frozen=True, slots=True)
 class _Work:
     """Records to be decoded group by group. ``groups`` is the group of each record, or -1."""
 
     reading: ReaderCheck
     found: InspectedRecords
     source: TrailBytes
-    tables: TrailTables
+    tables: _TablesAtRows
     groups: Longs
 
     def run(self) -> None:
@@ -170,15 +201,12 @@ class _Work:
                 waiting += [part[half:], part[:half]]
 
     def _read(self, part: Longs) -> None:
-        view = self.found.view
-        within = (self.groups >= part[0]) & (self.groups <= part[-1])
-        stop = int(np.flatnonzero(within)[-1])
-        # the metadata records before the group may define its tables
-        metadata = view.role == RecordRole.METADATA
-        if metadata.any():
-            metadata[stop:] = False
-            within |= metadata & ~self.found.bad
-        self.reading.read(self.source, view.take(np.flatnonzero(within)), self.tables)
+        rows = np.flatnonzero((self.groups >= part[0]) & (self.groups <= part[-1]))
+        # metadata records between the groups may define their tables
+        tables, metadata = self.tables.between(int(rows[0]), int(rows[-1]))
+        if len(metadata):
+            rows = np.union1d(rows, metadata)
+        self.reading.read(self.source, self.found.view.take(rows), tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
         """Report the error at the record that it is about, or if unknown, at the first record of each group."""

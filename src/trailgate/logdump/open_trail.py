@@ -36,6 +36,7 @@ from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
 from trailgate.trail.reading.tokens import find_token
+from trailgate.trail.record_checks import describe_damage
 from trailgate.trail.records.framing import (
     RecordSpans,
     Spans,
@@ -200,6 +201,16 @@ class LogdumpChunk:
         # A table whose definition is not in the file is named by its index.
         strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
         return ChunkNames(named.codes, [text or "" for text in strings])
+
+    @cached_property
+    def damage(self) -> dict[int, str]:
+        """The damaged records by their row, each with its first problem."""
+        return describe_damage(self.source, self.view)
+
+    def damage_at(self, row: int) -> str:
+        """Return the first problem of one record, or "" if it is sound."""
+        one = self.view.take(slice(row, row + 1))
+        return describe_damage(self.source, one).get(0, "")
 
     @cached_property
     def apart(self) -> Mask:

@@ -35,7 +35,11 @@ def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> Shown
     session.current = record.offset
     # In reverse, the next record is the one that ends where this one starts.
     session.position = record.offset + record.length if forward else record.offset
-    return replace(_name(session, record), release=session.trail.release)
+    return replace(
+        _name(session, record),
+        damage=chunk.damage_at(row),
+        release=session.trail.release,
+    )
 
 
 def show_file_header(session: LogdumpSession) -> ShownHeader:

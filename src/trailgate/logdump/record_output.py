@@ -242,6 +242,8 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
     if settings.user_tokens is not DisplayLevel.OFF and record.user is not None:
         yield ""
         yield from _user_lines(record.user, settings.user_tokens, settings.dump_charset)
+    if shown.damage:
+        yield from ("", f"Damaged: {shown.damage}")
     yield ""
 
 
@@ -451,6 +453,7 @@ def record_values(shown: ShownRecord) -> Values:
         **_piece(record),
         "ggs_tokens": [_token(one) for one in record.tokens or ()],
         **_user(record),
+        **({"damage": shown.damage} if shown.damage else {}),
     }
 
 

@@ -122,6 +122,8 @@ def _counts(counts: CountResult) -> Iterator[str]:
     yield from _tally(counts.total)
     if counts.suppressed:
         yield f"Filtering suppressed {counts.suppressed:>6} records"
+    if counts.damaged:
+        yield f"{'Damaged Records':<24} {counts.damaged:>10}  first at RBA {counts.first_damaged}"
     yield ""
     if counts.transactions:
         yield from _average(counts)
@@ -242,6 +244,8 @@ def _count_values(counts: CountResult) -> Values:
         "files_in_transactions": counts.files_in_transactions,
         "suppressed": counts.suppressed,
     }
+    if counts.damaged:
+        values |= {"damaged": counts.damaged, "first_damaged_rba": counts.first_damaged}
     if counts.tables:
         values["tables"] = {tally.name: _tally_values(tally) for tally in counts.tables}
     if counts.intervals:

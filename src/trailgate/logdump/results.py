@@ -107,6 +107,7 @@ class ShownRecord:
     settings: LogdumpSettings
     partition: str | None = None
     table: TrailTable | None = None  # the table that this metadata record defines
+    damage: str = ""  # why the record is damaged
     release: int = 0  # the major release that wrote the file, or 0 if it is not known
 
 
@@ -144,6 +145,8 @@ class CountResult:
     intervals: tuple[RecordTally, ...] = ()
     large: tuple[LargeTransaction, ...] = ()
     suppressed: int = 0
+    damaged: int = 0  # damaged records among those counted
+    first_damaged: int | None = None  # the offset of the first one
 
 
 @dataclass(frozen=True, slots=True)

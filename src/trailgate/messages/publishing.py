@@ -1,14 +1,13 @@
 """The parts that all writers of messages share: options, bodies, headers and keys.
 
-A `MessageWriter` turns batches of operations into `WrittenMessages`. `CompleteTransactions` wraps a writer
-and holds back the messages of a transaction until it has ended. `cut_records` decides which
+A `MessageWriter` turns batches of operations into `WrittenMessages`. `cut_messages` decides which
 records go into which message: one message per transaction, or several if the transaction is longer
 than the limit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, Protocol
 
@@ -19,7 +18,6 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import EncodeError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.transactions import count_rows_to_last_end
 from trailgate.options import COUNT, FieldOption, field_options
 
 TRANSACTION: Final = "transaction"
@@ -107,39 +105,6 @@ class MessageWriter(Protocol):
     def finish(self) -> WrittenMessages:
         """Return the messages held back. Nothing is written afterwards."""
         ...
-
-
-class CompleteTransactions:
-    """Yields the messages of consecutive batches as soon as their transactions have ended."""
-
-    def __init__(self, writer: MessageWriter) -> None:
-        self._writer = writer
-        self._held: list[WrittenMessages] = []
-        self._open = False
-
-    def write(self, batch: ChangeBatch) -> Iterator[WrittenMessages]:
-        """Yield the messages of transactions that have ended in this batch."""
-        messages = self._writer.write(batch)
-        # Operations [0, stop) belong to transactions that have ended.
-        stop = count_rows_to_last_end(batch.tx_indicators())
-        if batch.rows:
-            self._open = stop < batch.rows
-        if not stop:
-            self._held.append(messages)
-            return
-        yield from self._held
-        # Messages whose first operation is before `stop` are complete.
-        safe = int(np.searchsorted(messages.order, stop))
-        yield messages.slice(0, safe)
-        self._held = [messages.slice(safe, len(messages))]
-
-    def finish(self, *, give_open: bool = False) -> Iterator[WrittenMessages]:
-        """Yield the remaining messages. Messages of an unfinished transaction are included only with `give_open`."""
-        rest = self._writer.finish()
-        if give_open or not self._open:
-            yield from self._held
-            yield rest
-        self._held = []
 
 
 @dataclass(frozen=True, slots=True)

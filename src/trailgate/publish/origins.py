@@ -43,12 +43,12 @@ class MessageOrigins:
         """Return the origins of messages [begin, stop)."""
         count, part = stop - begin, slice(begin, stop)
         return MessageOrigins(
-            self.positions.slice(begin, count),
-            self.tables.slice(begin, count),
-            self.kinds[part],
-            self.times[part],
-            self.numbers[part],
-            self.marks[part],
+            positions=self.positions.slice(begin, count),
+            tables=self.tables.slice(begin, count),
+            kinds=self.kinds[part],
+            times=self.times[part],
+            numbers=self.numbers[part],
+            marks=self.marks[part],
         )
 
 
@@ -109,12 +109,12 @@ class OriginFinder:
         of_table = np.full(len(rows), -1) if self._is_whole else tables[picked]
         unknown = marks | (of_table < 0)
         found = MessageOrigins(
-            positions.take(pa.array(picked)),
-            names.take(pa.array(np.where(unknown, 0, of_table), mask=unknown)),
-            kinds[picked],
-            times[picked],
-            _count_equal(rows, before.messages),
-            marks,
+            positions=positions.take(pa.array(picked)),
+            tables=names.take(pa.array(np.where(unknown, 0, of_table), mask=unknown)),
+            kinds=kinds[picked],
+            times=times[picked],
+            numbers=_count_equal(rows, before.messages),
+            marks=marks,
         )
         if batch.rows:
             self._note_open(batch, begins, rows, found)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trailgate.apply.spark.trail import apply
     from trailgate.mainframe.spark.frames import decode_copybook, read_records, record_counts
     from trailgate.mainframe.spark.jobs import verify_records
-    from trailgate.publish.spark import publish
+    from trailgate.publish.spark.frames import publish
     from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
@@ -44,7 +44,7 @@ _MODULES = MappingProxyType(
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.mainframe.spark.frames",
-        "publish": "trailgate.publish.spark",
+        "publish": "trailgate.publish.spark.frames",
         "read_messages": "trailgate.spark.frames",
         "read_records": "trailgate.mainframe.spark.frames",
         "read_trail": "trailgate.spark.frames",

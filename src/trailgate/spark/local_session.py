@@ -55,7 +55,7 @@ exec {program} "$@"
 # The modules and classes of the formats. They are named and not imported, because features above
 # this package have formats too.
 FORMATS: Final = (
-    ("trailgate.spark.trail", "TrailSource"),
+    ("trailgate.publish.spark.source", "PublishingTrailSource"),
     ("trailgate.spark.messages", "MessageCaptureSource"),
     ("trailgate.mainframe.spark.reader", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
@@ -191,7 +191,10 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         hint = "As local[2], local-cluster[2,1,1024], spark://HOST:7077, yarn or k8s://HOST"
         raise OptionError(f"{master!r} is not a master of Spark", hint=hint)
     os.environ["JAVA_HOME"] = str(spark_java_home())
+    workers = {}
     if master.startswith("local"):
+        # Workers on other machines may lack our module, and the sessions of clusters log elsewhere.
+        workers["spark.python.daemon.module"] = "trailgate.spark.worker_daemon"
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -217,7 +220,7 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.master(master).appName(app)
-    for name, value in {**defaults, **conf}.items():
+    for name, value in {**defaults, **workers, **conf}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

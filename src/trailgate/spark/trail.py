@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -271,7 +271,7 @@ class TrailSource(SparkSource):
 
     format = "trail"
     does = "It is read and written, as a batch and as a stream"
-    _reads = TrailOptions
+    _reads: ClassVar[Any] = TrailOptions
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""

@@ -73,6 +73,9 @@ _FAULTS: Final = (
 NOTHING: Final = Definitions(())
 WITH_TABLE: Final = (int(RecordRole.CHANGE), int(RecordRole.LARGE_OBJECT), int(RecordRole.FRAGMENT))
 
+# Errors that are not damage of the record: its neighbour is missing, or its type is not known.
+_NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
+
 DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
@@ -247,6 +250,19 @@ def inspect_records(
     _check_fields(inspected, source)
     check_record_data(inspected, source, accepted=accepted)
     return inspected
+
+
+def describe_damage(source: TrailBytes, view: RecordColumns) -> dict[int, str]:
+    """Describe each record that is damaged itself, by its row: ``{4: "the columns do not fill ..."}``.
+
+    Every view of single records asks this function. The records around a record play no part, so
+    the result does not depend on how a file is read in chunks.
+    """
+    damage: dict[int, str] = {}
+    for kind, rows in inspect_records(source, view).faults:
+        if kind.severity is Severity.ERROR and kind not in _NOT_DAMAGE:
+            damage.update((row, kind.statement) for row in rows.tolist() if row not in damage)
+    return damage
 
 
 def _name(name: bytes | int) -> str:

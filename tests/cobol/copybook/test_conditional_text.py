@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cobol.copybook.compiled_layouts import needs_cobc, preprocessed
+from cobol.copybook.compiled_layouts import needs_cobc, preprocessed, printed
 from trailgate import OptionError, read_records
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.conditional_text import read_constants
@@ -243,6 +243,41 @@ def test_settings_of_sizes_are_reported(caplog: pytest.LogCaptureFixture) -> Non
     with caplog.at_level(logging.WARNING):
         sizes("      $SET IBMCOMP\n       05 A PIC X.\n")
     assert "$SET IBMCOMP is not obeyed" in caplog.text
+
+
+# A constant of $SET CONSTANT in pictures, OCCURS and other constants; the sizes of A and B.
+NAMED = """\
+      $SET CONSTANT LEN 8
+      $SET CONSTANT DECIMALS LEN / 4
+       01 RECORD-1.
+          05 A PIC X(LEN).
+      $IF LEN = 8
+          05 B OCCURS LEN TIMES PIC S9(LEN)V9(DECIMALS).
+      $END
+"""
+
+
+def test_a_constant_of_set_counts_symbols_and_elements() -> None:
+    root = read_copybook(NAMED)[0].root
+    assert [field.extent for field in root.children] == [8, 8 * (8 + 2)]
+    level_78 = "       78 LEN VALUE 3.\n       01 R.\n           05 A PIC X(LEN).\n"
+    assert read_copybook("      $SET CONSTANT LEN 'EIGHT'\n" + level_78)[0].size == 3
+
+
+@needs_cobc
+def test_gnucobol_counts_by_a_constant_of_set(tmp_path: Path) -> None:
+    one_by_one = NAMED.replace("LEN / 4", "2")  # GnuCOBOL takes no arithmetic here
+    assert printed(tmp_path, one_by_one, items=("A", "RECORD-1")) == [8, 88]
+
+
+# GnuCOBOL too knows no constants of >>DEFINE and of options here.
+@pytest.mark.parametrize(
+    "text", ["", "       >>DEFINE LEN AS 8\n", "      $SET CONSTANT LEN 'EIGHT'\n"]
+)
+def test_another_name_in_a_picture_is_an_error(text: str) -> None:
+    message = r"LEN in the picture X\(LEN\) is not a constant .*Define it before, by level 78"
+    with pytest.raises(DefinitionError, match=message):
+        sizes(text + "       05 A PIC X(LEN).\n", "LEN=8" if not text else "")
 
 
 @pytest.mark.parametrize("given", [{"BIG": 3}, {"big": "3"}, "BIG=3", " big = 3 , OTHER"])

@@ -212,3 +212,11 @@ def test_a_counter_that_is_not_one_is_an_error_with_its_place(tmp_path: Path) ->
     path.write_bytes(b"1a2b")
     with pytest.raises(TruncatedError, match=r"2 bytes are left over .*byte 2"):
         rows(path, copybook, **how)
+
+
+def test_a_length_that_was_not_named_is_in_the_hint(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"\x00\x08ABCDEF" * 2)
+    message = r"read from 4 bytes at offset 0 of each record .*set lengthField=ITEM"
+    with pytest.raises(TruncatedError, match=message):
+        rows(path, "01 R. 05 L PIC 9(4) COMP. 05 A PIC X(6).", record_format="length-field")

@@ -199,3 +199,34 @@ def test_columns_that_arrow_cannot_convert_are_errors_with_their_field(
 
     assert raised.value.where.field == name
     assert not (tmp_path / "data").exists()
+
+
+# Of each usage with a picture of four digits: the numbers that fit two bytes, and those that warn.
+LIMITS = {
+    "PIC S9(4) COMP": ((-32768, -10000, 10000, 32767), (-9999, 0, 9999)),
+    "PIC 9(4) BINARY": ((10000, 65535), (0, 9999)),
+    "PIC S9(4) COMP-5": ((), (-32768, 32767)),
+}
+
+
+@pytest.mark.parametrize("usage", LIMITS)
+def test_a_binary_number_above_its_picture_is_written_with_a_warning(
+    usage: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def warnings(*values: int, **options: Any) -> list[str]:
+        caplog.clear()
+        text, path = f"01 R. 05 A {usage}.", tmp_path / "data"
+        path.unlink(missing_ok=True)
+        batch = pa.record_batch({"A": values})
+        trailgate.write_records([batch], path, copybook_text=text, **options)
+        read = trailgate.read_records(path, copybook_text=text, **options).read_all()
+        assert read["A"].to_pylist() == list(values)
+        return [record.getMessage() for record in caplog.records]
+
+    above, within = LIMITS[usage]
+    assert warnings(*within, *within) == []
+    for value in above:
+        (warning,) = warnings(0, value, *above)
+        assert warning.startswith(f"A: {value} has more than the 4 digits of its picture")
+        with pytest.raises(EncodeError, match="a number outside"):
+            warnings(value, signs="strict")

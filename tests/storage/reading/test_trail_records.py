@@ -15,11 +15,13 @@ from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write
 from trail.building import record
 from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError
+from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trails import read_split, read_trail
 from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.findings import KINDS as KINDS_OF_FINDINGS
 from trailgate.trail.format.file_header import (
     ORACLE,
     DatabaseInfo,
@@ -47,6 +49,9 @@ KINDS = [
 ]
 
 
+STATEMENTS = {kind.statement for kind in KINDS_OF_FINDINGS.values()}
+
+
 def rows(batches: Any) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -70,7 +75,8 @@ def test_every_record_is_a_row_with_all_of_it(tmp_path: Path, level: int | None)
     assert int(found[8]["audit_pos"]) == 2**64 - 1
     assert found[8]["audit_rba"] == 2**32 - 1
     assert [row["image"] for row in found] == [*"AAAAAAAA", "B"]
-    assert {row["problem"] for row in found} == {None}
+    extra = "the record has a part with an unknown id, or the same part twice"
+    assert [row["problem"] for row in found] == [*[None] * 7, extra, None]
 
 
 def test_table_indexes_are_named_by_the_metadata_in_front(tmp_path: Path) -> None:
@@ -104,8 +110,22 @@ def test_damage_inside_a_record_is_shown_in_its_row(tmp_path: Path) -> None:
     assert "does not begin with its header" in problems[1]
     assert "length does not fit" in problems[2]
     assert "too short" in problems[3]
-    assert problems[4] is None
+    assert "an id is not text" in problems[4]
     assert dict(found[4]["tokens"]) == {"LOGCSN": "fffe"}
+
+
+def test_damage_is_told_in_the_words_of_the_check(tmp_path: Path) -> None:
+    # A row of zeros in place of two columns, in a record whose lengths are right.
+    sound = record(5, b"\0\0\0\5\0\0\0\1A\0\1\0\5\0\0\0\1B")
+    zeros = record(5, bytes(18))
+    prefix = write_files(tmp_path / "ot", [[sound, zeros, sound]])
+
+    found = rows(read_trail(prefix, records="all"))
+
+    columns = "the columns do not fill the data, or one is too short"
+    assert [row["problem"] for row in found] == [None, columns, None]
+    kinds = {finding.kind for finding in check_trail(str(prefix)).findings}
+    assert columns in {KINDS_OF_FINDINGS[kind].statement for kind in kinds}
 
 
 @pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 60, 200, 1000])
@@ -202,7 +222,9 @@ def test_rows_agree_with_records_read_one_by_one(
         for name in ("io_type", "undo", "node", "audit_rba", "trans_ind", "continued", "length"):
             assert row[name] == getattr(record, name)
         assert int(row["audit_pos"]) == record.audit_pos
-        assert (row["problem"] is not None) == contradicts(record)
+        # Damage of the data, which are random here, has the words of the check.
+        is_told = row["problem"] is not None and row["problem"] not in STATEMENTS
+        assert is_told == contradicts(record)
 
 
 @settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -82,7 +82,7 @@ def append_changes(
 
 
 def _missing(operations: TargetOperations) -> pa.Array:
-    """For each operation, return a JSON list of the columns that it does not log."""
+    """For each operation, return a JSON list of the source's columns that it does not log."""
     rows, table = len(operations), operations.table
     added = {column.name for column in COLUMNS}
     # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
@@ -90,7 +90,7 @@ def _missing(operations: TargetOperations) -> pa.Array:
     parts = [
         pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
         for column, one in zip(table.columns, operations.values, strict=True)
-        if column.name not in added
+        if column.name not in added and not column.extra
     ]
     listed = pc.binary_join_element_wise("[", *parts, "]", "")
     listed = pc.replace_substring(listed, "[, ", "[", max_replacements=1)

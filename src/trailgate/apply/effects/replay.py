@@ -199,10 +199,10 @@ class OperationReplay:
         deleted = self._rows[key][0]
         for at in self._marks:
             deleted.values[at] = image[at]
-        if NOT_LOGGED in deleted.values:
-            column = deleted.values.index(NOT_LOGGED)
-            self._refuse(operations, row, expected=True, column=column)
-            return False
+        for at, value in enumerate(deleted.values):
+            if value is NOT_LOGGED and at not in self._extra:
+                self._refuse(operations, row, expected=True, column=at)
+                return False
         self._deleted[key] = deleted
         return True
 

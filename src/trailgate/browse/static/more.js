@@ -1,14 +1,32 @@
-// Brings the rows of the next page when the end of a table comes into view, and newer ones of a growing trail as they come; without it the links lead there.
+// Brings the rows of the next page when the end of a table comes into view, newer ones of a growing trail as they come, and the first ones of a search; without it the links lead there.
 const most = 5000; // rows of one page: then its links lead on
 const every = 2000; // milliseconds until newer rows are asked for
+let stopped = false;
+
+/** Returns the next page behind a link, or null if the server does not give it. */
+async function pageOf(link) {
+  const answer = await fetch(link.href);
+  return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+}
+
+/** Puts what another page has under a selector in the place of what this one has. */
+function take(page, selector) {
+  const [here, there] = [document.querySelector(selector), page.querySelector(selector)];
+  if (here && there) here.replaceWith(document.adoptNode(there));
+  else if (here) here.remove();
+}
 
 async function bring(link) {
-  const answer = await fetch(link.href);
-  if (!answer.ok) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const page = await pageOf(link);
+  if (!page) return;
   const body = document.querySelector("table.ops tbody");
   const rows = page.querySelectorAll("table.ops tbody > tr");
   body.append(...[...rows].map((row) => document.adoptNode(row)));
+  take(page, "#searched");
+  if ("newer" in link.dataset && rows.length) {
+    take(page, "#matches");
+    document.dispatchEvent(new Event("more-matches"));
+  }
   const next = page.querySelector("a[rel=next]");
   if (!next) {
     link.remove();
@@ -29,7 +47,29 @@ function watch(link) {
   seen.observe(link);
 }
 
-const link = document.querySelector("a[rel=next]");
-if (link && document.querySelector("table.ops")) watch(link);
-else if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 500); // nothing is read yet
-else if (link && !("newer" in link.dataset)) location.replace(link.href); // nothing was found yet
+/** Searches on until a row is found, everything is searched, or somebody stops it. */
+async function search(link) {
+  const stop = document.querySelector("#searched [data-stop]");
+  if (stop) {
+    stop.hidden = false;
+    stop.addEventListener("click", () => {
+      stopped = true;
+      stop.hidden = true;
+    });
+  }
+  const page = await pageOf(link);
+  if (!page || stopped) return;
+  take(page, "#found");
+  take(page, "#searched");
+  take(page, "nav[aria-label=Rows]");
+  start();
+}
+
+function start() {
+  const link = document.querySelector("a[rel=next]");
+  if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 500); // what the page needs is not read yet
+  else if (link && document.querySelector("table.ops")) watch(link);
+  else if (link && !("newer" in link.dataset)) search(link).catch(() => {});
+}
+
+start();

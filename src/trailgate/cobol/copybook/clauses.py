@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.constants import ItemsBefore, evaluate_constant
+from trailgate.cobol.copybook.constants import Constants, ItemsBefore, evaluate_constant
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     CONSTANT,
@@ -113,26 +114,38 @@ USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
 
 
 def parse_entries(
-    tokens: list[CopybookToken], measure: Measure, *, comma: bool = False
+    tokens: list[CopybookToken],
+    measure: Measure,
+    constants: Constants = MappingProxyType({}),
+    *,
+    comma: bool = False,
 ) -> list[CopybookEntry]:
     """Parse the tokens into records, each with its items below it. Raises DefinitionError.
 
     ``measure`` computes the layouts of the entries so far, for constants such as LENGTH OF.
-    ``comma`` means DECIMAL-POINT IS COMMA.
+    ``constants`` are those of ``$SET CONSTANT``. ``comma`` means DECIMAL-POINT IS COMMA.
     """
-    return expand_typedefs(nest_entries(list(_Cursor(tokens, measure, comma=comma).entries())))
+    cursor = _Cursor(tokens, measure, constants, comma=comma)
+    return expand_typedefs(nest_entries(list(cursor.entries())))
 
 
 class _Cursor:
     """Reads entries from tokens.
 
     Comments are stored separately, by the index of the token after them. A level-78 name is a
-    constant: it is replaced by its number in later entries.
+    constant: it is replaced by its number in later entries, as one of ``$SET CONSTANT`` is.
     """
 
-    def __init__(self, tokens: list[CopybookToken], measure: Measure, *, comma: bool) -> None:
+    def __init__(
+        self,
+        tokens: list[CopybookToken],
+        measure: Measure,
+        constants: Constants,
+        *,
+        comma: bool,
+    ) -> None:
         self._tokens: list[CopybookToken] = []
-        self._constants: dict[str, int | None] = {}
+        self._constants = dict(constants)
         self._entries: list[CopybookEntry] = []
         self._types: set[str] = set()
         self._measure = measure
@@ -298,14 +311,19 @@ class _Cursor:
         if entry.picture is not None:
             raise text.error(f"{entry.name} has two pictures")
         try:
-            entry.picture = parse_picture(_NAMED.sub(self._count, text.text), comma=self._comma)
+            counted = _NAMED.sub(partial(self._count, text), text.text)
+            entry.picture = parse_picture(counted, comma=self._comma)
         except PictureError as error:
             raise text.error(str(error)) from None
 
-    def _count(self, match: re.Match[str]) -> str:
+    def _count(self, picture: CopybookToken, match: re.Match[str]) -> str:
         """Replace a constant's name in a picture's repetition by its number: ``(LEN)`` becomes ``(8)``."""
         number = self._constants.get(match[1].upper())
-        return match[0] if number is None else f"({number})"
+        if number is None:
+            hint = "Define it before, by level 78 or $SET CONSTANT"
+            problem = f"{match[1]} in the picture {picture.text} is not a constant with a number"
+            raise picture.error(problem, hint)
+        return f"({number})"
 
     def usage_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
         self._skip("IS")

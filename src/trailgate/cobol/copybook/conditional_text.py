@@ -125,10 +125,15 @@ class _Branches:
 
 @dataclass(slots=True)
 class CompileConstants:
-    """The constants of conditional text: those ``given`` by an option, and those defined so far."""
+    """The constants of conditional text: those ``given`` by an option, and those defined so far.
+
+    ``named`` are those of ``$SET CONSTANT``, which pictures and OCCURS can name too. A constant
+    without an integer is None there.
+    """
 
     given: Mapping[str, Value]
     defined: dict[str, Value] = field(default_factory=dict)
+    named: dict[str, int | None] = field(default_factory=dict)
 
     def known(self, name: str) -> Value | None:
         """Return the value of a constant, or None if neither the text nor the option states it."""
@@ -317,7 +322,7 @@ class _Directives:
     def define(self, words: _Expression) -> None:
         if not self.active:
             return
-        words.skip("CONSTANT")
+        is_named = words.skip("CONSTANT")
         name = words.name()
         words.skip("AS")
         if words.skip("PARAMETER"):
@@ -326,6 +331,9 @@ class _Directives:
         override = words.skip("OVERRIDE")
         words.check_end()
         self._constants.define(name, value, override=override)
+        if is_named:
+            integer = int(value) if isinstance(value, Decimal) else None
+            self._constants.named[name.upper] = integer if integer == value else None
 
     def set(self, words: _Expression) -> None:
         if not self.active:

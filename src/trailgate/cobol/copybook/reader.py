@@ -468,7 +468,7 @@ def read_copybook(
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
     tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
-    entries = parse_entries(tokens, measure, comma=dialect.decimal_comma)
+    entries = parse_entries(tokens, measure, copybook.constants.named, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
     return build_layouts(entries, dialect, stem)

@@ -195,9 +195,17 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Reco
         raise TruncatedError(
             f"the file ends inside a record: {len(data) - frames.end} bytes are left over",
             where=Where(offset=frames.end, raw=data[frames.end : frames.end + 64].tobytes()),
-            hint="Is the record length or the framing wrong?",
+            hint=_framing_hint(framing),
         )
     return frames
+
+
+def _framing_hint(framing: Framing) -> str:
+    """Return the hint for a file that ends inside a record."""
+    if framing.kind is FrameKind.LENGTH_FIELD and framing.lengths is None:
+        place = f"{framing.field_width} bytes at offset {framing.field_offset} of each record"
+        return f"Its length was read from {place} (lengthWidth, lengthOffset). If an item of the copybook has it, set lengthField=ITEM"
+    return "Is the record length or the framing wrong?"
 
 
 def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:

@@ -8,6 +8,8 @@ rounded to the nearest float64.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
@@ -41,6 +43,8 @@ from trailgate.cobol.values.kernels import scale_pairs, scale_words
 from trailgate.columnar.numbers import integer_limits, parse_decimals
 from trailgate.errors import DecodeError, EncodeError, OptionError
 
+_LOG: Final = logging.getLogger(__name__)
+ABOVE_PICTURE: Final = "%s: %d has more than the %d digits of its picture, and is written as TRUNC(BIN) stores it; signs=strict refuses such numbers"
 _WORD: Final = 8
 _PAIR: Final = 16
 _MOST: Final = 10**DECIMAL_DIGITS - 1
@@ -195,6 +199,7 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP, COMP-4, COMP-5, COMP-9, COMP-N and COMP-X."""
     number, little = number_of(field), _little(field, options)
     low, high = _bounds(field, options)
+    warn = _picture_warning(field, options)
 
     def encode(values: pa.Array) -> Octets:
         refuse_nulls(values)
@@ -210,12 +215,35 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise encode_error(problem, row, values[row].as_py())
+        warn(units)
         # The 16-byte decimals as little-endian bytes; the field takes the lowest ``size`` of them.
         words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
         low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
         return low_first[:, : field.size] if little else low_first[:, field.size - 1 :: -1]
 
     return encode
+
+
+def _picture_warning(field: CopybookField, options: ValueOptions) -> Callable[[pa.Array], None]:
+    """Return a function that warns once if written numbers have more digits than the picture.
+
+    COMP-5 and COMP-X have no such limit, and strict signs refuse these numbers.
+    """
+    most = 10 ** number_of(field).digits - 1
+    is_silent = field.usage not in (Usage.BINARY, Usage.LITTLE) or _is_limited(field, options)
+    warned = False
+
+    def warn(units: pa.Array) -> None:
+        nonlocal warned
+        if is_silent or warned:
+            return
+        beyond = pc.greater(pc.abs(units), _decimal(most))
+        if pc.any(beyond).as_py():
+            warned = True
+            number = units[pc.index(beyond, True).as_py()].as_py()
+            _LOG.warning(ABOVE_PICTURE, field.name, number, number_of(field).digits)
+
+    return warn
 
 
 def _decimal(bound: int) -> pa.Scalar:

@@ -67,6 +67,29 @@ _TIME: Final = "io.debezium.time."
 # Connect's integer types by size in bytes; an unsigned number needs the next larger one.
 _SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
 _UNSIGNED: Final = {2: "int32", 4: "int64"}
+# The schemas of BEGIN and END events (Debezium, transaction metadata).
+_ID: Final = {"type": "string", "optional": False, "field": "id"}
+_COUNTED: Final = {
+    "type": "struct", "name": "event.collection", "version": 1, "optional": False, "fields": [
+        {"type": "string", "optional": False, "field": "data_collection"},
+        {"type": "int64", "optional": False, "field": "event_count"},
+    ],
+}  # fmt: skip
+_METADATA: Final = "io.debezium.connector.common.TransactionMetadata"
+TRANSACTION_KEY: Final = json_literal(
+    {"type": "struct", "fields": [_ID], "optional": False, "name": f"{_METADATA}Key", "version": 1}
+)
+TRANSACTION_VALUE: Final = json_literal(
+    {
+        "type": "struct", "name": f"{_METADATA}Value", "version": 1, "optional": False, "fields": [
+            {"type": "string", "optional": False, "field": "status"},
+            _ID,
+            {"type": "int64", "optional": False, "field": "ts_ms"},
+            {"type": "int64", "optional": True, "field": "event_count"},
+            {"type": "array", "optional": True, "field": "data_collections", "items": _COUNTED},
+        ],
+    }
+)  # fmt: skip
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
     {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
 )
@@ -117,9 +140,9 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
-        pairs = zip(*left[1:3].tolist(), strict=True)
+        pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
         open_one.counts = {names[table]: count for table, count in pairs}
-    # The columns of `every` begin with (transaction, table, count). Keep those of ended ones.
+    # The columns of `every` are (transaction, table, count). Keep those of ended transactions.
     every = every[:, ended]
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
@@ -141,18 +164,15 @@ def _count_tables(
     """Count operations by transaction and table.
 
     Return the table names, each operation's ordinal in its transaction and table, and a matrix
-    whose columns are (transaction, table, count, first row). Operations before the batch are
-    included. A transaction's tables come in the order of their first operations, wherever a batch
-    begins.
+    whose columns are (transaction, table, count). Operations before the batch are included. The
+    tables of a transaction are in the order of their first operations, so that an END event does
+    not depend on where batches begin.
     """
-    names = list(dict.fromkeys([*(b.table.name for b in batch.blocks), *open_one.counts]))
+    names = list(dict.fromkeys([*open_one.counts, *(b.table.name for b in batch.blocks)]))
     of_table = np.empty(batch.rows, np.int64)
     before = np.zeros(len(names), np.int64)
-    earlier = np.zeros(len(names), np.int64)  # first rows of tables before the batch: negative
     if batch.rows and number[0] == 0:
         before[:] = [open_one.counts.get(name, 0) for name in names]
-        ranks = {name: rank for rank, name in enumerate(open_one.counts, -len(open_one.counts))}
-        earlier[:] = [ranks.get(name, 0) for name in names]
     parts = []
     for table, name in enumerate(names):
         mine = [block.order for block in batch.blocks if block.table.name == name]
@@ -168,28 +188,29 @@ def _count_tables(
         )
         of_table[order] = counted
         last = np.append(fresh[1:], [True] * bool(len(transactions))).astype(bool)
-        first = np.where(
-            (transactions[fresh] == 0) & (before[table] > 0), earlier[table], order[fresh]
-        )
-        tables = np.full(int(last.sum()), table)
-        parts.append(np.stack([transactions[last], tables, counted[last], first]))
+        # The row of a table's first operation in a transaction. Tables of the transaction that was
+        # open before come first, in their own order: they are the first of `names`.
+        first = order[begin]
+        if before[table]:
+            first[transactions == 0] = table - len(names)
+        parts.append(np.stack([transactions, np.full(len(order), table), counted, first])[:, last])
         if before[table] and (not len(transactions) or transactions[0] > 0):
-            parts.append(np.array([[0], [table], [before[table]], [earlier[table]]]))
+            parts.append(np.array([[0], [table], [before[table]], [table - len(names)]]))
     every = np.concatenate([np.zeros((4, 0), np.int64), *parts], axis=1)
-    return names, of_table, every[:, np.lexsort((every[3], every[0]))]
+    return names, of_table, every[:3, np.lexsort((every[3], every[0]))]
 
 
-def begin_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
+def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
     """Return the rows of operations that a BEGIN event precedes, and these events."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
         JsonMember(b',"event_count":null,"data_collections":null}'),
     ]
-    return rows, measure_members(pieces, len(rows))
+    return rows, measure_members(_with_schema(pieces, TRANSACTION_VALUE, schemas), len(rows))
 
 
-def end_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
+def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
     """Return the rows of operations that an END event follows, and these events."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
@@ -210,7 +231,7 @@ def end_events(bounds: TransactionOrdinals) -> tuple[Longs, MeasuredRows]:
         JsonMember(b',"data_collections":[', listed.take(pa.array(known)), BARE),
         JsonMember(b"]}"),
     ]
-    return rows, measure_members(pieces, len(rows))
+    return rows, measure_members(_with_schema(pieces, TRANSACTION_VALUE, schemas), len(rows))
 
 
 def _has_ids(bounds: TransactionOrdinals) -> Mask:
@@ -327,16 +348,22 @@ def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRow
     if not numbers or block.op_type[0] == TRUNCATE:
         return None
     pieces = [JsonMember(b"{"), *(_member(block, number) for number in numbers), JsonMember(b"}")]
-    if schemas:
-        schema = key_schema(block.table, prefix)
-        pieces = [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
-    return measure_members(pieces, len(block))
+    schema = key_schema(block.table, prefix) if schemas else b""
+    return measure_members(_with_schema(pieces, schema, schemas), len(block))
 
 
-def transaction_keys(bounds: TransactionOrdinals, rows: Longs) -> MeasuredRows:
+def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool) -> MeasuredRows:
     """Return the message keys of the BEGIN or END events at these operations."""
     ids = bounds.tx_id.take(pa.array(rows))
-    return measure_members([JsonMember(b'{"id":', ids, STRING), JsonMember(b"}")], len(rows))
+    pieces = [JsonMember(b'{"id":', ids, STRING), JsonMember(b"}")]
+    return measure_members(_with_schema(pieces, TRANSACTION_KEY, schemas), len(rows))
+
+
+def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
+    """Return an object as the payload beside its schema, as Connect's JSON converter writes it."""
+    if not schemas:
+        return pieces
+    return [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
 
 
 @lru_cache(TABLES)
@@ -385,13 +412,13 @@ class DebeziumWriter:
         if not batch.rows:
             return NO_MESSAGES
         bounds = number_operations(batch, self._open) if self.options.transactions else None
-        rows = np.arange(batch.rows)
+        rows, schemas = np.arange(batch.rows), self.options.schemas
         begins = ends = rows[:0]
         measured: list[tuple[Longs, MeasuredRows]] = []
         keys: list[tuple[Longs, MeasuredRows]] = []
         if bounds is not None:
-            begins, opening = begin_events(bounds)
-            ends, closing = end_events(bounds)
+            begins, opening = begin_events(bounds, schemas=schemas)
+            ends, closing = end_events(bounds, schemas=schemas)
         # The slot of each operation's event among all events: its row, plus the BEGIN events up to
         # it, plus the END events before it. Example: two transactions of one operation each have
         # the slots BEGIN 0, event 1, END 2, BEGIN 3, event 4, END 5.
@@ -399,13 +426,13 @@ class DebeziumWriter:
         most = self.options.max_message_bytes
         for part, objects in measure_by_type(batch, partial(self._measure, bounds=bounds), most):
             measured.append((slot_of[part.order], objects))
-            own_keys = event_keys(part, self.options.prefix, schemas=self.options.schemas)
+            own_keys = event_keys(part, self.options.prefix, schemas=schemas)
             if own_keys is not None:
                 keys.append((slot_of[part.order], own_keys))
         if bounds is not None:
             measured += [(slot_of[begins] - 1, opening), (slot_of[ends] + 1, closing)]
             for rows_of, slots in ((begins, slot_of[begins] - 1), (ends, slot_of[ends] + 1)):
-                keys.append((slots, transaction_keys(bounds, rows_of)))
+                keys.append((slots, transaction_keys(bounds, rows_of, schemas=schemas)))
         count = batch.rows + len(begins) + len(ends)
         order = np.empty(count, np.int64)
         order[slot_of], order[slot_of[begins] - 1], order[slot_of[ends] + 1] = rows, begins, ends
@@ -440,14 +467,9 @@ class DebeziumWriter:
             *self._metadata(block, bounds),
             JsonMember(b"}"),
         ]
-        if self.options.schemas:
-            schema = event_schema(block.table, self.options.prefix)
-            pieces = [
-                JsonMember(b'{"schema":' + schema + b',"payload":'),
-                *pieces,
-                JsonMember(b"}"),
-            ]
-        return measure_members(pieces, len(block))
+        schemas = self.options.schemas
+        schema = event_schema(block.table, self.options.prefix) if schemas else b""
+        return measure_members(_with_schema(pieces, schema, schemas), len(block))
 
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool

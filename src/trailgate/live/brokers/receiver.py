@@ -33,7 +33,7 @@ WINDOW: Final = 4096  # the most messages that are acknowledged at once
 # OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
 _ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 _NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
-WAITING: Final = "{} does not answer properly: retrying"
+WAITING: Final = "{}: no connection yet, retrying for {} s"
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -180,6 +180,11 @@ def _connect(address: BrokerAddress) -> socket.socket:
     place = (address.host, address.port)
     try:
         plain = socket.create_connection(place, CONNECT_SECONDS)
+    except ConnectionRefusedError as error:
+        usual = PROTOCOLS[address.protocol].port
+        hint = f"Is the broker running? {address.protocol}:// usually has port {usual}"
+        problem = f"the broker cannot be reached: connection refused at port {address.port}"
+        raise BrokerError(problem, where=where, hint=hint) from error
     except OSError as error:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -232,7 +237,8 @@ class ReconnectingReceiver(ABC, Generic[C]):
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
         self._address, self._limit = address, address.number("window", WINDOW)
-        self._backoff = Backoff(address.number("patience", PATIENCE), lasting=lasting)
+        self._patience = address.number("patience", PATIENCE)
+        self._backoff = Backoff(self._patience, lasting=lasting)
         self._connection: C | None = None
         self._warned: str | None = None
         self.connections = 0
@@ -266,7 +272,8 @@ class ReconnectingReceiver(ABC, Generic[C]):
         Before the first connection only the waiting is logged: if the fault lasts, it becomes the
         error that ends the run.
         """
-        text = str(error) if self.connections else WAITING.format(self._address)
+        waiting = WAITING.format(self._address, self._patience)
+        text = str(error) if self.connections else waiting
         if text != self._warned:
             _LOG.warning("%s", text)
         self._warned = text

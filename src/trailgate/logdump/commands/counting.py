@@ -13,7 +13,7 @@ from trailgate.errors import OptionError, StorageError, TrailgateError, Where, m
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import LargeTransactions, RecordCounter
 from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, name_matcher
-from trailgate.logdump.reading import report_progress
+from trailgate.logdump.reading import rba_of, report_progress
 from trailgate.logdump.results import CountResult, DetailLevel, FailureResult, NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, read_number, read_time
@@ -87,9 +87,15 @@ def _count(
     counting = RecordCounter(tables=options.detail, minutes=options.minutes, large=large)
     end, scanned = start, 0
     problem: TrailgateError | None = None
+    damaged, first_damaged = 0, None
     try:
         for chunk in trail.forward(start):
-            counting.add(chunk, options.mask(chunk, session.filters.mask(chunk)))
+            mask = options.mask(chunk, session.filters.mask(chunk))
+            counting.add(chunk, mask)
+            rows = [row for row in sorted(chunk.damage) if mask[row]]
+            if rows and first_damaged is None:
+                first_damaged = rba_of(chunk, rows[0])
+            damaged += len(rows)
             end, scanned = chunk.end, scanned + len(chunk)
             yield from report_progress(session, chunk, scanned)
     except TrailgateError as error:
@@ -106,6 +112,8 @@ def _count(
         intervals=counting.intervals(),
         large=() if large is None else large.found(),
         suppressed=counting.suppressed,
+        damaged=damaged,
+        first_damaged=first_damaged,
     )
     if problem is not None:
         yield FailureResult(problem)

@@ -51,6 +51,7 @@ from trailgate.mainframe.files.record_files import (
     read_record_split,
 )
 from trailgate.mainframe.framing import check_formats, framing_of, skip_named_ends
+from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
 from trailgate.options import list_names
@@ -235,11 +236,18 @@ class CopybookOptions:
         return chosen if set(columns) <= set(chosen.decoder().schema.names) else self
 
     def splits(self, path: Addresses, split_bytes: int | None = None) -> list[RecordSplit]:
-        """Plan splits that together contain every record once. Raises StorageError or DecodeError."""
+        """Plan splits that together contain every record once. Raises StorageError or DecodeError.
+
+        Logs a warning if the first file looks like ASCII, but is not read as ASCII.
+        """
         files = find_record_files(path, self.partitions)
         numbered = NUMBER_COLUMN in self.records.added
         size = split_bytes or self.split_bytes
-        return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
+        splits = plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
+        if splits and self.kinds is None:  # records of ASCII match no kind, which is an error
+            layout = find_layout(self.layouts, self.record)
+            warn_of_ascii(splits[0], self.framing, layout, self.records.values)
+        return splits
 
     def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
         """Return the decoder of the records.

@@ -10,12 +10,13 @@ the rows go to the log, which is stderr unless a program handles it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import TruncatedError, Where, mask_logins
@@ -41,6 +42,7 @@ from trailgate.trail.format.file_header import ORACLE, FileHeader
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
+from trailgate.trail.record_checks import describe_damage
 from trailgate.trail.records.damage import MISNUMBERED, find_other_number
 from trailgate.trail.records.framing import wrap_trail_bytes
 from trailgate.trail.records.table_metadata import NO_TABLES
@@ -425,9 +427,18 @@ def _records(
         if not owned:
             return
         source = wrap_trail_bytes(data, offset, reader.order)
-        table_found = build_record_table(
-            source, view.take(slice(owned)), reader.file.number, tables, oracle=oracle
-        )
-        yield table_found.batch
+        records = view.take(slice(owned))
+        table_found = build_record_table(source, records, reader.file.number, tables, oracle=oracle)
+        yield _with_damage(table_found.batch, describe_damage(source, records))
         tables = table_found.tables
         offset += view.end
+
+
+def _with_damage(batch: pa.RecordBatch, damage: Mapping[int, str]) -> pa.RecordBatch:
+    """Describe damaged records in the column ``problem``, if it is still null."""
+    if not damage:
+        return batch
+    column = batch.schema.get_field_index("problem")
+    described = pa.array([damage.get(row) for row in range(batch.num_rows)], pa.string())
+    problems = pc.coalesce(batch.column(column), described)
+    return batch.set_column(column, batch.schema.field(column), problems)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import cache
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
@@ -185,6 +186,7 @@ class TrailTables:
 NO_TABLES: Final = TrailTables()
 
 
+@cache
 def _layout(order: ByteOrder) -> np.dtype[np.void]:
     return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
 

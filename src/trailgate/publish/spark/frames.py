@@ -9,15 +9,16 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from trailgate.capture.formats import publish_options, writer_for
+from trailgate.capture.formats import publish_options
 from trailgate.errors import OptionError
-from trailgate.messages.publishing import CompleteTransactions, PublishOptions, WrittenMessages
+from trailgate.messages.publishing import PublishOptions
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.publish.job import plan_publishing, read_changes
+from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
 from trailgate.spark.errors import brief_rows, cast_batches
 from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD
@@ -26,11 +27,6 @@ from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit
 
-# The columns that Kafka's sink accepts.
-HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA: Final = pa.schema(
-    [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
-)
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
 
@@ -44,10 +40,15 @@ def publish(  # noqa: PLR0913  one parameter an option
     definitions: Address | Definitions | None = None,
     content: Literal["transaction", "row"] | None = None,
     max_message_bytes: int | None = None,
+    topic: str | None = None,
     options: Mapping[str, Any] | None = None,
     split_bytes: int = TRAIL_SPLIT_BYTES,
 ) -> DataFrame:
-    """Return operations as messages: ``value``, and ``key`` and ``headers`` in the form of Kafka's sink.
+    """Return operations as messages, one in each row, in the form of Kafka's sink.
+
+    The columns are ``key``, ``value``, ``headers``, ``topic``, and the place in the trail:
+    ``table``, ``position``, and ``number``, which orders messages of the same position. ``topic``
+    is a template: ``${schema}`` and ``${table}`` are the names of the message's table.
 
     ``source`` is a trail or a DataFrame. Of a trail, each task reads complete transactions. A
     DataFrame has operations (``spark.read.format("trail")``), its partitions must contain complete
@@ -62,10 +63,11 @@ def publish(  # noqa: PLR0913  one parameter an option
     parsed_options = publish_options(
         format, {name: v for name, v in format_options.items() if v is not None}
     )
+    topic_names(topic, parsed_options)  # raises OptionError here, and not in a task
     if isinstance(source, DataFrame):
         if tables is not None or after is not None:
             raise OptionError("tables and after apply only to a trail", hint="Filter the DataFrame")
-        return _of_frame(source, format, parsed_options, definitions)
+        return _of_frame(source, format, parsed_options, topic, definitions)
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
@@ -83,21 +85,24 @@ def publish(  # noqa: PLR0913  one parameter an option
         for split in plan_publishing(trail, after, split_bytes)
     ]
 
+    schema = spark_schema(SCHEMA)
+
     def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
         files, split = part
-        whole = CompleteTransactions(writer_for(format, parsed_options))
+        messages = MessageRows(format, parsed_options, topic)
         files = replace(files, definitions=tables_known)
         for changes in read_changes(files, [split], after, patterns):
-            yield from _as_rows(whole.write(changes))
-        yield from _as_rows(whole.finish())
+            yield from cast_batches(messages.write(changes), schema)
+        yield from cast_batches(messages.finish(), schema)
 
-    return map_parts(spark, parts, rows, spark_schema(SCHEMA))
+    return map_parts(spark, parts, rows, schema)
 
 
 def _of_frame(
     frame: DataFrame,
     name: str,
     options: PublishOptions,
+    topic: str | None,
     definitions: Address | Definitions | None,
 ) -> DataFrame:
     if definitions is None:
@@ -109,46 +114,17 @@ def _of_frame(
         raise OptionError(problem, hint="It must have the columns of the operations table")
     known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
 
-    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenMessages]:
-        writer = writer_for(name, options)
+    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = MessageRows(name, options, topic)
         for batch in batches:
             typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
-            yield writer.write(from_operations(typed, known))
-        # The writer buffers the messages of the last transaction.
-        yield writer.finish()
+            yield from rows.write(from_operations(typed, known))
+        yield from rows.finish(with_open=True)
+
+    schema = spark_schema(SCHEMA)
 
     @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _as_rows(messages(batches))
+        return cast_batches(messages(batches), schema)
 
-    return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
-
-
-def _as_rows(groups: Iterable[WrittenMessages]) -> Iterator[pa.RecordBatch]:
-    """Convert messages to rows."""
-    batches = (_row_batch(messages) for messages in groups if len(messages))
-    return cast_batches(batches, spark_schema(SCHEMA))
-
-
-def _row_batch(messages: WrittenMessages) -> pa.RecordBatch:
-    count = len(messages)
-    keys = pa.nulls(count, pa.binary()) if messages.keys is None else messages.keys
-    bodies = messages.bodies.cast(pa.binary())
-    columns = [keys.cast(pa.binary()), bodies, _published_headers(messages)]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
-def _published_headers(messages: WrittenMessages) -> pa.Array:
-    kind = SCHEMA.field("headers").type
-    if not messages.headers:
-        return pa.nulls(len(messages), kind)
-    named = {name: values.to_pylist() for name, values in messages.headers.items()}
-    made = [
-        [
-            {"key": name, "value": values[at].encode()}
-            for name, values in named.items()
-            if values[at] is not None
-        ]
-        for at in range(len(messages))
-    ]
-    return pa.array(made, kind)
+    return frame.select(*_COLUMNS).mapInArrow(run, schema)

@@ -1,0 +1,71 @@
+"""Write rows as the files that pages offer: CSV, Parquet and JSON lines."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trailgate.terminal.columns import json_text, values_of
+
+FILE_TYPES: Final[Mapping[str, str]] = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+    "jsonl": "application/jsonl; charset=utf-8",
+}
+
+
+def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
+    """Yield rows of strings, with None for NULL."""
+    return zip(
+        *(
+            [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+            for column in batch
+        ),
+        strict=True,
+    )
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list | dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
+    """Write rows as Parquet."""
+    with pq.ParquetWriter(file, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+
+
+def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
+    """Write rows as CSV in UTF-8 with a header line. NULL is an empty field."""
+    text = io.TextIOWrapper(file, "utf-8", newline="")
+    rows = csv.writer(text)
+    rows.writerow(reader.schema.names)
+    for batch in reader:
+        rows.writerows(row_texts(batch))
+    text.flush()
+    text.detach()
+
+
+def write_json(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
+    """Write rows as JSON lines in UTF-8."""
+    for batch in reader:
+        columns = map(values_of, batch.columns)
+        for row in zip(*columns, strict=True):
+            text = json_text(dict(zip(reader.schema.names, row, strict=True)))
+            file.write(text.encode() + b"\n")
+
+
+WRITERS: Final = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_json}

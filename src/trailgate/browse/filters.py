@@ -1,0 +1,289 @@
+"""The filters of operations: conditions of an address, tested on whole columns of operations.
+
+Two steps keep a search fast. ``may_be_in`` rules out whole spans of the trail by what the index
+knows about them; ``matching`` tests the operations of the other spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask, Octets
+from trailgate.browse.index import KINDS, NO_KIND, IndexSpan
+from trailgate.columnar.digits import long_position
+from trailgate.errors import OptionError
+from trailgate.model.changes import ChangeBlock, StateColumn
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Column
+from trailgate.model.values import formatter_for
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.reading.options import above_csn, below_csn
+from trailgate.trail.reading.images import ReadSelection
+
+OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
+
+CONTAINS, EQUALS, NULL, MISSING = "contains", "equals", "null", "missing"
+MATCHES: Final = (CONTAINS, EQUALS, NULL, MISSING)  # how a value can be compared
+
+
+class RowKey(NamedTuple):
+    """The values of a key as text, and the positions between which a row had it (both included).
+
+    None is the trail's beginning or end.
+    """
+
+    values: tuple[str, ...]
+    begin: TrailPosition | None = None
+    end: TrailPosition | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """The keys of one row over time, and the names of the key's columns."""
+
+    columns: tuple[str, ...]
+    keys: tuple[RowKey, ...]
+
+    def held_by(self, block: ChangeBlock) -> Mask:
+        """Return the mask of the operations on the row, by the key before or after."""
+        found = np.zeros(len(block), bool)
+        if tuple(column.name for column in key_columns(block)) != self.columns:
+            return found
+        for image in (block.before, block.after):
+            texts = key_texts(block, image)
+            for key in self.keys if texts is not None else ():
+                held = np.ones(len(block), bool)
+                for text, value in zip(texts or (), key.values, strict=True):
+                    held &= as_mask(pc.equal(text, value))
+                if key.begin is not None:
+                    held &= as_mask(pc.greater_equal(block.position, long_position(*key.begin)))
+                if key.end is not None:
+                    held &= as_mask(pc.less_equal(block.position, long_position(*key.end)))
+                found |= held
+        return found
+
+
+def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
+    """Return the columns of a table's key, or () if it has none."""
+    return tuple(column for column in block.table.columns if column.key)
+
+
+def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Array, ...] | None:
+    """Return the text of each key column in an image, or None if the image lacks one of them.
+
+    A row that does not log a column has null there.
+    """
+    texts = []
+    for column, state in zip(block.table.columns, image, strict=True):
+        if not column.key:
+            continue
+        if state.values is None:
+            return None
+        missing = pa.array(state.is_missing(len(block)))
+        text = formatter_for(column)(state.values)
+        texts.append(pc.if_else(missing, pa.scalar(None, text.type), text))
+    return tuple(texts) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationFilters:
+    """Conditions for operations.
+
+    Times are microseconds since 1970, and both bounds are included.
+    """
+
+    tables: TablePatterns | None = None
+    kinds: str = ""
+    from_time: int | None = None
+    to_time: int | None = None
+    tx: str = ""
+    from_csn: str = ""
+    to_csn: str = ""
+    owner: str = ""
+    token: str = ""
+    column: str = ""
+    match: str = CONTAINS  # how a value is compared with ``text``, one of MATCHES
+    text: str = ""
+    keys: RowKeys | None = None
+    indicators: str = ""  # transaction indicators, for example BW for first operations
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Self:
+        """Parse the filters of an address. Raises OptionError if they are invalid."""
+        # Both "I,U" and "IU" are accepted.
+        kinds = "".join(query.get("kinds", "").upper().split(","))
+        if not set(kinds) <= set(KINDS):
+            raise OptionError(f"kinds={kinds!r} may contain only the letters {KINDS}")
+        match = query.get("match") or CONTAINS
+        if match not in MATCHES:
+            raise OptionError(f"match={match!r} is not one of {', '.join(MATCHES)}")
+        if match == CONTAINS and query.get("column") and not query.get("text"):
+            raise OptionError("a column needs a text to search for")
+        if match == MISSING and not query.get("column"):
+            raise OptionError("match=missing needs a column")
+        return cls(
+            tables=TablePatterns.read(query["table"]) if query.get("table") else None,
+            kinds=kinds,
+            from_time=_time(query.get("from_time", "")),
+            to_time=_time(query.get("to_time", "")),
+            tx=query.get("tx", ""),
+            from_csn=query.get("from_csn", ""),
+            to_csn=query.get("to_csn", ""),
+            owner=query.get("owner", ""),
+            token=query.get("token", ""),
+            column=query.get("column", ""),
+            match=match,
+            text=query.get("text", ""),
+        )
+
+    @property
+    def selection(self) -> ReadSelection:
+        """The parts of operations that must be decoded for the filters and the page."""
+        # A search for transactions shows no values, so no column is decoded.
+        columns = frozenset[str]() if self.indicators else None
+        return ReadSelection(self.tables, columns=columns, lenient=True)
+
+    @property
+    def tested(self) -> ReadSelection:
+        """The parts of operations that must be decoded for the filters alone."""
+        columns: frozenset[str] | None = frozenset()
+        if self.keys is not None:
+            columns = frozenset(map(str.casefold, self.keys.columns))
+        if self._has_value_test:
+            columns = (columns or frozenset()) | {self.column.casefold()} if self.column else None
+        return ReadSelection(self.tables, columns=columns, lenient=True)
+
+    @property
+    def _has_value_test(self) -> bool:
+        return bool(self.text) or self.match != CONTAINS
+
+    def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
+        """Return whether a span may contain matching operations, judging by its ranges only.
+
+        ``tables`` are the bits of the chosen tables.
+        """
+        earliest, latest = span.times
+        kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)
+        first, last = span.csns or (None, None)
+        # Each line rules a span out by its ranges or bits. Unknown operation types may be any type.
+        return bool(
+            span.operations
+            and (span.begins or not self.indicators)
+            and (tables is None or span.tables & tables)
+            and (not kinds or span.kinds & (kinds | OTHER_KINDS))
+            and (self.from_time is None or latest >= self.from_time)
+            and (self.to_time is None or earliest <= self.to_time)
+            and not (self.from_csn and last and _is_true(below_csn, last, self.from_csn))
+            and not (self.to_csn and first and _is_true(above_csn, first, self.to_csn))
+        )
+
+    def matching(self, block: ChangeBlock) -> Mask:
+        """Return the mask of a block's operations that match."""
+        rows, keys, earliest, latest = len(block), self.keys, self.from_time, self.to_time
+        # Each row: whether the filter is set, and its test. Values are the slowest, so they are last.
+        tests: tuple[tuple[object, Callable[[], Mask]], ...] = (
+            (self.kinds, lambda: _is_one_of(block.op_type, self.kinds)),
+            (self.indicators, lambda: _is_one_of(block.tx_ind, self.indicators)),
+            (earliest is not None, lambda: block.op_ts >= (earliest or 0)),
+            (latest is not None, lambda: block.op_ts <= (latest or 0)),
+            (self.tx, lambda: as_mask(pc.equal(block.tx_id, self.tx))),
+            (self.from_csn, lambda: ~as_mask(below_csn(block.csn, self.from_csn))),
+            (self.to_csn, lambda: ~as_mask(above_csn(block.csn, self.to_csn))),
+            (self.owner, lambda: _is_equal(block.tx_owner, rows, self.owner)),
+            (self.token, lambda: _has_token(block.tokens, rows, self.token)),
+            (keys, lambda: np.zeros(rows, bool) if keys is None else keys.held_by(block)),
+            (self._has_value_test, lambda: self._has_value(block)),
+        )
+        passing = np.ones(rows, bool)
+        for is_set, test in tests:
+            # No test is made after the last row is ruled out.
+            if is_set and passing.any():
+                passing &= test()
+        return passing
+
+    def _has_value(self, block: ChangeBlock) -> Mask:
+        """Return the mask of operations with the value in the column (or in any one), before or after."""
+        found = np.zeros(len(block), bool)
+        wanted = self.column.casefold()
+        for column, *images in zip(block.table.columns, block.before, block.after, strict=True):
+            if wanted and column.name.casefold() != wanted:
+                continue
+            if self.match == MISSING:
+                found |= images[0].is_missing(len(block)) & images[1].is_missing(len(block))
+                continue
+            for image in images:
+                if image.values is not None:
+                    found |= self._matches(column, image, len(block))
+                if image.problems is not None:  # an unreadable value may be the wanted one
+                    found |= as_mask(image.problems.is_valid())
+        return found
+
+    def _matches(self, column: Column, image: StateColumn, rows: int) -> Mask:
+        """Return the mask of the rows of one image whose value matches."""
+        logged = ~image.is_missing(rows)
+        if self.match == NULL:
+            return logged & as_mask(pc.is_null(image.values))
+        text = formatter_for(column)(image.values)
+        if self.match == EQUALS:
+            return logged & as_mask(pc.equal(text, self.text))
+        return as_mask(pc.match_substring(text, self.text, ignore_case=True))
+
+
+def as_mask(values: pa.Array) -> Mask:
+    """Return booleans as a mask, in which null is False."""
+    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _is_true(compare: object, one: str, bound: str) -> bool:
+    assert callable(compare)
+    return bool(compare(pa.array([one]), bound)[0].as_py())
+
+
+def _time(text: str) -> int | None:
+    """Parse a time as microseconds since 1970, or return None for an empty text.
+
+    Raises OptionError.
+    """
+    if not text:
+        return None
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        problem = f"{text!r} is not a time"
+        raise OptionError(problem, hint="For example 2026-07-01 12:30:00, in UTC") from None
+    at = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
+def _is_one_of(codes: Octets, letters: str) -> Mask:
+    return np.isin(codes, np.frombuffer(letters.encode(), np.uint8))
+
+
+def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
+    """Return the mask of the rows with a value; without values there are none."""
+    return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
+
+
+def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
+    """Return the mask of the rows with a token: ``NAME``, ``NAME=VALUE``, or a part of a value."""
+    if tokens is None:
+        return np.zeros(rows, bool)
+    name, equals, value = wanted.partition("=")
+    named = pc.equal(pc.utf8_upper(tokens.keys), name.strip().upper())
+    if equals:
+        hits = pc.and_(named, pc.match_substring(tokens.items, value.strip(), ignore_case=True))
+    else:
+        hits = pc.or_(named, pc.match_substring(tokens.items, wanted, ignore_case=True))
+    # The hits before each row's first and last token differ where the row has one.
+    before = np.concatenate(([0], np.cumsum(as_mask(hits))))
+    offsets = tokens.offsets.to_numpy()
+    found: Mask = before[offsets[1:]] > before[offsets[:-1]]
+    return found

@@ -1,0 +1,154 @@
+"""Summarize the operations that pass filters: how many there are, when, and of which tables, owners and transactions.
+
+A page shows 100 rows. What answers "when was the spike, and what caused it?" are counts of all
+matching operations. A ``MatchSummary`` counts them span by span and can be continued: a page shows
+what is counted so far, and asks for more until everything is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from threading import Lock
+from time import monotonic
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.browse.filters import OperationFilters
+from trailgate.browse.histogram import TimeHistogram
+from trailgate.browse.index import KIND_OF_LETTER, NO_KIND, TrailIndex
+from trailgate.browse.operations import OperationSearch
+from trailgate.browse.spans import UnreadOperations, read_span
+from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.trail.record_checks import EARLIEST, LATEST
+
+K = TypeVar("K", bound=Hashable)
+R = TypeVar("R")
+
+KEPT: Final = 8  # results that are kept
+TOP: Final = 8  # tables, owners and transactions listed
+NAMES: Final = 10_000  # with more distinct names than this, rare ones are dropped
+AT_ONCE: Final = 8 << 20  # a trail of at most this many bytes is counted before its page is shown
+
+
+@dataclass(slots=True)
+class NameCounts:
+    """Counts of operations by name, in bounded memory.
+
+    A trail has the operations of a transaction together. So a rare name can be dropped, unless it
+    occurs in the latest batch, because its transaction may continue.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    latest: set[str] = field(default_factory=set)
+
+    def start_batch(self) -> None:
+        """Drop rare names if there are too many."""
+        if len(self.counts) > NAMES:
+            kept = {name for name, _ in self.counts.most_common(NAMES // 10)} | self.latest
+            self.counts = Counter({name: self.counts[name] for name in kept})
+        self.latest = set()
+
+    def add(self, names: pa.Array | None, rows: pa.Array) -> None:
+        """Count the names of the chosen rows (booleans)."""
+        if names is not None:
+            found = pc.value_counts(pc.drop_null(pc.filter(names, rows)))
+            counted = dict(zip(*(part.to_pylist() for part in found.flatten()), strict=True))
+            self.counts.update(counted)
+            self.latest |= counted.keys()
+
+
+@dataclass(slots=True)
+class MatchSummary:
+    """Counts of the operations that pass filters, up to the position ``reached``.
+
+    ``uncharted`` are matches that the histogram lacks: their time is before 1990 or after 2100, or their
+    operation type is unknown.
+    ``unread`` are parts of the trail that cannot be decoded, so nobody knows whether they match.
+    """
+
+    filters: OperationFilters
+    over_time: TimeHistogram = field(default_factory=lambda: TimeHistogram(NO_KIND))
+    tables: Counter[str] = field(default_factory=Counter)
+    owners: NameCounts = field(default_factory=NameCounts)
+    transactions: NameCounts = field(default_factory=NameCounts)
+    matches: int = 0
+    uncharted: int = 0
+    unread: int = 0
+    reached: TrailPosition | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    def is_complete(self, index: TrailIndex) -> bool:
+        """Return whether all operations that the index has are counted."""
+        with index.lock:
+            return index.done and (not index.spans or self.reached == index.spans[-1].stop)
+
+    def count_on(self, index: TrailIndex, seconds: float) -> None:
+        """Count further spans for about ``seconds``, at least one."""
+        until = monotonic() + seconds
+        with self.lock:
+            with index.lock:
+                end = index.spans[-1].stop if index.spans else None
+            for number, span in enumerate(
+                OperationSearch(index, self.filters, self.reached).spans()
+            ):
+                if number and monotonic() > until:
+                    self.reached = span.begin
+                    return
+                for part in read_span(index, span, self.filters.tested):
+                    if isinstance(part, UnreadOperations):
+                        self.unread += 1
+                    else:
+                        self._add_batch(part)
+                self.reached = span.stop
+            self.reached = end
+
+    def _add_batch(self, batch: ChangeBatch) -> None:
+        self.owners.start_batch()
+        self.transactions.start_batch()
+        for block in batch.blocks:
+            self._add(block)
+
+    def _add(self, block: ChangeBlock) -> None:
+        passed = self.filters.matching(block)
+        count = int(passed.sum())
+        if not count:
+            return
+        self.matches += count
+        self.tables[block.table.name] += count
+        rows = pa.array(passed)
+        self.owners.add(block.tx_owner, rows)
+        self.transactions.add(block.tx_id, rows)
+        kinds = KIND_OF_LETTER[block.op_type]
+        charted = passed & (block.op_ts >= EARLIEST) & (block.op_ts <= LATEST) & (kinds != NO_KIND)
+        times = block.op_ts[charted]
+        self.uncharted += count - len(times)
+        if len(times):
+            bounds = int(times.min()), int(times.max())
+            self.over_time.add(times, kinds[charted].astype(np.int64), bounds)
+
+
+class LatestResults(Generic[K, R]):
+    """The results for the latest requests, so that turning pages does not count again."""
+
+    def __init__(self, make: Callable[[K], R]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._kept: OrderedDict[Hashable, R] = OrderedDict()
+
+    def of(self, index: TrailIndex, asked: K) -> R:
+        """Return the result for a request, as far as earlier requests brought it."""
+        with self._lock, index.lock:
+            # A rebuilt index has new spans, and purged files cannot be counted any more.
+            key = asked, index.builds, frozenset(index.gone)
+            if key not in self._kept:
+                self._kept[key] = self._make(asked)
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]

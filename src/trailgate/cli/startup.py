@@ -1,0 +1,142 @@
+"""What keeps a short command short: it imports no package without need, and exits without cleaning up.
+
+pyarrow imports pandas at the first ``pa.array``, to find out whether its argument is a Series, and
+typer (0.29 and later) imports pydantic to convert the value of any option. Each costs more than the
+rest of a short command.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal, get_args, get_origin
+
+DIGITS: Final = 18  # so many decimal digits always fit in 64 bits
+
+
+class PandasHider:
+    """Makes ``import pandas`` fail, as if it were not installed, until pyspark is imported.
+
+    pyarrow converts pandas objects only if it can import pandas; commands have none. pyarrow tries
+    again if a table is converted to pandas later.
+    """
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Raise ModuleNotFoundError for pandas; at the import of pyspark, stop hiding it."""
+        if fullname == "pyspark":
+            sys.meta_path.remove(self)
+        elif fullname == "pandas":
+            raise ModuleNotFoundError("pandas is not imported by commands", name=fullname)
+
+
+def hide_pandas() -> None:
+    """Hide pandas in this process, unless it has been imported. Only for the program itself."""
+    if not {"pandas", "pyspark"} & set(sys.modules):
+        sys.meta_path.insert(0, PandasHider())
+
+
+def convert_without_pydantic(parameter: Any) -> None:
+    """Give a parameter of typer a conversion that leaves only unusual values to pydantic."""
+    if hasattr(parameter, "get_runtime_param"):  # typer 0.29 and later
+        conversion = _Conversion(parameter.type_descriptor, parameter.get_runtime_param)
+        parameter.get_runtime_param = lambda: conversion
+
+
+class _Conversion:
+    """Converts a parameter's value if it is written as values usually are, and else asks typer."""
+
+    def __init__(self, descriptor: Any, of_typer: Callable[[], Any]) -> None:
+        annotation = descriptor.annotation
+        kind = annotation if isinstance(annotation, type) else get_origin(annotation)
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            kind = Enum
+        parsed = descriptor.parameter_info.parser is not None
+        self._convert = None if parsed else CONVERSIONS.get(kind)
+        self._of_typer = of_typer
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the converted value. Raises typer's errors for a value of the wrong form."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if self._convert is not None:
+            converted = self._convert(value, param.type_descriptor)
+            if converted is not None:
+                return converted
+        return self._of_typer().coerce(value, param=param, ctx=ctx)
+
+
+def _text(value: Any, _descriptor: Any) -> str | None:
+    return value if type(value) is str else None
+
+
+def _whole_number(value: Any, descriptor: Any) -> int | None:
+    if type(value) is str and value.isascii() and value.isdigit() and len(value) <= DIGITS:
+        value = int(value)
+    bounds = descriptor.parameter_info
+    fits = type(value) is int and not (
+        bounds.clamp
+        or (bounds.min is not None and value < bounds.min)
+        or (bounds.max is not None and value > bounds.max)
+    )
+    return value if fits else None
+
+
+def _list_of_text(value: Any, descriptor: Any) -> list[str] | None:
+    values = value if isinstance(value, (list, tuple)) else ()
+    plain = get_args(descriptor.annotation) == (str,) and all(type(one) is str for one in values)
+    return list(values) if plain and values is value else None
+
+
+def _path(value: Any, descriptor: Any) -> Path | None:
+    """Return a path of which typer checks only that an existing file can be read."""
+    checks = descriptor.parameter_info
+    others = (checks.exists, checks.writable, checks.resolve_path, checks.allow_dash)
+    plain = checks.file_okay and checks.dir_okay and checks.path_type is None and not any(others)
+    if type(value) is not str or not plain:
+        return None
+    path = Path(value)
+    return path if not path.exists() or os.access(path, os.R_OK) else None
+
+
+def _choice(value: Any, descriptor: Any) -> Any:
+    # members of a StrEnum are equal to their text
+    return next((one for one in descriptor.choices if one == value), None)
+
+
+# By the type of the annotation. Each returns None for a value that it leaves to typer.
+CONVERSIONS: Final[Mapping[Any, Callable[[Any, Any], Any]]] = MappingProxyType(
+    {
+        str: _text,
+        int: _whole_number,
+        list: _list_of_text,
+        Path: _path,
+        Literal: _choice,
+        Enum: _choice,
+    }
+)
+
+
+class QuickExit:
+    """Exits without freeing every object first, which takes longer than it takes to import typer.
+
+    The exit functions that were registered later run before, and the output is flushed. Set ``code``
+    only after a command that keeps nothing open. Without a code, and if the output cannot be
+    flushed, Python exits as usual.
+    """
+
+    def __init__(self) -> None:
+        self.code: int | None = None
+        atexit.register(self._exit)
+
+    def _exit(self) -> None:
+        if self.code is not None:
+            with suppress(OSError, ValueError):  # a closed pipe
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(self.code)

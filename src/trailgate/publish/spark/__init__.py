@@ -1,0 +1,1 @@
+"""Publish operations as messages on Spark: the columns of messages, DataFrames, and the format ``trail``."""

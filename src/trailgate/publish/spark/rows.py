@@ -1,0 +1,129 @@
+"""Messages as rows: key, value and headers for Kafka's sink, the topic, and the place in the trail.
+
+The columns `position` and `number` together order all messages of a trail. A message of one
+operation has this operation's position, and so have Debezium's BEGIN and END events, which are
+written before and after it: for a transaction of one operation BEGIN is number 0, the event number
+1, END number 2. All messages of a publication's transaction have the position of its first
+operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.capture.formats import writer_for
+from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.transactions import count_rows_to_last_end
+from trailgate.publish.origins import MessageOrigins, OriginFinder
+from trailgate.publish.senders.destinations import TopicNames
+from trailgate.publish.senders.kafka import POSITIONS
+
+HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+# The first four columns are those that Kafka's sink accepts.
+SCHEMA: Final = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(HEADER)),
+        ("topic", pa.string()),
+        ("table", pa.string()),
+        ("position", pa.string()),
+        ("number", pa.int32()),
+    ]
+)
+DEFAULT_TOPIC: Final = "trailgate.${schema}.${table}"
+TRANSACTION_TOPIC: Final = "trailgate"  # the default if a message holds a transaction
+
+
+def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
+    """Return the topics of a template, or the default ones. Raises OptionError for a wrong template."""
+    is_whole = options.content == TRANSACTION
+    names = TopicNames(topic or (TRANSACTION_TOPIC if is_whole else DEFAULT_TOPIC), POSITIONS)
+    names.check_fields(is_whole=is_whole)
+    return names
+
+
+class MessageRows:
+    """Turns batches of operations into rows of messages as soon as their transactions have ended.
+
+    ``name`` and ``options`` are a format of ``publish`` and its options.
+    """
+
+    def __init__(self, name: str, options: PublishOptions, topic: str | None) -> None:
+        self._writer, self._origins = writer_for(name, options), OriginFinder(options)
+        self._topics = topic_names(topic, options)
+        self._held: list[pa.RecordBatch] = []  # of a transaction that has not ended
+        self._open = False
+
+    def write(self, batch: ChangeBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of transactions that have ended in this batch."""
+        if not batch.rows:
+            return
+        messages = self._writer.write(batch)
+        rows = self._rows(messages, self._origins.find(batch, messages))
+        # Operations [0, stop) belong to transactions that have ended.
+        stop = count_rows_to_last_end(batch.tx_indicators())
+        self._open = stop < batch.rows
+        if not stop:
+            self._held.append(rows)
+            return
+        yield from self._held
+        # Messages whose first operation is before `stop` are complete.
+        complete = int(np.searchsorted(messages.order, stop))
+        yield rows.slice(0, complete)
+        self._held = [rows.slice(complete)]
+
+    def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the remaining messages. Messages of an open transaction only ``with_open``."""
+        rest = self._writer.finish()
+        if with_open or not self._open:
+            yield from self._held
+            yield self._rows(rest, self._origins.finish(rest))
+        self._held = []
+
+    def _rows(self, messages: WrittenMessages, origins: MessageOrigins) -> pa.RecordBatch:
+        topics = self._topics.of_messages(origins) if len(messages) else []
+        columns = [
+            _keys(messages, origins),
+            messages.bodies.cast(pa.binary()),
+            _header_lists(messages.headers, len(messages)),
+            pa.array(topics, pa.string()),
+            origins.tables,
+            origins.positions,
+            pa.array(origins.numbers, pa.int32()),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
+    """Return the keys of the format, else the names of tables; null for a message of a transaction."""
+    tables = origins.tables.cast(pa.binary())
+    if messages.keys is None:
+        return tables
+    return pc.coalesce(messages.keys.cast(pa.binary()), tables)
+
+
+def _header_lists(headers: Mapping[str, pa.Array], count: int) -> pa.Array:
+    """Return each message's headers as a list of (key, value). Null values are left out."""
+    if not headers:
+        return pa.nulls(count, SCHEMA.field("headers").type)
+    names, columns = list(headers), list(headers.values())
+    # Row i of the matrix has a cell for each header of message i.
+    exists = np.stack([np.asarray(column.is_valid()) for column in columns], axis=1)
+    message, header = np.nonzero(exists)
+    values = pa.concat_arrays([column.cast(pa.binary()) for column in columns])
+    pairs = pa.StructArray.from_arrays(
+        [
+            pa.array(names, pa.string()).take(pa.array(header)),
+            values.take(pa.array(header * count + message)),
+        ],
+        fields=list(HEADER),
+    )
+    offsets = np.concatenate([[0], np.cumsum(exists.sum(axis=1))])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)

@@ -1,0 +1,172 @@
+"""The format ``trail`` with the option ``messages``, which returns operations as messages.
+
+``spark.readStream.format("trail").option("messages", "debezium").load("dirdat/ot")`` has the columns
+of ``rows.py``. The other options are those of reading a trail that also apply to messages
+(``_OF_READING``), and those of the format. Without ``messages`` the format is the one of
+``trailgate.spark.trail``, whose planning of partitions and streams is used here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final, Self
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from trailgate.capture.formats import (
+    PUBLICATIONS,
+    find_publication_format,
+    publish_options,
+)
+from trailgate.errors import OptionError
+from trailgate.messages.publishing import PublishOptions
+from trailgate.options import TEXT, Option, Options, OptionType
+from trailgate.publish.job import read_changes
+from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import GIVEN, read_with_paths, refuse_stream_options
+from trailgate.spark.trail import (
+    READING,
+    TrailOptions,
+    TrailPart,
+    TrailReader,
+    TrailSource,
+    TrailStreamReader,
+    check_single_trail,
+)
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.reading.options import ReadOptions
+
+MESSAGES: Final = Option(
+    "messages",
+    OptionType("a format of messages", lambda text: find_publication_format(text).name),
+    "operations as messages of this format: " + ", ".join(row.name for row in PUBLICATIONS),
+)
+TOPIC: Final = Option(
+    "topic", TEXT, "the topic of a message, with ${schema} and ${table} for the names of its table"
+)
+# The options of reading a trail that apply to messages too.
+_OF_READING: Final = ("definitions", "tables", "after")
+_OF_SPARK: Final = ("split_bytes", "max_files_per_trigger", "max_bytes_per_trigger", "starting_position")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOptions:
+    """How a trail is read, and how its operations become messages."""
+
+    trail: TrailOptions
+    format: str
+    publishing: PublishOptions
+    topic: str | None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
+        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        name = next(value for option, value in given.items() if _is_messages(option))
+        row = find_publication_format(name)
+        options = message_options(row.name)
+        paths, values = read_with_paths(options, given, '.load("dirdat/ot")', folder)
+        trail = TrailOptions(
+            paths,
+            ReadOptions(**{option: values[option] for option in _OF_READING}),
+            **{option: values[option] for option in _OF_SPARK},
+        )
+        publishing = publish_options(row.name, {own.name: values[own.name] for own in row.options})
+        topic_names(values["topic"], publishing)  # raises OptionError here, and not in a task
+        return cls(trail, row.name, publishing, values["topic"])
+
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows."""
+        return SCHEMA
+
+    def rows(self, part: TrailPart, trail: TrailFiles) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a part of a trail."""
+        reading = self.trail.reading
+        messages = MessageRows(self.format, self.publishing, self.topic)
+        for changes in read_changes(trail, [part.split], reading.after, reading.tables):
+            yield from messages.write(changes)
+        yield from messages.finish()
+
+
+def message_options(name: str) -> Options:
+    """Return the options of the format ``trail`` with the messages of a format."""
+    reading = [READING.row(option) for option in (*_OF_READING, *_OF_SPARK, "base")]
+    own = find_publication_format(name).options
+    return Options(f"trail with messages={name}", (MESSAGES, TOPIC, *reading, *own))
+
+
+def _is_messages(option: str) -> bool:
+    return option.casefold().removeprefix(GIVEN) == MESSAGES.name
+
+
+class TrailOrMessages:
+    """The options of the format ``trail``: those of messages if the option ``messages`` is set."""
+
+    @staticmethod
+    def of(given: Mapping[str, Any], folder: str | None = None) -> TrailOptions | MessageOptions:
+        """Parse Spark's options. Raises OptionError."""
+        kind = MessageOptions if any(map(_is_messages, given)) else TrailOptions
+        return kind.of(given, folder)
+
+
+@with_brief_errors
+class MessageReader(TrailReader):
+    """Reads the messages of a trail's splits in parallel."""
+
+    def __init__(
+        self, options: MessageOptions, schema: StructType, trails: tuple[TrailFiles, ...]
+    ) -> None:
+        super().__init__(options.trail, schema, trails)
+        self._messages = options
+
+    def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a part."""
+        trail = replace(part.trail, definitions=self._definitions[part.number or 0])
+        return self._messages.rows(part, trail)
+
+
+@with_brief_errors
+class MessageStreamReader(TrailStreamReader):
+    """A stream of the messages of a growing trail."""
+
+    def __init__(self, options: MessageOptions, schema: StructType) -> None:
+        super().__init__(options.trail, schema)
+        self._messages = options
+
+    def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of a part."""
+        return self._messages.rows(part, part.trail)
+
+
+@with_brief_errors
+class PublishingTrailSource(TrailSource):
+    """Operations, rows or records of a trail, or its operations as messages."""
+
+    _reads: ClassVar[Any] = TrailOrMessages
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the batch reader."""
+        options = self.read_options(schema)
+        if not isinstance(options, MessageOptions):
+            return super().reader(schema)
+        refuse_stream_options(self.options, READING)
+        _check_columns(schema)
+        return MessageReader(options, schema, options.trail.trails())
+
+    def _stream(self, schema: StructType) -> DataSourceStreamReader:
+        options = self.read_options(schema)
+        if not isinstance(options, MessageOptions):
+            return super()._stream(schema)
+        check_single_trail(options.trail.paths)
+        _check_columns(schema)
+        return MessageStreamReader(options, schema)
+
+
+def _check_columns(schema: StructType) -> None:
+    """Raise OptionError if a query's own schema has other columns than messages."""
+    if schema.names != SCHEMA.names:
+        problem = f"messages have the columns {', '.join(SCHEMA.names)}"
+        raise OptionError(problem, hint="Use select, not schema, to choose columns")

@@ -1,0 +1,215 @@
+"""The counts of all operations that pass filters, and the files of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from browse.trails import plain_trail, shop_trail
+from sample_trail import Op, write_trail
+from trailgate.browse import matches
+from trailgate.browse.filters import OperationFilters
+from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.matches import MatchSummary, NameCounts
+from trailgate.browse.time_axis import LABELS, round_times
+from trailgate.storage.reading.trails import read_trail
+
+testing = pytest.importorskip("starlette.testclient")
+server = pytest.importorskip("trailgate.browse.server")
+
+SECOND = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrailIndex]:
+    folder = tmp_path_factory.mktemp("shop")
+    with TrailIndex(str(folder / shop_trail(folder))) as found:
+        found.build()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def rows(index: TrailIndex) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_trail(index.found.prefix).read_all().to_pylist()
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(index: TrailIndex) -> Any:
+    return testing.TestClient(server.application(index, "t"), base_url="http://127.0.0.1")
+
+
+def images(row: dict[str, Any]) -> list[dict[str, str | None]]:
+    return [dict(row[name]) for name in ("before", "after") if row[name] is not None]
+
+
+def values(row: dict[str, Any], column: str = "") -> list[str | None]:
+    """Return the logged values of an operation, of one column or of all."""
+    return [value for one in images(row) for name, value in one.items() if column in ("", name)]
+
+
+# The filters of an address, and whether an operation of the table of operations passes.
+FILTERS: dict[str, Any] = {
+    "": bool,
+    "kinds=I": lambda row: row["op_type"] == "I",
+    "table=GG.*&kinds=UD": lambda row: row["op_type"] in "UD",
+    "text=boat": lambda row: any("boat" in (one or "").lower() for one in values(row)),
+    "column=CUST_CODE&text=ann": lambda row: any(
+        "ann" in (one or "").lower() for one in values(row, "CUST_CODE")
+    ),
+    "column=CUST_CODE&match=equals&text=ANN": lambda row: "ANN" in values(row, "CUST_CODE"),
+    "match=equals&text=ROWING BOAT": lambda row: "ROWING BOAT" in values(row),
+    "match=equals&text=ROWING": lambda row: "ROWING" in values(row),
+    "column=CUST_CODE&match=null": lambda row: None in values(row, "CUST_CODE"),
+    "column=CUST_CODE&match=missing": lambda row: not values(row, "CUST_CODE"),
+    "match=null": lambda row: None in values(row),
+    "tx=T-0400": lambda row: row["tx_id"] == "T-0400",
+    "owner=nobody": lambda row: not row,
+    "token=nothing": lambda row: not row,
+    "token=TX_OWNER=x": lambda row: not row,
+    "from_time=2026-01-09": lambda row: row["op_ts"] >= datetime(2026, 1, 9, tzinfo=UTC),
+}
+
+
+@pytest.mark.parametrize("query", FILTERS)
+def test_counts_are_those_of_the_operations_that_pass(
+    index: TrailIndex, rows: list[dict[str, Any]], query: str
+) -> None:
+    expected = [row for row in rows if FILTERS[query](row)]
+    filters = OperationFilters.of(dict(part.split("=", 1) for part in query.split("&") if part))
+    summary = MatchSummary(filters)
+    while not summary.is_complete(index):
+        summary.count_on(index, 0)
+
+    assert summary.matches == len(expected)
+    assert summary.tables == Counter(row["table"] for row in expected)
+    assert summary.transactions.counts == Counter(row["tx_id"] for row in expected)
+    assert dict(zip(KINDS, summary.over_time.counts.sum(axis=1).tolist(), strict=True)) == {
+        kind: sum(row["op_type"] == kind for row in expected) for kind in KINDS
+    }
+    assert summary.uncharted == 0
+
+
+def test_some_filters_of_the_table_pass_and_some_do_not(rows: list[dict[str, Any]]) -> None:
+    passed = {query: sum(map(test, rows)) for query, test in FILTERS.items()}
+
+    assert sum(0 < count < len(rows) for count in passed.values()) >= 7
+
+
+def test_counting_goes_on_span_by_span(tmp_path: Path) -> None:
+    files = [[[Op("I", 10 * file + row, "x")] for row in range(3)] for file in range(4)]
+    with TrailIndex(str(write_trail(tmp_path / "aa", files))) as index:
+        index.build()
+        summary, counted = MatchSummary(OperationFilters()), []
+        while not summary.is_complete(index):
+            summary.count_on(index, 0)
+            counted.append(summary.matches)
+
+    assert counted == [3, 6, 9, 12]
+
+
+def test_a_name_of_the_latest_batch_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matches, "NAMES", 20)
+    names, every = NameCounts(), pa.array([True] * 30)
+    names.add(pa.array(["big"] * 30), every)
+    names.start_batch()
+    names.add(pa.array([f"small{n}" for n in range(29)] + ["going on"]), every)
+    names.start_batch()
+    names.add(pa.array(["going on"] * 30), every)
+    names.start_batch()
+
+    assert names.counts["big"] == 30
+    assert names.counts["going on"] == 31
+    names.start_batch()
+    assert len(names.counts) <= 31
+
+
+def test_the_page_has_the_counts_and_links_that_add_a_filter(client: Any) -> None:
+    page = client.get("/t/operations?kinds=I&text=boat").text
+
+    assert re.search(r"<strong>[\d,]+ operations match</strong>", page)
+    assert 'href="operations?kinds=I&amp;text=boat&amp;table=GG.SHOP_ORDERS"' in page
+    assert 'href="operations?kinds=I&amp;text=boat&amp;tx=T-' in page
+    assert "<mark>BOAT</mark>" in page
+    assert "All searched." not in page
+    assert "All searched." in client.get("/t/operations?text=nowhere").text
+
+
+def test_a_filter_can_be_removed(client: Any) -> None:
+    page = client.get("/t/operations?kinds=I&text=boat&nothing=1").text
+
+    assert 'href="operations?text=boat" aria-label="Remove the filter operation"' in page
+    assert "nothing" not in page
+
+
+@pytest.mark.parametrize("query", [query for query in FILTERS if "owner" not in query])
+def test_a_file_has_the_operations_that_pass(
+    client: Any, rows: list[dict[str, Any]], query: str
+) -> None:
+    expected = [row for row in rows if FILTERS[query](row)]
+    positions = [row["position"] for row in expected]
+    found = {
+        kind: client.get(f"/t/export?{query}&to={kind}") for kind in ("csv", "parquet", "jsonl")
+    }
+
+    assert {one.status_code for one in found.values()} == {200}
+    assert [one["position"] for one in csv.DictReader(io.StringIO(found["csv"].text))] == positions
+    table = pq.read_table(pa.BufferReader(found["parquet"].content))
+    assert table.to_pylist() == expected
+    lines = [json.loads(line) for line in found["jsonl"].text.splitlines()]
+    assert [line["position"] for line in lines] == positions
+    assert [line["after"] for line in lines] == [
+        None if row["after"] is None else dict(row["after"]) for row in expected
+    ]
+
+
+def test_a_file_of_a_damaged_trail_is_refused_unless_damage_is_left_out(tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    path = Path(f"{prefix}000000000")
+    data = bytearray(path.read_bytes())
+    at = data.index(b"\x00\x03one")
+    data[at : at + 2] = b"\x00\x70"
+    path.write_bytes(data)
+    with TrailIndex(prefix) as index:
+        index.build()
+        app = testing.TestClient(server.application(index, "t"), base_url="http://127.0.0.1")
+        refused = app.get("/t/export?to=csv")
+        skipped = app.get("/t/export?to=csv&unread=skip")
+
+    assert refused.status_code == 422
+    assert "cannot be read" in refused.text
+    assert "unread=skip" in refused.text
+    assert skipped.status_code == 200
+
+
+@pytest.mark.parametrize("query", ["to=xml", "to=csv&match=like", "to=csv&match=missing"])
+def test_an_address_of_no_file_says_so(client: Any, query: str) -> None:
+    assert client.get(f"/t/export?{query}").status_code == 400
+
+
+@given(st.integers(631_152_000, 4_102_444_800), st.integers(1, 110 * 366 * 86_400))
+def test_labels_of_a_time_axis_are_round_and_few(begin: int, seconds: int) -> None:
+    end = begin + seconds
+    found = round_times(begin * SECOND, end * SECOND)
+
+    assert len(found) <= LABELS + 1
+    assert seconds < 2 or len(found) >= 1
+    assert all(begin * SECOND <= at < end * SECOND for at, _ in found)
+    for at, text in found:
+        moment = datetime.fromtimestamp(at // SECOND, UTC)
+        assert text in moment.strftime(
+            "%Y|%Y-%m|%Y-%m-%d|%m-%d|%H:%M|%H:%M:%S|%m-%d %H:%M|%m-%d %H:%M:%S"
+        ).split("|")
