@@ -7,7 +7,6 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
@@ -145,6 +144,7 @@ def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
 
 def _show_status(given: PublishArguments, files: TrailFiles) -> None:
     """Print what is published."""
+    from trailgate.columnar.digits import short_position
     from trailgate.publish.job import read_status
 
     state = read_status(files, given.target, given.group)
