@@ -55,7 +55,7 @@ class PublishSummary:
     ``position`` is the position of the last published operation; a later run continues after it.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
     ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
-    once", or "at least once" at a broker without transactions.
+    once".
     """
 
     target: str
@@ -255,7 +255,7 @@ class Publication:
 
     @property
     def guarantee(self) -> str:
-        """What the target guarantees: exactly once, or at least once."""
+        """What the target guarantees."""
         return self._sink.guarantee
 
     @property

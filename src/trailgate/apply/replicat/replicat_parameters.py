@@ -68,7 +68,10 @@ REFUSED: Final = expand_reasons(
         _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
         _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS",
         _NO_EVENTS: "EVENTACTIONS",
-        "use --after-csn to choose where to begin": "BEGIN HANDLECOLLISIONSUNTIL",
+        "use --after-csn to choose where to begin": "BEGIN",
+        "write HANDLECOLLISIONS, and NOHANDLECOLLISIONS for the runs after that time": (
+            "HANDLECOLLISIONSUNTIL"
+        ),
         "the text of DDL is not changed, since no DDL is carried out": "DDLSUBST DDLRULEHINT",
         _NO_CONVERSION: (
             "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR BINARYCHARS REPFETCHEDCOLOPTIONS SOURCETIMEZONE TCPSOURCETIMER"

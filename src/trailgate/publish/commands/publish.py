@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
     from trailgate.storage.files.trail_files import TrailFiles
 
-AT_LEAST_ONCE: Final = "at least once"
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/shop.${schema}.${table}' --format debezium",
@@ -94,7 +93,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 
 def publish(trail: str, given: PublishArguments) -> None:
     """Publish a trail, or show what is published, and print the result."""
-    from trailgate.publish.commands.follow import follow_trail, print_guarantee
+    from trailgate.publish.commands.follow import follow_trail
     from trailgate.publish.job import Publication
     from trailgate.storage.files.trail_files import find_trail
 
@@ -120,8 +119,6 @@ def publish(trail: str, given: PublishArguments) -> None:
     else:
         with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
             with Publication(files, given.target, **named) as publication:
-                if publication.guarantee == AT_LEAST_ONCE and not given.as_json:
-                    print_guarantee(publication.guarantee, given.target, as_json=False)
                 publication.run(progress)
             summary = publication.summary()
     with report_finished():

@@ -250,8 +250,7 @@ class AmqpSender:
         link = self._link = SendingConnection(self._address)
         if link.product not in RESTARTS:
             problem = f"{link.product} is not known to have transactions by AMQP 1.0"
-            hint = "RabbitMQ takes messages at least once by STOMP: stomp://"
-            raise link.error(problem, refused=True, hint=hint)
+            raise link.error(problem, refused=True, hint="docs/publications.md lists the brokers")
         return RESTARTS[link.product]
 
     def _browse(self) -> str | None:

@@ -21,7 +21,6 @@ GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
 EXACTLY_ONCE: Final = "exactly once"
-AT_LEAST_ONCE: Final = "at least once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class Sink(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """``EXACTLY_ONCE`` or ``AT_LEAST_ONCE``, known after ``begin``."""
+        """What is promised for each message."""
         ...
 
     @property
@@ -155,7 +154,7 @@ class Sender(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """``EXACTLY_ONCE`` or ``AT_LEAST_ONCE``, known after ``open``."""
+        """What is promised for each message."""
         ...
 
     @property

@@ -6,8 +6,8 @@ receives none. Each opening is followed by a transaction without messages, becau
 message away that was delivered too often.
 
 An empty restart queue means a new group, or that somebody holds the message. Artemis distinguishes
-them by an id that it accepts once (``_AMQ_DUPL_ID``), Classic by browsing, which shows messages that
-are held, and RabbitMQ by an exclusive subscription.
+them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which shows messages
+that are held.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from trailgate.publish.senders.jms import (
     named_properties,
     restart_queue,
 )
-from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, OutgoingMessages
+from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
@@ -47,18 +47,13 @@ class RestartDialect(NamedTuple):
     - ``first``: headers of a group's first restart message.
     - ``always_first``: the first message may be sent always, because the broker accepts it once.
     - ``browses``: browsing shows held messages too.
-    - ``id``: the header of a message's own id.
-    - ``refusal``: why the position cannot be shown without taking it, or empty.
     """
 
-    guarantee: str = EXACTLY_ONCE
     kinds: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     subscribe: Mapping[str, str] = MappingProxyType({})
     first: Mapping[str, str] = MappingProxyType({})
     always_first: bool = False
     browses: bool = False
-    id: str = ""
-    refusal: str = ""
 
 
 _TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
@@ -71,18 +66,14 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
             always_first=True,
         ),
         "ActiveMQ Classic": RestartDialect(browses=True),
-        "RabbitMQ": RestartDialect(
-            AT_LEAST_ONCE,
-            subscribe={"exclusive": "true", "durable": "true", "auto-delete": "false"},
-            id="amqp-message-id",
-            refusal="RabbitMQ gives a position only to the run that holds it",
-        ),
     }
 )
 
 
 class StompSender:
-    """Sends to a queue or topic; see ``Sender``."""
+    """Sends to a queue or topic, each message once; see ``Sender``."""
+
+    guarantee = EXACTLY_ONCE
 
     def __init__(
         self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
@@ -95,7 +86,6 @@ class StompSender:
         self._messages: list[tuple[dict[str, str], str]] = []
         self._receipts: set[str] = set()
         self._count = 0
-        self.guarantee = EXACTLY_ONCE
 
     @property
     def topics(self) -> dict[str, str]:
@@ -111,13 +101,8 @@ class StompSender:
     def open(self) -> str | None:
         """Connect and take the restart message; see ``Sender``."""
         dialect = self._connect()
-        self.guarantee = dialect.guarantee
         is_new = dialect.always_first or (dialect.browses and self._browse() is None)
         self._subscribe(dialect.subscribe)
-        if not (dialect.always_first or dialect.browses):
-            # The subscription is exclusive: what does not arrive now is not there.
-            self._wait(lambda: bool(self._messages), EMPTY_SECONDS)
-            is_new = not self._messages
         if is_new:
             first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
             self._confirm("SEND", {**self._to(self._queue, QUEUE), **first})
@@ -130,8 +115,6 @@ class StompSender:
     def read(self) -> str | None:
         """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back."""
         dialect = self._connect()
-        if dialect.refusal:
-            raise self._connected.error(dialect.refusal, refused=True)
         if dialect.browses:
             return self._browse() or None
         self._subscribe(dialect.subscribe)
@@ -174,7 +157,9 @@ class StompSender:
         name = self._connected.dialect.name
         if name not in RESTARTS:
             problem = f"messages are not sent to {name} by STOMP, since it is not known to keep a position"
-            raise self._connected.error(problem, refused=True, hint="Send by AMQP: amqp://")
+            raise self._connected.error(
+                problem, refused=True, hint="docs/publications.md lists the brokers"
+            )
         return RESTARTS[name]
 
     def _connect(self) -> RestartDialect:
@@ -194,14 +179,12 @@ class StompSender:
     def _send_part(self, part: OutgoingMessages, to: Mapping[str, str]) -> None:
         """Send messages, many frames at once."""
         frames: list[bytes] = []
-        size, own_id = 0, self._dialect.id
+        size = 0
         bodies = part.messages.bodies.to_pylist()
         for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
             headers = {**to, **named_properties(one, self._group)}
             if one.table is not None or one.is_mark:
                 headers["type"] = one.table or MARKS
-            if own_id:
-                headers[own_id] = one.id
             # Without a length the message is a text of JMS, and ends at the first NUL.
             if b"\0" in body:
                 headers["content-length"] = str(len(body))
