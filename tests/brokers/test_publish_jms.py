@@ -16,9 +16,8 @@ from brokers.live_place import LivePlace, row
 from brokers.published import received
 from brokers.qpid import LOGIN as QPID_LOGIN
 from brokers.qpid import Qpid
-from brokers.rabbitmq import RabbitMQ
 from sample_trail import NOTES, Op, write_trail
-from trailgate.errors import BrokerRefusedError, OptionError
+from trailgate.errors import OptionError
 from trailgate.publish.job import Publication, publish_trail, read_status
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.storage.files.trail_files import find_trail
@@ -132,9 +131,3 @@ def test_qpid_has_each_message_once(qpid: Qpid, tmp_path: Path) -> None:
 
     assert counts == [2, 0, 0, 3]
     assert [body["op_type"] for body in bodies] == ["I", "I", "U", "D", "I"]
-
-
-def test_rabbitmq_is_refused(rabbitmq: RabbitMQ, tmp_path: Path) -> None:
-    trail = write_trail(tmp_path / "rabbit", [TRANSACTIONS])
-    with pytest.raises(BrokerRefusedError, match="messages are not sent to RabbitMQ by STOMP"):
-        publish_trail(trail, rabbitmq.address("out", "stomp"), "json")
