@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -403,6 +404,28 @@ def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
             page.locator("#download").click()
         line = json.loads(Path(download.value.path()).read_text())
         assert line == {"body": "I,two"}
+
+
+def test_texts_of_the_workbench_are_there_after_another_page(browser: Any, tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    line = {"body": "X;GG.ORDERS;one", "headers": {"A": "b"}, "reason": "no date (1.txt, record 1)"}
+    Path(f"{prefix}.quarantine.jsonl").write_text(json.dumps(line) + "\n")
+    properties = tmp_path / "own.properties"
+    properties.write_text("parser.type=delim\n")
+    arguments = (prefix, "--properties", str(properties))
+    with served(*arguments) as address, opened(browser, f"{address}workbench") as page:
+        page.locator("#message").fill("I;GG.ORDERS;2026-01-05 09:00:00;1;boat")
+        playwright.expect(page.locator("#result")).not_to_have_attribute("aria-busy", "true")
+        page.goto(f"{address}quarantine")
+        page.goto(f"{address}workbench")
+        playwright.expect(page.locator("#message")).to_have_value(re.compile("1;boat"))
+        page.get_by_role("button", name="Discard them").click()
+        playwright.expect(page.locator("#message")).not_to_have_value(re.compile("1;boat"))
+
+        page.goto(f"{address}quarantine")
+        page.get_by_role("button", name="Open in the workbench").click()
+        playwright.expect(page.locator("#message")).to_have_value("X;GG.ORDERS;one")
+        playwright.expect(page.locator("#headers")).to_have_value("A=b")
 
 
 def test_the_workbench_leads_from_a_message_to_a_capture(browser: Any, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
-    "trailgate publish dirdat/ot --to 'kafka://host/shop.${schema}.${table}' --format debezium",
+    "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",
 )
 
 
