@@ -121,14 +121,20 @@ def test_numbers_of_numpy_and_both_names_of_int64_are_taken() -> None:
     kernel = CheckedKernel(measure.function, measure.writes)
     if kernel.native is None:
         pytest.skip("the loops are older than the sources, or another way is forced")
-    arguments = arguments_of(kernel)
+    arguments: list[Any] = [
+        np.arange(8),
+        np.arange(8) + 2,
+        np.zeros(8, np.bool_),
+        20,
+        np.zeros(9, np.int32),
+    ]
     as_numpy = [np.int64(value) if type(value) is int else value for value in arguments]
     as_long_long = [
         value.astype(np.longlong) if getattr(value, "dtype", None) == np.int64 else value
         for value in arguments
     ]
 
-    assert kernel(*arguments) == kernel(*as_numpy) == kernel(*as_long_long)
+    assert kernel(*arguments) == kernel(*as_numpy) == kernel(*as_long_long) == 16
 
 
 @built

@@ -24,7 +24,7 @@ _ADDED: Final = "missing target columns are added, unless --schema-changes stric
 
 NOTED: Final = expand_reasons(
     {
-        "definitions state what the tables are": "ASSUMETARGETDEFS",
+        "definitions describe the tables": "ASSUMETARGETDEFS",
         "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
         "the address in --to decides how to connect": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
         "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE NODBCHECKPOINT",
@@ -128,6 +128,6 @@ MAP_REFUSED: Final = expand_reasons(
         "write it before the MAP statements": "ALLOWDUPTARGETMAP",
         "columns are chosen by COLMAP": "COLS COLSEXCEPT",
         "it belongs to Extract": "FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER TOKENS PARTITIONOBJID",
-        "write it before the MAP; it applies to those after it": "GETUPDATEBEFORES",
+        "write it before the MAP statements to which it applies": "GETUPDATEBEFORES",
     }
 )
