@@ -20,7 +20,7 @@ SERVER_EXTRAS := amqp
 EXAMPLES := half
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs release bench clean
+.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons native check fix conformance docs release bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -52,14 +52,19 @@ test-fast: $(READY) ## the tests that need no Spark and no minutes
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" --hypothesis-profile fast
 
 # Tests that run no loop of the product.
-NO_KERNELS := columnar/kernels/test_compiled.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
-test-kernels: $(READY) ## the compiled loops with their bounds checked, then as plain Python
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
-		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
+NO_KERNELS := columnar/compiling/test_checked_kernel.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
+test-kernels: $(READY) native ## numba's loops with their bounds checked, then native ones, compared with numba's and plain Python
+	TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
+		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS) columnar/compiling/test_native.py) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
+	@TRAILGATE_LOOPS=numba $(BIN)/trailgate warm
+	TRAILGATE_LOOPS=native TRAILGATE_COMPARED=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
 		--hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol/values tests/formats/delimited tests/formats/xml/test_xml_scanner.py tests/trail \
-		tests/formats/json tests/formats/debezium tests/model/test_transactions.py tests/formats/publications tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
+		tests/test_native_wheel.py tests/formats/json tests/formats/debezium tests/model/test_transactions.py tests/formats/publications tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
+
+# The loops that a wheel contains, for this checkout: a loop whose code is changed later is compiled by numba again.
+native: $(READY) ## build native loops in place (a C compiler, and two minutes)
+	@$(BIN)/python tools/build_loops.py
 
 check: $(READY) ## lint, format, types, and the imports between packages
 	$(BIN)/ruff check
@@ -81,9 +86,9 @@ test-pythons: $(READY) ## a built wheel on each Python that is here, with the ne
 	$(BIN)/python tools/pythons.py
 	TRAILGATE_RELEASES=1 $(BIN)/python -m pytest -q -rs tests/test_versions.py tests/test_private_parts.py
 
-release: $(READY) ## build the sdist, the wheel and the bill of materials into dist/, and compare two builds
+release: $(READY) ## build the sdist, the wheels and the bill of materials into dist/, and compare two builds
 	@$(INSTALL) --quiet --group release
-	$(BIN)/python tools/release.py
+	$(BIN)/python tools/release.py $(RELEASE)
 
 bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks

@@ -18,11 +18,12 @@ COLUMNS: Final = ("ID", "TEXT")
 
 
 def run(*, quick: bool) -> list[Figure]:
-    """Return one row for files and one for tables: microseconds each, beside a tenth as many."""
-    files, tables = (3_000, 2_000) if quick else (30_000, 20_000)
+    """Return rows for files and for tables: microseconds each, beside a tenth as many."""
+    files, tables, bad = (3_000, 2_000, 1_000) if quick else (30_000, 20_000, 10_000)
     return [
         _figure(f"check, {files:,} files with a manifest", files, _checked),
         _figure(f"capture into {tables:,} tables", tables, _captured),
+        _figure(f"check, {bad:,} tables with bad values", bad, _checked_bad),
     ]
 
 
@@ -49,6 +50,17 @@ def _checked(folder: Path, files: int) -> float:
     return time.perf_counter() - began
 
 
+def _checked_bad(folder: Path, tables: int) -> float:
+    """Return the seconds of a check of a trail that defines so many tables, each with a bad value."""
+    _capture(folder, [f"S.T{number}" for number in range(tables)], 1, format_release="19.1")
+    path = folder / "ot000000000"
+    # a value is an indicator, which is never 7f7f, a length and the text
+    path.write_bytes(path.read_bytes().replace(b"\0\0\0\4text", b"\x7f\x7f\0\4text"))
+    began = time.perf_counter()
+    assert not check_trail(str(folder / "ot")).whole
+    return time.perf_counter() - began
+
+
 def _captured(folder: Path, tables: int) -> float:
     """Return the seconds that a capture of one row for each of so many tables takes."""
     began = time.perf_counter()
@@ -56,7 +68,13 @@ def _captured(folder: Path, tables: int) -> float:
     return time.perf_counter() - began
 
 
-def _capture(folder: Path, names: list[str], rows: int, max_bytes: int | None = None) -> None:
+def _capture(
+    folder: Path,
+    names: list[str],
+    rows: int,
+    max_bytes: int | None = None,
+    format_release: str | None = None,
+) -> None:
     """Capture rows of tables, each a transaction of its own."""
     lines = ["parser.type=delim", f"delim.userdefs.tables={','.join(names)}"]
     for name in names:
@@ -68,4 +86,11 @@ def _capture(folder: Path, names: list[str], rows: int, max_bytes: int | None = 
     messages = [f"I,{name},2026-01-05 09:00:00,1,text" for name in names] * rows
     (folder / "in.txt").write_text("\n".join([*messages, ""]))
     source, trail, properties = (str(folder / name) for name in ("in.txt", "ot", "p.properties"))
-    trailgate.capture_files(source, trail, properties, message_per="line", max_bytes=max_bytes)
+    trailgate.capture_files(
+        source,
+        trail,
+        properties,
+        message_per="line",
+        max_bytes=max_bytes,
+        format_release=format_release,
+    )

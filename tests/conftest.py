@@ -21,7 +21,7 @@ from store_servers.bucket import KINDS, Bucket, Server
 from store_servers.google import GoogleServer
 from store_servers.hdfs import HdfsServer
 from store_servers.s3 import S3Server
-from trailgate.columnar.kernels import compiled
+from trailgate.columnar.compiling import checked_kernel
 
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
 # judged by what it changed.
@@ -39,7 +39,12 @@ seed()  # before the processes of a run start, which draw from the same one
 
 if os.environ.get("NUMBA_BOUNDSCHECK") == "1":
     # Bounds are checked in compiled loops: none is interpreted, however few its bytes are.
-    setattr(compiled, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
+    setattr(checked_kernel, "INTERPRETED", -1)  # noqa: B010  a constant to all but this run
+
+if os.environ.get("TRAILGATE_COMPARED") == "1":
+    from compared_loops import compare_calls
+
+    compare_calls()
 
 # Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
 os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

@@ -24,10 +24,6 @@ ROOT = Path(__file__).parents[1]
 
 # Names of modules that their package does not document for others: package, module, names.
 NAMES: Final = {
-    ("numba", "numba.core.ir"): {"Assign", "Expr", "Global", "SetItem"},
-    ("numba", "numba.core.compiler"): {"CompilerBase", "DefaultPassBuilder"},
-    ("numba", "numba.core.compiler_machinery"): {"FunctionPass", "register_pass"},
-    ("numba", "numba.core.typed_passes"): {"NopythonTypeInference"},
     ("pyspark", "pyspark.sql.pandas.types"): {
         "from_arrow_schema",
         "from_arrow_type",
@@ -136,12 +132,12 @@ def _is_private(module: str, name: str) -> bool:
 
 @SOURCES_GROUP
 def test_no_other_private_name_is_imported() -> None:
-    """``from numba.core import ir`` and ``import cproton`` take all that they name from there: see the module's own test."""
+    """``import cproton`` takes all that it names from there: see the next test but one."""
     found = {
         (module, name) for module, name in _imported(chain(*nodes())) if _is_private(module, name)
     }
     named = {(module, name) for (_, module), names in NAMES.items() for name in names}
-    whole = {("numba.core", "ir"), ("cproton", "")}
+    whole = {("cproton", "")}
 
     assert found - named == whole
 
@@ -173,16 +169,7 @@ def test_no_other_private_attribute_is_used() -> None:
     assert private - own - DOCUMENTED == named
 
 
-def test_all_names_of_these_modules_that_are_used_are_named() -> None:
-    """Of modules that are imported whole: ``numba_ir`` where kernels' indexes are compiled, and the functions of Proton C."""
-    indexing = ast.parse((ROOT / "src/trailgate/columnar/kernels/compiler.py").read_text())
-    of_ir = {
-        node.attr
-        for node in ast.walk(indexing)
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "numba_ir"
-    }
+def test_all_names_of_proton_c_that_are_used_are_named() -> None:
     amqp = (ROOT / "src" / "trailgate" / "live" / "brokers" / "amqp").glob("*.py")
     of_proton = {
         node.attr
@@ -191,5 +178,4 @@ def test_all_names_of_these_modules_that_are_used_are_named() -> None:
         if isinstance(node, ast.Attribute) and node.attr.lower().startswith("pn_")
     }
 
-    assert of_ir == NAMES["numba", "numba.core.ir"]
     assert of_proton == NAMES["python-qpid-proton", "cproton"]

@@ -114,6 +114,33 @@ QUESTIONS: Final = {
     "upgrade version compatibility": "versioning",
     "large files memory cluster": "scaling",
     "duplicate messages delivered twice": "guarantees live properties",
+    "python version": "install",
+    "timezone": "properties howto/read-on-spark spark operations-table",
+    "start over from the beginning": "cli howto/after-a-crash howto/bad-messages spark",
+    "support for goldengate 23": "format versioning unknown-records comparison",
+    # Written before anyone looked at the results.
+    "which java do I need": "install howto/read-on-spark",
+    "out of memory": "scaling howto/troubleshooting install",
+    "why is my capture slow": "scaling live howto/troubleshooting install",
+    "table has no primary key": "properties howto/new-table howto/apply",
+    "null or empty string": "properties",
+    "encrypted trail": "format unknown-records howto/from-replicat tutorials/what-is-a-trail",
+    "two captures at the same time": "guarantees live howto/run-every-day",
+    "order of messages": "guarantees live properties",
+    "broker restarts connection lost": "live howto/artemis howto/ibm-mq recovery brokers",
+    "commit timestamp column": "operations-table howto/read-in-python spark",
+    "before image of an update": "operations-table json glossary tutorials/what-is-a-trail properties",
+    "decimal precision": "properties copybook howto/apply howto/debezium",
+    "clob large object": "format operations-table unknown-records reference/trail-format",
+    "write a trail from pandas": "howto/capture-in-python api howto/read-in-python",
+    "filter rows by a column value": "extract cli spark howto/from-replicat",
+    "rename columns in the target": "howto/from-replicat howto/apply extract",
+    "kafka offset": "howto/kafka live",
+    "dead letter queue": "howto/bad-messages live",
+    "send changes to kafka": "json cli publications howto/debezium howto/kafka",
+    "ebcdic file to parquet": "copybook tutorials/fixed-width howto/from-cobrix",
+    "compare source and target rows": "howto/apply cli",
+    "password in a file": "howto/ibm-mq live brokers stores howto/kafka",
 }
 
 
@@ -197,8 +224,8 @@ def _answers(pages: Sequence[str], wanted: str) -> bool:
     return any(page.startswith(tuple(wanted.split())) for page in pages[:FIRST])
 
 
-def test_sixty_questions_are_asked() -> None:
-    assert len(QUESTIONS) >= 60
+def test_a_hundred_questions_are_asked() -> None:
+    assert len(QUESTIONS) >= 100
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -134,7 +134,7 @@ class Copy:
         (folder / "break_lines.py").write_text(COLLECTOR)
         given = {"BREAK_SOURCE": str(self.source), "BREAK_LINES": str(self.lines)}
         paths = os.pathsep.join((str(self.source), str(folder)))
-        alone = {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": paths}
+        alone = {"TRAILGATE_LOOPS": "plain", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": paths}
         self.names = os.environ | alone | given
 
     def passes(self, tests: tuple[str, ...], *options: str) -> bool:

@@ -127,7 +127,9 @@ def pip(*arguments: str) -> None:
 def built(folder: Path) -> Path:
     """Return the wheel, built from a copy: files of earlier builds would get into it."""
     source = folder / "source"
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.egg-info", "*.so")
+    )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source / name)
     pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(source))

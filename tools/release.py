@@ -1,9 +1,11 @@
-"""Build what a release publishes, into ``dist``: the sdist, the wheel, and a bill of materials.
+"""Build what a release publishes, into ``dist``: the sdist, a pure wheel, a wheel with native loops for this platform, and a bill of materials.
 
     make release
 
-Each is built twice from a copy of the last commit: the wheel's bytes must be the same, and the metadata must be as PyPI wants them. The bill of
-materials, in CycloneDX's form, is that of an environment with the wheel alone. Nothing is sent anywhere.
+Each is built twice from a copy of the last commit: the wheels' bytes must be the same, and the metadata must be as PyPI wants them. The bill of
+materials, in CycloneDX's form, is that of an environment with the pure wheel alone. Nothing is sent anywhere.
+
+    tools/release.py --native    # the native wheel alone, for a machine of another kind
 """
 
 import os
@@ -13,6 +15,8 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
+
+from native_wheel import add_loops
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
@@ -28,7 +32,7 @@ def run(*command: str | Path, folder: Path = ROOT, epoch: str = "") -> str:
 
 
 def build(folder: Path, epoch: str) -> dict[str, Path]:
-    """Return the files of a build of the last commit, by their names' endings."""
+    """Return the files of a build of the last commit: ``sdist``, ``pure`` and ``native`` (wheels)."""
     source = folder / "source"
     source.mkdir(parents=True)
     archive = folder / "source.tar"
@@ -36,7 +40,10 @@ def build(folder: Path, epoch: str) -> dict[str, Path]:
     with tarfile.open(archive) as files:
         files.extractall(source, filter="data")
     run(sys.executable, "-m", "build", "--outdir", folder / "built", source, epoch=epoch)
-    return {path.suffix: path for path in (folder / "built").iterdir()}
+    (pure,), (sdist,) = ((folder / "built").glob(ending) for ending in ("*.whl", "*.tar.gz"))
+    run(sys.executable, source / "tools/build_loops.py", "--trust", source / "src")
+    native = add_loops(pure, source / "src/trailgate/_loops.abi3.so", folder / "built")
+    return {"sdist": sdist, "pure": pure, "native": native}
 
 
 def list_materials(wheel: Path, folder: Path) -> Path:
@@ -51,20 +58,23 @@ def list_materials(wheel: Path, folder: Path) -> Path:
 
 
 def main() -> int:
-    """Build; return 1 where two builds of the wheel differ."""
+    """Build; return 1 if two builds of a wheel differ."""
     if changed := run("git", "status", "--porcelain", "--untracked-files=no"):
         print(f"# not in the release, since not committed:\n{changed}", file=sys.stderr)
     epoch = run("git", "log", "-1", "--format=%ct")
     with tempfile.TemporaryDirectory() as name:
         first, second = (build(Path(name) / each, epoch) for each in ("first", "second"))
-        if first[".whl"].read_bytes() != second[".whl"].read_bytes():
-            print("two builds of the wheel differ", file=sys.stderr)
-            return 1
+        for kind in ("pure", "native"):
+            if first[kind].read_bytes() != second[kind].read_bytes():
+                print(f"two builds of the {kind} wheel differ", file=sys.stderr)
+                return 1
         run(sys.executable, "-m", "twine", "check", "--strict", *first.values())
-        materials = list_materials(first[".whl"], Path(name))
+        made = [first["native"]]
+        if "--native" not in sys.argv[1:]:
+            made = [*first.values(), list_materials(first["pure"], Path(name))]
         shutil.rmtree(DIST, ignore_errors=True)
         DIST.mkdir()
-        for path in (*first.values(), materials):
+        for path in made:
             shutil.copy(path, DIST)
     for path in sorted(DIST.iterdir()):
         print(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes")

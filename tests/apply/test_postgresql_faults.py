@@ -169,7 +169,13 @@ def test_a_run_goes_on_after_faults_of_the_server_and_applies_each_change_once(
     ) as apply:
         next(apply.batches())
         with disturbed(lambda: fault(server, database, own)):
+            until, done = time.monotonic() + DISTURBED, len(made.log)
             apply.to_end()
+            while not retries.faults and time.monotonic() < until:  # no fault has met a batch yet
+                made.transaction()
+                write_log(tmp_path / "ot", made.log[done:])
+                done = len(made.log)
+                apply.to_end()
         apply.to_end()
 
     assert rows(database) == made.rows
@@ -275,10 +281,8 @@ def test_a_server_that_is_not_there_is_waited_for_and_then_an_error(
 ) -> None:
     source(chance("nobody"), tmp_path, 3)
     (port,) = free_ports(1)
-    begun = time.monotonic()
     address = f"postgresql://me@127.0.0.1:{port}/x"
     assert run(["apply", str(tmp_path / "ot"), "--to", address, "--patience", "1"]) == 5
-    assert time.monotonic() - begun < 20
     first, last = capfd.readouterr().err.splitlines()
     assert first.endswith("trying again")
     assert last.startswith("error: ")
@@ -297,11 +301,10 @@ def test_a_login_that_is_refused_is_an_error_at_once(
 ) -> None:
     source(chance("refused"), tmp_path, 3)
     port = server.address.rpartition(":")[2].partition("/")[0]
-    begun = time.monotonic()
+    # With an hour's patience, a run that tried again would not end within the test's limit of time.
     with pytest.raises(StorageError, match=problem) as refused:
-        apply_trail(tmp_path / "ot", address.format(port))
+        apply_trail(tmp_path / "ot", address.format(port), patience=3600)
     assert not isinstance(refused.value, TargetUnavailableError)
-    assert time.monotonic() - begun < 20
 
 
 def test_a_permission_that_is_revoked_ends_the_run_which_continues_when_it_is_granted(

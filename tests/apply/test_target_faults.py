@@ -25,6 +25,7 @@ from trailgate import TargetLockedError, apply_trail
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.cli.main import run
+from trailgate.jobs.retries import Fault, Retries
 
 HOLD = """
 import duckdb, sys, time
@@ -36,10 +37,10 @@ time.sleep(float(sys.argv[1]))
 
 
 @contextmanager
-def held(folder: Path, seconds: float = WAIT) -> Iterator[subprocess.Popen[str]]:
+def held(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """Let another process read the file of DuckDB."""
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(seconds)], cwd=folder, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLD, str(WAIT)], cwd=folder, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout is not None
     try:
@@ -61,7 +62,7 @@ def changes(own: Random, folder: Path, transactions: int) -> Source:
 
 
 def test_a_file_that_another_process_reads_is_waited_for(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trail, to = str(tmp_path / "ot"), f"duckdb:{tmp_path}/hr.duckdb"
     write_log(tmp_path / "ot", inserts(1, 4))
@@ -73,7 +74,14 @@ def test_a_file_that_another_process_reads_is_waited_for(
         assert f"process {holder.pid}" in str(locked.value)
         assert run(["apply", trail, "--to", to, "--patience", "0"]) == 5
         assert "error: another process has the file open" in capfd.readouterr().err
-    with held(tmp_path, 1.0):
+    with held(tmp_path) as holder:
+        record = Retries.record_fault
+
+        def freed(self: Retries, error: Fault) -> None:
+            holder.kill()
+            record(self, error)
+
+        monkeypatch.setattr(Retries, "record_fault", freed)
         assert run(["apply", trail, "--to", to, "--json"]) == 0
 
     out, err = capfd.readouterr()

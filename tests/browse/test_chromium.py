@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -374,6 +375,27 @@ def test_a_statement_is_canceled_from_another_page(
         assert page.get_by_role("button", name="Cancel").is_hidden()
 
 
+# Clicks on the button once a second while it is shown: one click may come before the server has begun
+# the statement. Playwright itself waits for the answer of a page that is asked for.
+CLICK_CANCEL: Final = """setInterval(() => {
+  const button = document.querySelector("[data-cancel]");
+  if (button.getBoundingClientRect().width) button.click();
+}, 1000)"""
+
+
+def test_a_statement_is_canceled_from_its_own_page(browser: Any, address: str) -> None:
+    with opened(browser, f"{address}sql") as page:
+        assert page.get_by_role("button", name="Cancel").is_hidden()
+        page.locator("#sql").fill(ENDLESS)
+        page.evaluate(CLICK_CANCEL)
+        page.get_by_role("button", name="Run").click(no_wait_after=True)
+
+        canceled = page.get_by_text("the statement was canceled")
+        playwright.expect(canceled).to_be_visible(timeout=60_000)
+        assert page.locator("#sql").input_value() == ENDLESS
+        assert page.get_by_role("button", name="Cancel").is_hidden()
+
+
 def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
     with opened(browser, f"{address}quarantine") as page:
         page.get_by_text("Repair it").click()
@@ -382,6 +404,28 @@ def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
             page.locator("#download").click()
         line = json.loads(Path(download.value.path()).read_text())
         assert line == {"body": "I,two"}
+
+
+def test_texts_of_the_workbench_are_there_after_another_page(browser: Any, tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    line = {"body": "X;GG.ORDERS;one", "headers": {"A": "b"}, "reason": "no date (1.txt, record 1)"}
+    Path(f"{prefix}.quarantine.jsonl").write_text(json.dumps(line) + "\n")
+    properties = tmp_path / "own.properties"
+    properties.write_text("parser.type=delim\n")
+    arguments = (prefix, "--properties", str(properties))
+    with served(*arguments) as address, opened(browser, f"{address}workbench") as page:
+        page.locator("#message").fill("I;GG.ORDERS;2026-01-05 09:00:00;1;boat")
+        playwright.expect(page.locator("#result")).not_to_have_attribute("aria-busy", "true")
+        page.goto(f"{address}quarantine")
+        page.goto(f"{address}workbench")
+        playwright.expect(page.locator("#message")).to_have_value(re.compile("1;boat"))
+        page.get_by_role("button", name="Discard them").click()
+        playwright.expect(page.locator("#message")).not_to_have_value(re.compile("1;boat"))
+
+        page.goto(f"{address}quarantine")
+        page.get_by_role("button", name="Open in the workbench").click()
+        playwright.expect(page.locator("#message")).to_have_value("X;GG.ORDERS;one")
+        playwright.expect(page.locator("#headers")).to_have_value("A=b")
 
 
 def test_the_workbench_leads_from_a_message_to_a_capture(browser: Any, tmp_path: Path) -> None:

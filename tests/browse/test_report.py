@@ -82,3 +82,16 @@ def test_the_index_counts_what_the_trail_has(tmp_path: Path) -> None:
     kinds = {name: one.kinds.tolist() for name, one in index.tables.items()}
     assert kinds == {"MY.ORDERS": [2, 3, 0, 1, 0], "MY.NOTES": [1, 0, 0, 0, 0]}
     assert [span.operations for span in index.spans] == [4, 3]
+
+
+def test_ids_with_the_same_hash_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trailgate.browse.index.hash", lambda _: 7, raising=False)
+    with TrailIndex(plain_trail(tmp_path)) as index:
+        index.build()
+        transactions = sorted(index.transactions.by_operations, key=lambda one: one.begin)
+        first = {one.id: one.begin for one in reversed(transactions)}
+        assert len(first) == 2
+        assert {one: index.begin_of(one) for one in first} == first
+        assert index.begin_of("not there") is None

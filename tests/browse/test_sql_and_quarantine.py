@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,6 +88,45 @@ def test_a_table_has_the_types_of_its_columns(ask: Any) -> None:
 )
 def test_a_statement_that_is_refused_has_its_reason(ask: Any, statement: str, problem: str) -> None:
     assert problem in plain(ask(sql(statement)))
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("show tables", ["operations", "MY.NOTES", "MY.ORDERS"]),
+        ("SELECT count(*) AS n FROM MY.ORDERS", ["<td>6</td>"]),
+        ('SELECT count(*) AS n FROM "MY"."ORDERS" o JOIN my.notes n USING ("ID")', ["<td>0</td>"]),
+        ("SELECT position FROM operations LIMIT 1", ['<a href="bytes?at=0']),
+        (
+            "SELECT count(*) AS n FROM information_schema.tables WHERE table_name = 'x'",
+            ["<td>0</td>"],
+        ),
+    ],
+)
+def test_names_are_found_as_people_write_them(
+    ask: Any, statement: str, expected: list[str]
+) -> None:
+    page = ask(sql(statement))
+
+    assert [text for text in expected if text not in page] == []
+
+
+def test_each_example_gives_rows(ask: Any) -> None:
+    page = ask("sql")
+    targets = re.findall(r'<a href="(sql\?sql=[^"]+)"', page)
+
+    assert len(targets) == 5
+    for target in targets:
+        answer = ask(html.unescape(target))
+        assert 'role="alert"' not in answer
+        assert "<td>" in answer
+
+
+def test_tables_and_columns_are_listed(ask: Any) -> None:
+    page = ask("sql")
+
+    assert 'data-insert="&#39;MY.ORDERS&#39;"' in page or "data-insert=\"'MY.ORDERS'\"" in page
+    assert 'data-insert="&quot;NAME&quot;"' in page
 
 
 def test_the_answer_is_saved_as_a_file(index: TrailIndex) -> None:

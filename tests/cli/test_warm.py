@@ -12,6 +12,7 @@ import pytest
 
 from trailgate.cli.commands.warm import kernel_modules, kernels
 from trailgate.cli.main import run
+from trailgate.columnar.compiling import CheckedKernel
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -56,7 +57,12 @@ def warming(cache: Path) -> subprocess.Popen[str]:
     )
     return subprocess.Popen(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "NUMBA_CACHE_DIR": str(cache)},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(SOURCE),
+            "NUMBA_CACHE_DIR": str(cache),
+            "TRAILGATE_LOOPS": "numba",
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -68,7 +74,7 @@ def test_compiling_is_reported_on_stderr_and_only_then(tmp_path: Path) -> None:
     program = (
         "import logging; from trailgate.cli import main as program\n"
         "program.run = lambda _: logging.getLogger("
-        "'trailgate.columnar.kernels.compiled').info('compiling loops') or 0\n"
+        "'trailgate.columnar.compiling.checked_kernel').info('compiling loops') or 0\n"
         "program.main(['x'])"
     )
     done = subprocess.run(
@@ -80,6 +86,15 @@ def test_compiling_is_reported_on_stderr_and_only_then(tmp_path: Path) -> None:
     )
 
     assert (done.stdout, done.stderr) == ("", "compiling loops\n")
+
+
+def test_native_loops_need_no_compiling(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CheckedKernel, "native", "a loop")
+
+    assert run(["warm"]) == 0
+    assert re.fullmatch(r"\d+ loops are native\n", capsys.readouterr().out)
 
 
 def test_warm_needs_no_option(capsys: pytest.CaptureFixture[str]) -> None:

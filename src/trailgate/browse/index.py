@@ -56,8 +56,11 @@ from trailgate.trail.records.table_metadata import TrailTable
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)
 VERSIONS: Final = 16  # the most versions kept of a table's definition
-# A record of the temporary file: the hash of a transaction's id, and the position of its beginning.
-IDS: Final = np.dtype([("hash", "i8"), ("number", "i4"), ("offset", "i8")])
+# A record of the temporary file: the hash of a transaction's id, the position of its beginning, and
+# where the id itself is in the other file (``end`` is after its last byte).
+IDS: Final = np.dtype(
+    [("hash", "i8"), ("number", "i4"), ("offset", "i8"), ("start", "i8"), ("end", "i8")]
+)
 IDS_AT_ONCE: Final = 1 << 16
 
 KINDS_OF_TABLE: Final = NO_KIND + 1  # the known operation types, and one for all others
@@ -156,6 +159,7 @@ class TrailIndex:
         self.builds = 0  # how often the index was begun anew
         self._begin()
         self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
+        self._texts = tempfile.TemporaryFile()  # noqa: SIM115  the ids themselves
 
     def _begin(self) -> None:
         """List the trail's files, without reading them, and clear the index."""
@@ -194,6 +198,7 @@ class TrailIndex:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._ids.close()
+        self._texts.close()
 
     def stop(self) -> None:
         """Ask the thread that builds the index to stop after the current chunk."""
@@ -342,15 +347,15 @@ class TrailIndex:
 
     def begin_of(self, text: str) -> TrailPosition | None:
         """Return the position of the first transaction with an id, in the part of the trail that is read."""
-        wanted, at = hash(text), 0
-        handle = self._ids.fileno()
+        wanted, raw, at = hash(text), text.encode(), 0
+        handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
-            # Only hashes are compared: two ids with equal 64-bit hashes are too unlikely to matter.
-            hits = np.flatnonzero(rows["hash"] == wanted)
-            if len(hits):
-                row = rows[hits[0]]
-                return TrailPosition(int(row["number"]), int(row["offset"]))
+            # Equal hashes are rare, so that few ids are read and compared.
+            for row in rows[rows["hash"] == wanted]:
+                start, end = int(row["start"]), int(row["end"])
+                if os.pread(texts, end - start, start) == raw:
+                    return TrailPosition(int(row["number"]), int(row["offset"]))
             at += len(rows) * IDS.itemsize
         return None
 
@@ -510,8 +515,14 @@ class TrailIndex:
         entries["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
         entries["number"] = number
         entries["offset"] = offsets[ids.numbers]
-        self._ids.write(entries.tobytes())
-        self._ids.flush()
+        texts = [one.encode() for one in ids.strings]
+        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        entries["end"] = self._texts.tell() + np.cumsum(sizes)
+        entries["start"] = entries["end"] - sizes
+        # The ids first: an entry is found only when its id can be read.
+        for file, data in ((self._texts, b"".join(texts)), (self._ids, entries.tobytes())):
+            file.write(data)
+            file.flush()
 
 
 def _exists(file: TrailFile) -> bool:

@@ -352,7 +352,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
         parts = _stack_bars(["k-all"], [height], SCALE)
         bars.append(Bar(at * step, step, parts, title, count))
     note = ", on a logarithmic scale"
-    return Chart(label, tuple(bars), names[0], names[used[-1]], most, note)
+    return Chart(label, tuple(bars), start=names[0], end=names[used[-1]], most=most, note=note)
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from tempfile import TemporaryFile
@@ -14,11 +16,25 @@ from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
 from trailgate.errors import OptionError, TrailgateError
+from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.model.tables import Column
 from trailgate.sql.job import QueryCancellation, QueryRows, run_query
 from trailgate.storage.reading.trails import read_trail
 
 SHOWN: Final = 500  # the most rows on a page
 OPERATIONS: Final = "operations"  # the name of the table of all operations
+SHOW_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+EXAMPLES: Final[Mapping[str, str]] = {
+    "Changes per hour": 'SELECT time_bucket(INTERVAL 1 hour, op_ts) AS hour, "table", count(*) AS changes '
+    "FROM operations GROUP BY ALL ORDER BY hour",
+    "Changes per owner": "SELECT tx_owner, op_type, count(*) AS changes FROM operations GROUP BY ALL ORDER BY changes DESC",
+    "Largest transactions": "SELECT tx_id, min(op_ts) AS first, max(op_ts) AS last, count(*) AS changes, "
+    "min(position) AS position FROM operations GROUP BY tx_id ORDER BY changes DESC LIMIT 100",
+    "Tables": "SHOW TABLES",
+}
+MOST_CHANGED: Final = (
+    "SELECT {key}, count(*) AS changes FROM '{table}' GROUP BY ALL ORDER BY changes DESC LIMIT 100"
+)
 EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"
 
 
@@ -33,6 +49,7 @@ def sql_page(
     text = query.get("sql", "")
     with index.lock:
         names = sorted(index.tables)
+        tables = [(name, _columns(index, name)) for name in names[:SHOWN]]
     shown: dict[str, Any] = {"columns": [], "rows": [], "more": False, "problem": ""}
     if text:
         try:
@@ -44,7 +61,12 @@ def sql_page(
     return {
         "sql": text or query.get("draft", "") or EXAMPLE.format(first),
         "asked": bool(text),
-        "names": names[:SHOWN],
+        "tables": [(name, [one.name for one in columns]) for name, columns in tables],
+        "more_tables": len(names) - len(tables),
+        "own_columns": OPERATIONS_SCHEMA.names,
+        "examples": [
+            (title, link_to("sql", sql=statement)) for title, statement in _examples(tables)
+        ],
         "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in WRITERS],
         "running": statements.running,
         "limits": (int(PAGE_SECONDS), int(FILE_SECONDS) // 60),
@@ -54,7 +76,39 @@ def sql_page(
 
 def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa.RecordBatchReader:
     """Run a statement and return its rows. Raises OptionError if it is refused or cancelled."""
+    if SHOW_TABLES.fullmatch(text):
+        return _table_list(index).to_reader()
     return run_query(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
+
+
+def _table_list(index: TrailIndex) -> pa.Table:
+    """Return the answer to SHOW TABLES: the names, and the numbers of operations."""
+    with index.lock:
+        counts = {name: totals.operations for name, totals in sorted(index.tables.items())}
+    names = [OPERATIONS, *counts]
+    return pa.table({"name": names, "operations": [sum(counts.values()), *counts.values()]})
+
+
+def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
+    """Return the columns of a table by its latest definition, or () if nothing defines it."""
+    versions = [one for _, one in index.tables[name].versions] or [
+        one for one in index.definitions if one.name == name
+    ]
+    return versions[-1].columns if versions else ()
+
+
+def _examples(tables: Sequence[tuple[str, Sequence[Column]]]) -> Iterator[tuple[str, str]]:
+    """Yield questions, and the statements that answer them."""
+    yield from EXAMPLES.items()
+    for name, columns in tables:
+        keys = ['"' + one.name.replace('"', '""') + '"' for one in columns if one.key]
+        if keys:
+            table = name.replace("'", "''")
+            yield (
+                f"Rows of {name} that changed most",
+                MOST_CHANGED.format(key=", ".join(keys), table=table),
+            )
+            return
 
 
 def _rows_named(index: TrailIndex, name: str) -> QueryRows | None:

@@ -42,7 +42,7 @@ class WorkbenchPage:
     async def show(self, request: Request) -> Response:
         """Return the page for the present files, or the answer to a submitted form."""
         if request.method != "POST":
-            return await run_in_threadpool(lambda: self.page(self.bench.read()))
+            return await run_in_threadpool(lambda: self.page(self.bench.read(), answered=False))
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
@@ -50,9 +50,11 @@ class WorkbenchPage:
                 return Response(TOO_LARGE, 413, media_type="text/plain")
         return await run_in_threadpool(self.answer, bytes(body))
 
-    def page(self, sheet: Sheet, problem: str = "", saved: str = "") -> Response:
-        """Render the complete page."""
-        outcome = {"page": "workbench", "problem": problem, "saved": saved}
+    def page(
+        self, sheet: Sheet, problem: str = "", saved: str = "", *, answered: bool = True
+    ) -> Response:
+        """Render the complete page. ``answered`` is whether it answers a button of the form."""
+        outcome = {"page": "workbench", "problem": problem, "saved": saved, "answered": answered}
         values = {**self.around, **outcome, **_values(self.bench, sheet)}
         return HTMLResponse(render("workbench.html", values))
 

@@ -149,7 +149,7 @@ def _open_closed() -> None:
 
 def _log_compiling() -> None:
     """Print log messages about compiling kernels to stderr, because it takes seconds at first use."""
-    log = logging.getLogger("trailgate.columnar.kernels.compiled")
+    log = logging.getLogger("trailgate.columnar.compiling")
     log.setLevel(logging.INFO)
     log.addHandler(logging.StreamHandler())
     log.propagate = False

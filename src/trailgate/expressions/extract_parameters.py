@@ -48,7 +48,7 @@ NOTED: Final = expand_reasons(
         "files of the trail are kept, and one is full by its size": "PURGEOLDEXTRACTS ROLLOVER",
         "messages carry no sequences": "SEQUENCE",
         "messages carry no procedures": "PROCEDURE PROCEDUREEXCLUDE",
-        "text is captured as it is, which is what it asks for": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL NOVARWIDTHNCHAR NOBINARYCHARS",
+        "text is always captured unchanged": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL NOVARWIDTHNCHAR NOBINARYCHARS",
         "no table of a tracing database is written": "TRACETABLE NOTRACETABLE",
         "wildcards are resolved when the run begins": "WILDCARDRESOLVE",
     }
@@ -94,7 +94,7 @@ REASONS: Final = expand_reasons(
 )
 TABLE_NOTED: Final = expand_reasons(
     {
-        "text is captured as it is, which is what it asks for": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
+        "text is always captured unchanged": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
     }
 )

@@ -110,7 +110,7 @@ class ReaderCheck:
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
         """Decode records. Raises TrailgateError if readers would."""
-        wanted = ReadSelection(values=self.values, positions=False)
+        wanted = ReadSelection(values=self.values, ids=False, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
             source.buffer,

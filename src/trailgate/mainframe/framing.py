@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.cobol.copybook.layouts import CopybookLayout
-from trailgate.cobol.records.decoding import DependingLength
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_lengths import (
@@ -21,6 +20,7 @@ from trailgate.cobol.records.record_lengths import (
     lengths_by_value,
     parse_length_expression,
 )
+from trailgate.cobol.records.record_options import DependingLength
 from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 
 
 @kernel(writes=("first", "segment"))

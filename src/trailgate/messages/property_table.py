@@ -39,11 +39,11 @@ CONNECTION: Final[tuple[PropertyRow, ...]] = (
     idle_row("gg.log", "logging implementation", _LOGGING),
     idle_row("gg.log.level", "logging level", _LOGGING),
     idle_row("gg.log.file", "log file", _LOGGING, PATH),
-    idle_row("gg.log.classpath", "where the logging JARs are", _LOGGING),
+    idle_row("gg.log.classpath", "the folders of the logging JARs", _LOGGING),
     idle_row("gg.log.*", "any other logging property", _LOGGING),
     idle_row("jvm.bootoptions", "options of the embedded JVM", _JVM),
     idle_row("jvm.*", "any other JVM property", _JVM),
-    idle_row("jms.report.output", "where the JMS report goes: report, log, both", _REPORT),
+    idle_row("jms.report.output", "the destination of the JMS report: report, log, both", _REPORT),
     idle_row("jms.report.time", "report every interval, as in 30sec", _REPORT),
     idle_row("jms.report.records", "report every n records", _REPORT),
     idle_row("jms.destination", "JNDI name of the queue or topic", _BROKER),
@@ -146,7 +146,7 @@ FIXED: Final[tuple[PropertyRow, ...]] = (
     _FIXED.row(
         "schematype",
         CHOICE,
-        "which kind of definitions are used; may be left out where only one kind is named",
+        "the kind of definitions to use; optional if only one kind is named",
         choices=("sourcedefs", "copybook"),
     ),
     _FIXED.row("sourcedefs", PATH, "source definitions file; for `fixed.schematype=sourcedefs`"),
@@ -195,7 +195,7 @@ FIXED: Final[tuple[PropertyRow, ...]] = (
         "records",
         CHOICE,
         "how a message's records are separated: a line each, `fixed.recordlength` each, or one a "
-        "message; default `length` where that length is given, else `line`",
+        "message; default `length` if that length is set, else `line`",
         origin=OWN,
         choices=("line", "length", "message"),
     ),
@@ -230,19 +230,19 @@ FIXED: Final[tuple[PropertyRow, ...]] = (
     _FIXED.choice("native", "byte order of COMP-5, and of IEEE floats", "big", "little"),
     _FIXED.choice("floats", "form of COMP-1 and COMP-2", "ibm", "ieee"),
     _FIXED.choice("signs", "which sign nibbles and overpunches are accepted", "lenient", "strict"),
-    _FIXED.choice("blank", "what a number or date of only blanks is", "error", "null"),
+    _FIXED.choice("blank", "the value of a number or date of only blanks", "error", "null"),
     _FIXED.row(
         "textbytes",
         CHOICE,
-        "the most bytes that a character of a copybook's text takes in the trail, which is UTF-8; default 1 for "
-        "messages in UTF-8, else what the code page needs",
+        "the maximum number of bytes of a character of a copybook's text in the trail, which is UTF-8; default 1 "
+        "for messages in UTF-8, else the maximum of the code page",
         origin=OWN,
         choices=("1", "2", "3", "4"),
     ),
     _FIXED.choice(
         "depending",
         "where an OCCURS DEPENDING ON may be: only last in its record, or anywhere, with the items after it "
-        "at their places for the most elements",
+        "at their offsets for the maximum number of elements",
         "last",
         "most",
     ),
@@ -268,7 +268,7 @@ XML: Final[tuple[PropertyRow, ...]] = (
     _XML.row(
         "encoding",
         TEXT,
-        "encoding of all messages without a byte-order mark, whatever they declare, as `utf-8`; `auto`: the declared one",
+        "encoding of all messages without a byte-order mark, such as `utf-8`, even if they declare another one; `auto`: the declared one",
         "auto",
     ),
     _XML.row("maxdepth", TEXT, "the most elements within each other", "256"),
@@ -298,14 +298,14 @@ JSON: Final[tuple[PropertyRow, ...]] = (
     _JSON.row(
         "delimiter",
         TEXT,
-        "with `model=flat`: what is between `after` and a column's name (flattenDelimiter)",
+        "with `model=flat`: the text between `after` and a column's name (flattenDelimiter)",
         ".",
     ),
     _JSON.row("tokens", TEXT, "member with the tokens, or the path to it", "tokens"),
     _OWN_JSON.row(
         "binary",
         CHOICE,
-        "how bytes are written; required where a table has columns of bytes",
+        "how bytes are written; required if a table has columns of bytes",
         choices=("hex", "base64"),
     ),
     _JSON.source(
@@ -346,7 +346,7 @@ DEBEZIUM: Final[tuple[PropertyRow, ...]] = (
     ),
     _DEBEZIUM.source(
         "timestamp",
-        doc="member with the commit time; beside `source.ts_ms`, `source.ts_us` is taken where it is there",
+        doc="member with the commit time; for `source.ts_ms`, `source.ts_us` is used instead if it exists",
         default="source.ts_ms",
     ),
     _DEBEZIUM.source(
@@ -366,14 +366,14 @@ DEBEZIUM: Final[tuple[PropertyRow, ...]] = (
     PropertyRow(
         "debezium.add.fields.prefix",
         TEXT,
-        "with `model=row`: what names of members begin with that are not columns",
+        "with `model=row`: the prefix of members that are not columns",
         "Debezium, new record state extraction",
         "__",
     ),
     _CONNECTOR.row(
         "time.precision.mode",
         CHOICE,
-        "what numbers in date time columns are, where messages have no schema",
+        "the unit of numbers in date time columns, if messages have no schema",
         choices=(
             "adaptive",
             "adaptive_time_microseconds",
@@ -386,13 +386,13 @@ DEBEZIUM: Final[tuple[PropertyRow, ...]] = (
     _CONNECTOR.row(
         "decimal.handling.mode",
         CHOICE,
-        "what texts in columns of numbers are, where messages have no schema",
+        "the form of text in columns of numbers, if messages have no schema",
         choices=("precise", "double", "string"),
     ),
     _CONNECTOR.row(
         "binary.handling.mode",
         CHOICE,
-        "what texts in columns of bytes are; `bytes` and `base64` are the same in JSON",
+        "the form of text in columns of bytes; `bytes` and `base64` are the same in JSON",
         choices=("bytes", "base64", "base64-url-safe", "hex"),
     ),
     _CONNECTOR.row(
@@ -439,7 +439,7 @@ EVENT_PUBLISHING: Final[tuple[PropertyRow, ...]] = (
     _PUBLICATIONS.switch("takeflagged", "records with an error flag are captured too"),
     _PUBLICATIONS.choice(
         "content",
-        "what a message holds, where it cannot be seen: a transaction (T), or one row (R) of maybe several",
+        "the content of a message, if it cannot be recognized: a transaction (T), or one row (R) of maybe several",
         "auto",
         "transaction",
         "row",

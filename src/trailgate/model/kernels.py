@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 
 # Marks of a row.
 BEGINS: Final = 1  # the row begins a transaction

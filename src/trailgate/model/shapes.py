@@ -86,7 +86,7 @@ def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> 
     if target is not None:
         what = f"is {describe_type(column)} instead of {describe_type(target)}"
     position = block.position[0].as_py()
-    problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
+    problem = f"the trail redefines the table: column {column.name} {what} at {position}"
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
 
 

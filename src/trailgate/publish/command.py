@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
-    "trailgate publish dirdat/ot --to 'kafka://host/shop.${schema}.${table}' --format debezium",
+    "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",
 )
 
 

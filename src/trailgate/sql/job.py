@@ -123,7 +123,11 @@ def run_query(
     try:
         cancellation.check()
         # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
-        for name in dict.fromkeys(_relations(_tree(connection, sql))):
+        for path in dict.fromkeys(_relations(_tree(connection, sql))):
+            # Elsewhere a qualified name is one of DuckDB's own, such as information_schema.tables.
+            if len(path) > 1 and not closed:
+                continue
+            name = ".".join(path)
             try:
                 rows = find(name)
             except StorageError as error:  # the name may be a file that DuckDB can read
@@ -132,6 +136,8 @@ def run_query(
             if rows is not None:
                 named.append(rows)
                 connection.register(name, rows)
+                if len(path) > 1:
+                    _create_view(connection, path, name)
         if closed:
             connection.execute("SET enable_external_access = false")
         reader = connection.sql(sql).to_arrow_reader(ROWS)
@@ -143,6 +149,22 @@ def run_query(
         raise
     batches = _batches(connection, reader, named, cancellation)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:
+    """Let a statement name a relation with its schema, and with its catalog if ``path`` has one."""
+    *outer, relation = path
+    if len(outer) > 1:
+        connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_quoted(outer[0])}")
+    schema = ".".join(map(_quoted, outer))
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    connection.execute(
+        f"CREATE VIEW IF NOT EXISTS {schema}.{_quoted(relation)} AS FROM memory.main.{_quoted(name)}"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _close(connection: Any, cancellation: QueryCancellation) -> None:
@@ -192,11 +214,12 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
     return tree
 
 
-def _relations(tree: object) -> Iterator[str]:
-    """Yield the names of relations that are not qualified by a schema."""
+def _relations(tree: object) -> Iterator[tuple[str, ...]]:
+    """Yield the names of relations: each as its catalog and its schema, if it has them, and its name."""
     if isinstance(tree, dict):
-        if tree.get("type") == "BASE_TABLE" and not tree.get("schema_name"):
-            yield str(tree["table_name"])
+        if tree.get("type") == "BASE_TABLE":
+            parts = (tree.get(part) for part in ("catalog_name", "schema_name", "table_name"))
+            yield tuple(str(part) for part in parts if part)
         for below in tree.values():
             yield from _relations(below)
     elif isinstance(tree, list):

@@ -75,7 +75,7 @@ Tables = Annotated[
 Properties = Annotated[str, Flag("FILE"), "The properties file of the capture."]
 Base = Annotated[str | None, Flag("FOLDER"), "The folder that relative paths start from."]
 Threads = Annotated[int | None, Flag("N", least=1), "The number of threads; default one per core."]
-Wide = Annotated[bool, "Print every column, one line per row, however long."]
+Wide = Annotated[bool, "Print every column, one line per row, of any length."]
 AsJson = Annotated[bool, Flag(name="--json"), "Print the summary as a JSON object."]
 JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line."]
 

@@ -71,7 +71,11 @@ _FAULTS: Final = (
 )
 
 NOTHING: Final = Definitions(())
-WITH_TABLE: Final = (int(RecordRole.CHANGE), int(RecordRole.LARGE_OBJECT), int(RecordRole.FRAGMENT))
+# By role: whether such a record has a table.
+WITH_TABLE: Final = np.isin(
+    np.arange(256), (RecordRole.CHANGE, RecordRole.LARGE_OBJECT, RecordRole.FRAGMENT)
+)
+WITH_TABLE.setflags(write=False)
 
 # Errors that are not damage of the record: its neighbour is missing, or its type is not known.
 _NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
@@ -343,7 +347,7 @@ def check_table_references(
     """Add faults of records whose table is unknown. Return the tables known after these records."""
     role = inspected.view.role
     metadata = np.flatnonzero(role == RecordRole.METADATA)
-    wanted = np.isin(role, WITH_TABLE)
+    wanted = WITH_TABLE[role]
     # A damaged record may have been a metadata record.
     bad = inspected.bad
     doubtful = np.flatnonzero((role == RecordRole.REFUSED) | bad)
@@ -381,9 +385,10 @@ def _check_indexes(
     # has no definition.
     numbers = np.unique(index[used]).tolist()
     unknown = [number for number in numbers if number not in tables.tables.tables]
-    inspected.note(kinds.INDEX, start + np.flatnonzero(used & np.isin(index, unknown)))
     undefined = [n for n in numbers if n not in unknown and not _is_defined(tables, n)]
-    inspected.note(kinds.TABLE, start + np.flatnonzero(used & np.isin(index, undefined)))
+    for kind, faulty in ((kinds.INDEX, unknown), (kinds.TABLE, undefined)):
+        if faulty:
+            inspected.note(kind, start + np.flatnonzero(used & np.isin(index, faulty)))
     return replace(tables, lost=tables.lost or bool(unknown))
 
 

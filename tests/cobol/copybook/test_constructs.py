@@ -27,13 +27,9 @@ from trailgate.cobol.copybook.layouts import (
     Usage,
 )
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.decoding import (
-    ColumnShape,
-    DependingLength,
-    RecordDecoder,
-    RecordOptions,
-)
+from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.fields import records_of_length
+from trailgate.cobol.records.record_options import ColumnShape, DependingLength, RecordOptions
 from trailgate.cobol.values.codec import BlankPolicy, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder
 from trailgate.errors import DefinitionError, EncodeError

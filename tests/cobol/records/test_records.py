@@ -21,16 +21,16 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout, Usage
 from trailgate.cobol.records import decoding
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
+from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
     DependingLength,
-    RecordDecoder,
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
 from trailgate.cobol.values.codec import BlankPolicy, IntegerRepresentation, ValueOptions
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, OptionError, TrailgateError
 

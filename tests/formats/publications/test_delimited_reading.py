@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from itertools import combinations
 
@@ -11,6 +14,7 @@ import pytest
 from publication_strings import STRINGS, capture_of, parse_all, record, rows_of
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError
+from trailgate.formats.publications.delimited_reader import _digest
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -439,3 +443,20 @@ def test_a_batch_is_as_its_messages() -> None:
     batch = capture_of().parse(messages_from([record(',,"a","b"')]))
 
     assert rows_of(batch.batch) == []  # it is held: more may follow
+
+
+def test_the_digest_of_a_record_is_the_same_in_every_process() -> None:
+    command = f"from trailgate.formats.publications.delimited_reader import {_digest.__name__} as f; print(f(b'10'), f(b''))"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", command],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.split()[0]
+        for seed in ("1", "2")
+    }
+
+    assert digests == {str(_digest(b"10"))}
+    assert _digest(b"10") != _digest(b"11")

@@ -16,7 +16,7 @@ from trailgate.errors import StorageError, TransactionError, WriteError
 from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
-from trailgate.jobs.capture.repeats import END
+from trailgate.jobs.capture.recognized_files import END
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.trail.writing.trail_format import TrailFormat
 

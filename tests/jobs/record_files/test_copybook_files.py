@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from framed_files import split_rows
-from trailgate.cobol.records.decoding import ColumnShape, DependingLength
+from trailgate.cobol.records.record_options import ColumnShape, DependingLength
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.mainframe.jobs.reading import read_records
 from trailgate.mainframe.jobs.writing import write_records

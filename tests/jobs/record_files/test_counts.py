@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 import trailgate
 from cobol.items import layout_of
 from oracles.cobol_naive import Reading, VaryingReader
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.fields import records_of_length
+from trailgate.cobol.records.record_options import (
     DependingLength,
-    RecordDecoder,
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.fields import records_of_length
 from trailgate.errors import DecodeError, EncodeError, OptionError
 
 COPYBOOK = """

@@ -17,15 +17,15 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.layouts import Endian
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.fields import PolicyTally, records_at
+from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
-    RecordDecoder,
     RecordOptions,
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.fields import PolicyTally, records_at
-from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.codec import BlankPolicy, PaddingPolicy, ValueOptions
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_all_records, read_records

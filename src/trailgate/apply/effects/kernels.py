@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE
 
 NONE: Final = -1

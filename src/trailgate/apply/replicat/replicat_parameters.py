@@ -24,7 +24,7 @@ _ADDED: Final = "missing target columns are added, unless --schema-changes stric
 
 NOTED: Final = expand_reasons(
     {
-        "definitions state what the tables are": "ASSUMETARGETDEFS",
+        "definitions describe the tables": "ASSUMETARGETDEFS",
         "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
         "the address in --to decides how to connect": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
         "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE NODBCHECKPOINT",
@@ -68,7 +68,10 @@ REFUSED: Final = expand_reasons(
         _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
         _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS",
         _NO_EVENTS: "EVENTACTIONS",
-        "use --after-csn to choose where to begin": "BEGIN HANDLECOLLISIONSUNTIL",
+        "use --after-csn to choose where to begin": "BEGIN",
+        "write HANDLECOLLISIONS, and NOHANDLECOLLISIONS for the runs after that time": (
+            "HANDLECOLLISIONSUNTIL"
+        ),
         "the text of DDL is not changed, since no DDL is carried out": "DDLSUBST DDLRULEHINT",
         _NO_CONVERSION: (
             "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR BINARYCHARS REPFETCHEDCOLOPTIONS SOURCETIMEZONE TCPSOURCETIMER"
@@ -125,6 +128,6 @@ MAP_REFUSED: Final = expand_reasons(
         "write it before the MAP statements": "ALLOWDUPTARGETMAP",
         "columns are chosen by COLMAP": "COLS COLSEXCEPT",
         "it belongs to Extract": "FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER TOKENS PARTITIONOBJID",
-        "write it before the MAP; it applies to those after it": "GETUPDATEBEFORES",
+        "write it before the MAP statements to which it applies": "GETUPDATEBEFORES",
     }
 )

@@ -241,16 +241,9 @@ def build_write_statements(
 
 def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
     """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
-    table, assignments = effects.nets.table, []
-    for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
-        if at in table.key or column.computed or column.on_insert:
-            continue
-        if column.extra and one.values is None:
-            continue
-        name = quote_sql_name(column.name)
-        assignments.append(
-            f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
-        )
+    table = effects.nets.table
+    clauses = build_merge_clauses(effects, staged=lambda at: dialect.value(table, at))
+    assignments = [f"{name} = {value}" for name, value in clauses.updated.items()]
     if not assignments:
         # All columns are the key, so nothing changes. But the statement counts the rows, which finds
         # a key that the table has in several rows.
@@ -502,9 +495,9 @@ def build_key_match(
 
 
 class MergeClauses(NamedTuple):
-    """What a MERGE writes from a staged row ``s`` into the table ``t``: expressions by quoted column name.
+    """The values that are written from a staged row ``s`` into the table ``t``: expressions by quoted column name.
 
-    A clause applies to the staged rows that have its effect, see ``staged_effect``.
+    Each clause applies to the staged rows that have its effect, see ``staged_effect``.
     """
 
     inserted: Mapping[str, str]
@@ -512,12 +505,15 @@ class MergeClauses(NamedTuple):
 
 
 def build_merge_clauses(
-    effects: TableChanges, quote: Callable[[str], str] = quote_sql_name
+    effects: TableChanges,
+    quote: Callable[[str], str] = quote_sql_name,
+    staged: Callable[[int], str] = "s.c{}".format,
 ) -> MergeClauses:
-    """Return the values that a MERGE inserts and updates.
+    """Return the values that a MERGE, or an UPDATE and an INSERT, write.
 
-    Columns that the source does not have are left out, so that they get their defaults, and so are
-    computed columns, which the table computes. A value that was not logged keeps the table's value.
+    ``staged`` returns the staged value of a column by its index. Columns that the source does not
+    have are skipped if no row has a value for them, so that they get their defaults, and so are
+    computed columns. A value that was not logged keeps the table's value.
     """
     table = effects.nets.table
     inserted, updated = {}, {}
@@ -525,9 +521,9 @@ def build_merge_clauses(
         if column.computed or (column.extra and one.values is None):
             continue
         name = quote(column.name)
-        inserted[name] = f"s.c{at}"
-        if at not in table.key:
-            updated[name] = f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
+        inserted[name] = staged(at)
+        if at not in table.key and not column.on_insert:
+            updated[name] = f"CASE WHEN s.m{at} THEN t.{name} ELSE {staged(at)} END"
     return MergeClauses(inserted, updated)
 
 

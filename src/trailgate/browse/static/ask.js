@@ -1,4 +1,4 @@
-// Runs the statement by Ctrl+Enter, shows how long it runs, and cancels it: its page is the answer to that too.
+// Runs the statement by Ctrl+Enter, shows how long it runs, cancels it, and inserts the names of tables and columns that are clicked.
 const text = document.querySelector("#sql");
 const cancel = document.querySelector("[data-cancel]");
 const status = document.querySelector("form.sql output");
@@ -25,4 +25,10 @@ addEventListener("pageshow", () => { // also by Back
   clearInterval(timer);
   timer = 0;
   status.textContent = "";
+});
+document.addEventListener("click", (event) => {
+  const name = event.target.closest?.("[data-insert]")?.dataset.insert;
+  if (!name) return;
+  text.setRangeText(name, text.selectionStart, text.selectionEnd, "end");
+  text.focus();
 });

@@ -30,3 +30,19 @@ if (button) {
   button.hidden = false;
   button.addEventListener("click", download);
 }
+
+// A message goes to the workbench as a draft of this tab.
+for (const open of document.querySelectorAll("[data-bench]")) {
+  open.hidden = false;
+  open.addEventListener("click", () => {
+    const message = open.closest(".bad-message");
+    const headers = Object.entries(JSON.parse(message.dataset.line).headers ?? {});
+    const draft = {
+      message: message.querySelector("textarea").value,
+      headers: headers.map(([name, value]) => `${name}=${value}`).join("\n"),
+    };
+    const bench = new URL("workbench", location.href);
+    sessionStorage.setItem(`workbench ${bench.pathname}`, JSON.stringify(draft));
+    location.assign(bench);
+  });
+}

@@ -4,6 +4,8 @@ const result = document.querySelector("#result");
 const wait = 120; // milliseconds after a key
 let timer;
 let asked = new AbortController();
+const kept = `workbench ${location.pathname}`; // the name of the draft, which lives as long as the tab
+const drafted = ["message", "headers", "properties", "form"];
 
 /** Numbers the lines of each text, and marks those that a fault is at. */
 function number() {
@@ -52,9 +54,43 @@ async function ask() {
       result.replaceChildren(said);
     }
     number();
+    result.removeAttribute("aria-busy");
   } catch (error) {
     if (error.name !== "AbortError") result.querySelector(".verdict")?.replaceChildren("The server does not answer.");
   }
+}
+
+/** Keeps the texts for the case that somebody leaves the page and comes back. */
+function keep() {
+  const texts = Object.fromEntries(drafted.map((name) => [name, form.elements[name].value]));
+  try {
+    sessionStorage.setItem(kept, JSON.stringify(texts));
+  } catch {
+    // the texts are too large to be kept
+  }
+}
+
+/** Puts the texts of a draft into the fields, unless the page answers a button. */
+function restore() {
+  const draft = JSON.parse(sessionStorage.getItem(kept) ?? "null");
+  if (!draft || "answered" in form.dataset) return;
+  const changed = drafted.filter((name) => name in draft && form.elements[name].value !== draft[name]);
+  if (!changed.length) return;
+  for (const name of changed) form.elements[name].value = draft[name];
+  const note = document.createElement("p");
+  note.className = "notice";
+  note.setAttribute("role", "status");
+  note.id = "draft";
+  const discard = document.createElement("button");
+  discard.type = "button";
+  discard.textContent = "Discard them";
+  discard.addEventListener("click", () => {
+    sessionStorage.removeItem(kept);
+    location.replace(location.href);
+  });
+  note.append("These are the texts that you left here. ", discard);
+  form.before(note);
+  form.dispatchEvent(new Event("input"));
 }
 
 /** Selects the place of a fault in the text that it is in. */
@@ -82,6 +118,8 @@ for (const editor of form.querySelectorAll(".editor")) {
 }
 form.classList.add("live");
 form.addEventListener("input", () => {
+  result.setAttribute("aria-busy", "true"); // it belongs to an earlier text
+  keep();
   clearTimeout(timer);
   timer = setTimeout(ask, wait);
   number();
@@ -91,3 +129,5 @@ form.addEventListener("click", (event) => {
   if (place) go(place);
 });
 number();
+if ("answered" in form.dataset) keep();
+restore();

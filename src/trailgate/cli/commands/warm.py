@@ -15,15 +15,25 @@ import trailgate
 from trailgate.terminal.output import progress_bar
 
 if TYPE_CHECKING:
-    from trailgate.columnar.kernels.compiled import CheckedKernel, KernelCacheEntry
+    from trailgate.columnar.compiling import CheckedKernel
+    from trailgate.columnar.compiling.checked_kernel import KernelCacheEntry
 
 FEW: Final = 8  # a process is worth its start if it compiles at least this many kernels
 
 
 def command() -> None:
-    """Compile all kernels for this machine, and print the folder of the cache."""
+    """Compile all kernels that have no native loop, and print the folder of the cache."""
+    every = list(kernels())
+    missing = [kernel for kernel in every if kernel.native is None]
+    if len(missing) < len(every):
+        print(f"{len(every) - len(missing)} loops are native")
+    if missing:
+        _warm(missing)
+
+
+def _warm(missing: Sequence[CheckedKernel]) -> None:
     begin = perf_counter()
-    states = _compile([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
+    states = _compile([(kernel.function.__module__, kernel.__name__) for kernel in missing])
     seconds = perf_counter() - begin
     compiled = sum(not state.hit for state in states)
     print(
@@ -39,7 +49,7 @@ def command() -> None:
 
 def kernels() -> Iterator[CheckedKernel]:
     """Yield every kernel."""
-    from trailgate.columnar.kernels.compiled import CheckedKernel
+    from trailgate.columnar.compiling import CheckedKernel
 
     for name in kernel_modules():
         for value in vars(importlib.import_module(name)).values():
@@ -82,7 +92,7 @@ def _compile(names: Sequence[tuple[str, str]]) -> list[KernelCacheEntry]:
 
 
 def _kept(module: str, name: str) -> KernelCacheEntry:
-    from trailgate.columnar.kernels.compiled import CheckedKernel
+    from trailgate.columnar.compiling import CheckedKernel
 
     kernel = getattr(importlib.import_module(module), name)
     assert isinstance(kernel, CheckedKernel)

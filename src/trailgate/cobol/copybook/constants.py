@@ -86,7 +86,7 @@ class _Expression:
             operands.append(self._operand())
         value = _compute(operands, operators)
         if value != _compute(*_with_first(operands, operators)):
-            hint = "Compilers differ in which operator comes first: put ( ) around what is computed first"
+            hint = "Compilers differ in the order of operators: put ( ) around the part to compute first"
             raise operators[0].token.error("the value depends on the order of operators", hint)
         return value
 

@@ -270,6 +270,12 @@ class ChunkFindings:
     def __post_init__(self) -> None:
         self.short = np.zeros(self.rows, bool)
 
+    def count(self, policy: str, record: str, rows: Mask, item: str = "") -> None:
+        """Add the number of selected rows to the count of an option."""
+        number = int(np.count_nonzero(rows))
+        if number:
+            self.tally[policy, record, item] += number
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldFault:

@@ -254,7 +254,7 @@ def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Frami
     """
     if framing.kind is FrameKind.FIXED:
         return _fixed_in(starts, ends, framing.length)
-    assert framing.kind is FrameKind.LINE, "other framings are those of whole files"
+    assert framing.kind is FrameKind.LINE, "other framings are for whole files"
     found, _ = _lines_in(data, starts, ends, framing, finish=True)
     return found
 

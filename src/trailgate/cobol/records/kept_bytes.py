@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.decoding import RecordDecoder
+from trailgate.cobol.records.fields import records_at
+from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
-    RecordDecoder,
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.fields import records_at
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import EncodeError, Where

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here

@@ -21,15 +21,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
-from trailgate.cobol.records.decoding import (
-    ERRORS_COLUMN,
-    BadFieldPolicy,
-    ColumnShape,
-    RecordDecoder,
-    RecordOptions,
-    TrailingBytesPolicy,
-    names_of_columns,
-)
+from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
 from trailgate.cobol.records.fields import (
     ERROR,
     FaultyRecords,
@@ -41,6 +33,13 @@ from trailgate.cobol.records.fields import (
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, KeyColumn, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
+from trailgate.cobol.records.record_options import (
+    ERRORS_COLUMN,
+    BadFieldPolicy,
+    ColumnShape,
+    RecordOptions,
+    TrailingBytesPolicy,
+)
 from trailgate.cobol.records.segments import find_layout
 from trailgate.cobol.values.codec import (
     BlankPolicy,

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, store8
 
 ZERO: Final = ord("0")

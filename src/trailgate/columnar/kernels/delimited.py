@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, move32
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].

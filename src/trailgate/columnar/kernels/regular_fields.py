@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.delimited import ESCAPES, FULL, OUTSIDE, QUOTED, UNQUOTED, WINDOW
 from trailgate.columnar.kernels.words import first_mark, marks64
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 
 FULL: Final = -1
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, copy_value, last_mark, load8, store8
 
 GAP = 2  # columns between two strings of a line

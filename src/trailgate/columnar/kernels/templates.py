@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, escape_marks, first_mark, move32
 
 BLOCK: Final = 1024  # rows measured for all pieces before the next ones

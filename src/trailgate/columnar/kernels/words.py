@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.columnar.kernels.compiled import inner, instruction
+from trailgate.columnar.compiling import inner, instruction
 
 SPARE: Final = 32  # copies in words may write up to this many bytes after the value
 

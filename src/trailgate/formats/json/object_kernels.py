@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.formats.json.scan_kernels import ARRAY, NULL, OBJECT, TRUE, number_end
 

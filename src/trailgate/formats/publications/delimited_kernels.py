@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 
 
 @kernel()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Final
 
 import numpy as np
@@ -61,13 +62,13 @@ PLAN_NAME: Final = "plan_name"
 IDENTIFIER: Final = "identifier"
 TYPE: Final = "type"
 SEGMENT: Final = "segment_number"
-_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_TYPE_HINT: Final = "Do the delimiters match the messages?"
 _NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
 _NUMBERS: Final = frozenset(
     {TypeFamily.NUMBER_TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.FLOAT}
 )
 _NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
-_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Do delimiters and definitions match the messages?"
 _SIDES: Final = {
     INSERT: (0, "an insert has a before value"),
     DELETE: (1, "a delete has an after value"),
@@ -256,7 +257,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         for at in np.flatnonzero(
             alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
         ):
-            digests[at] = hash(self._content_of(int(rows[at]))) or 1
+            digests[at] = _digest(self._content_of(int(rows[at])))
         return MessageBoundaries(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> DecodeError:
@@ -528,3 +529,8 @@ def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
         return column
     missing = missing | column.is_missing(len(missing))
     return ABSENT if missing.all() else replace(column, missing=missing)
+
+
+def _digest(content: bytes) -> int:
+    """Return a digest that is the same in every process, and never 0. Python's own hash differs by process."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True) or 1

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
 from trailgate.formats.xml.kernels.strings import is_blank

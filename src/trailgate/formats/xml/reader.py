@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.columnar.kernels.compiled import INTERPRETED
+from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage

@@ -116,8 +116,8 @@ VALUES: Final[tuple[RuleProperty, ...]] = (
         for image, what in (("", ""), ("before.", "before "), ("after.", "after "))
         for name, sources, doc in (
             ("value", (_LITERAL,), "{}value of the column"),
-            ("isnull", (), "the {}value is NULL where the path finds anything"),
-            ("ismissing", (), "the {}value is missing where the path finds anything"),
+            ("isnull", (), "the {}value is NULL if the path finds anything"),
+            ("ismissing", (), "the {}value is missing if the path finds anything"),
         )
     ),
 )

@@ -50,11 +50,8 @@ from trailgate.jobs.capture.plan import (
     CaptureSummary,
 )
 from trailgate.jobs.capture.ranges import RangeReport, run_range
-from trailgate.jobs.capture.repeats import (
-    SequenceIdRule,
-    check_spans,
-    recognize_files,
-)
+from trailgate.jobs.capture.recognized_files import recognize_files
+from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute

@@ -10,10 +10,8 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import (
     OptionError,
 )
-from trailgate.jobs.capture.repeats import (
-    RecognizedFiles,
-    SequenceIdRule,
-)
+from trailgate.jobs.capture.recognized_files import RecognizedFiles
+from trailgate.jobs.capture.sequence_ids import SequenceIdRule
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.reading.message_files import (

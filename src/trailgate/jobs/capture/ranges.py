@@ -33,7 +33,7 @@ from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
-from trailgate.jobs.capture.repeats import SequenceIdCheck, SequenceIdSpan
+from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds

@@ -156,7 +156,7 @@ def _read_all(
 
 def _schema_text(paths: Sequence[str], arguments: CopybookArguments, form: str) -> str:
     """Return the schema of the records in a form such as CREATE TABLE."""
-    from trailgate.cobol.records.decoding import ColumnShape
+    from trailgate.cobol.records.record_options import ColumnShape
     from trailgate.mainframe.commands.schemas import FORMS
     from trailgate.mainframe.jobs.options import OPTIONS
     from trailgate.mainframe.jobs.reading import record_schemas

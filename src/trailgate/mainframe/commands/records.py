@@ -93,7 +93,7 @@ def command(
             raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
         _write_records(path, arguments)
         return
-    from trailgate.cobol.records.decoding import ColumnShape
+    from trailgate.cobol.records.record_options import ColumnShape
     from trailgate.mainframe.jobs.reading import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 

@@ -18,15 +18,15 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.names import FillerPolicy, NameStyle
-from trailgate.cobol.records.decoding import (
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
+from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
     DependingLength,
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
 from trailgate.cobol.records.segments import SegmentLength
 from trailgate.cobol.values.codec import (
     BlankPolicy,
@@ -99,7 +99,7 @@ OPTIONS: Final = Options(
             choice(ShortRecordPolicy),
             "items that a record ends before: error, pad or null",
         ),
-        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
+        Option("trim", TRIM, "the blanks around text to remove: false for none", True),
         Option(
             "blank",
             choice(BlankPolicy),
@@ -113,14 +113,14 @@ OPTIONS: Final = Options(
             BlankPolicy.ERROR,
         ),
         Option(
-            "padding", choice(PaddingPolicy), "blanks beside a number's digits", PaddingPolicy.LEFT
+            "padding", choice(PaddingPolicy), "blanks around a number's digits", PaddingPolicy.LEFT
         ),
         Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option(
             "integers",
             choice(IntegerRepresentation),
-            "what whole numbers become",
+            "the type of whole numbers",
             IntegerRepresentation.INT64,
         ),
         Option(
@@ -168,24 +168,34 @@ OPTIONS: Final = Options(
         ),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
-        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("adjustment", WHOLE, "added to lengths: 4 if an RDW does not count itself", 0),
         Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
-        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
-        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
-        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
+        Option("bdw_little_endian", FLAG, "little_endian of a BDW, if it differs"),
+        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, if it differs"),
+        Option("bdw_twisted", FLAG, "twisted of a BDW, if it differs"),
         Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
         Option("maximum_length", WHOLE, "a record of more bytes is an error"),
         Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
-        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
+        Option("length_offset", WHOLE, "the offset of the length field in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
         Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
         Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
-        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
-        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
-        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
-        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
-        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
-        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option("skip_first", WHOLE, "the number of header records of a file, which are skipped", 0),
+        Option("skip_last", WHOLE, "the number of trailer records of a file, which are skipped", 0),
+        Option(
+            "header_bytes",
+            WHOLE,
+            "the number of bytes before a file's first record, which are skipped",
+            0,
+        ),
+        Option(
+            "trailer_bytes",
+            WHOLE,
+            "the number of bytes after a file's last record, which are skipped",
+            0,
+        ),
+        Option("header", TEXT, "the record (level 01) that begins a file, and is skipped"),
+        Option("trailer", TEXT, "the record (level 01) that ends a file, and is skipped"),
         Option(
             "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
         ),

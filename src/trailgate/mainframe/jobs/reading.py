@@ -22,14 +22,7 @@ from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, Copybo
 from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
-from trailgate.cobol.records.decoding import (
-    ERRORS_COLUMN,
-    ColumnShape,
-    RecordDecoder,
-    RecordOptions,
-    ShortRecordPolicy,
-    TrailingBytesPolicy,
-)
+from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
@@ -37,6 +30,13 @@ from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_options import (
+    ERRORS_COLUMN,
+    ColumnShape,
+    RecordOptions,
+    ShortRecordPolicy,
+    TrailingBytesPolicy,
+)
 from trailgate.cobol.records.segments import find_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages

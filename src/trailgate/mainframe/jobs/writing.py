@@ -87,13 +87,13 @@ def _nulls(text: str) -> dict[Usage, NullAs]:
 
 
 NULLS: Final = OptionType(
-    "types and what NULL is written as",
+    "types, and how their NULL is written",
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
 )
 # Options that exist only for writing.
 OWN: Final = (
-    Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option("nulls", NULLS, "how NULL is written: TYPE=VALUE, TYPE=VALUE; else an error"),
     Option(
         "block_length",
         COUNT,

@@ -54,7 +54,7 @@ _OF_SPARK: Final = ("split_bytes", "max_files_per_trigger", "max_bytes_per_trigg
 
 
 @dataclass(frozen=True, slots=True)
-class MessageOptions:
+class PublishedMessageOptions:
     """How a trail is read, and how its operations become messages."""
 
     trail: TrailOptions
@@ -106,18 +106,20 @@ class TrailOrMessages:
     """The options of the format ``trail``: those of messages if the option ``messages`` is set."""
 
     @staticmethod
-    def of(given: Mapping[str, Any], folder: str | None = None) -> TrailOptions | MessageOptions:
+    def of(
+        given: Mapping[str, Any], folder: str | None = None
+    ) -> TrailOptions | PublishedMessageOptions:
         """Parse Spark's options. Raises OptionError."""
-        kind = MessageOptions if any(map(_is_messages, given)) else TrailOptions
+        kind = PublishedMessageOptions if any(map(_is_messages, given)) else TrailOptions
         return kind.of(given, folder)
 
 
 @with_brief_errors
-class MessageReader(TrailReader):
+class PublishedMessageReader(TrailReader):
     """Reads the messages of a trail's splits in parallel."""
 
     def __init__(
-        self, options: MessageOptions, schema: StructType, trails: tuple[TrailFiles, ...]
+        self, options: PublishedMessageOptions, schema: StructType, trails: tuple[TrailFiles, ...]
     ) -> None:
         super().__init__(options.trail, schema, trails)
         self._messages = options
@@ -129,10 +131,10 @@ class MessageReader(TrailReader):
 
 
 @with_brief_errors
-class MessageStreamReader(TrailStreamReader):
+class PublishedMessageStreamReader(TrailStreamReader):
     """A stream of the messages of a growing trail."""
 
-    def __init__(self, options: MessageOptions, schema: StructType) -> None:
+    def __init__(self, options: PublishedMessageOptions, schema: StructType) -> None:
         super().__init__(options.trail, schema)
         self._messages = options
 
@@ -150,19 +152,19 @@ class PublishingTrailSource(TrailSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader."""
         options = self.read_options(schema)
-        if not isinstance(options, MessageOptions):
+        if not isinstance(options, PublishedMessageOptions):
             return super().reader(schema)
         refuse_stream_options(self.options, READING)
         _check_columns(schema)
-        return MessageReader(options, schema, options.trail.trails())
+        return PublishedMessageReader(options, schema, options.trail.trails())
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:
         options = self.read_options(schema)
-        if not isinstance(options, MessageOptions):
+        if not isinstance(options, PublishedMessageOptions):
             return super()._stream(schema)
         check_single_trail(options.trail.paths)
         _check_columns(schema)
-        return MessageStreamReader(options, schema)
+        return PublishedMessageStreamReader(options, schema)
 
 
 def _check_columns(schema: StructType) -> None:

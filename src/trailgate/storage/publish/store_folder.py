@@ -60,7 +60,7 @@ OF_STREAM: Final = "stream-"
 UNREAD: Final = "?"  # the tag of a state that was not read yet
 STATE: Final = ".published.json"  # the state file of a folder other than a trail's
 STAGED: Final = ".publishing"
-MAY_BE_DECIDED: Final = "The next writer completes what was decided: check what is published before writing the same again"
+MAY_BE_DECIDED: Final = "The next writer completes this run if it had decided to publish: check the published files before writing the same again"
 
 
 class _CompletedError(Exception):

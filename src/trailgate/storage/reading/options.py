@@ -75,13 +75,13 @@ class ReadOptions:
         OptionType("a character set", find_charset),
         "the character set of the source's texts",
     ] = None
-    after: Annotated[str | None, POSITION, "only what is after this position"] = None
-    from_position: Annotated[str | None, POSITION, "only what is at this position or after it"] = (
-        None
-    )
-    to_position: Annotated[str | None, POSITION, "only what is at this position or before it"] = (
-        None
-    )
+    after: Annotated[str | None, POSITION, "only operations after this position"] = None
+    from_position: Annotated[
+        str | None, POSITION, "only operations at this position or after it"
+    ] = None
+    to_position: Annotated[
+        str | None, POSITION, "only operations at this position or before it"
+    ] = None
     from_csn: Annotated[
         str | None, TEXT, "only transactions of this commit sequence number or a later one"
     ] = None

@@ -105,7 +105,9 @@ class TrailStream:
             if requested > trail.end:
                 end = f"{trail.end.number}:{trail.end.offset}"
                 problem = f"startingPosition {position} is after the trail's end, which is {end}"
-                raise OptionError(problem, hint="latest begins with what is added from now on")
+                raise OptionError(
+                    problem, hint="latest begins with operations that are added from now on"
+                )
             if requested == trail.end == find_last_end(trail, trail.end, trail.begin):
                 position_ = requested  # after the last transaction, not inside it
             else:

@@ -52,7 +52,8 @@ class ReadSelection:
 
     Cells of other columns are found and checked, but their values are not decoded. ``tokens``,
     transaction ``ids`` and ``positions`` may be excluded; ids and positions are then null. Without
-    ``values``, null indicators and lengths are checked, but no value is decoded. Without
+    ``values``, null indicators and lengths are checked, but no value is decoded, and tokens are
+    checked too, but not returned. Without
     ``undone``, operations that back out another one are skipped. With ``lenient``, a value that
     cannot be decoded becomes null and its column has its problem; otherwise it raises.
     """

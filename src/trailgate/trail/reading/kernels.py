@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.compiled import kernel
+from trailgate.columnar.compiling import kernel
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE
 

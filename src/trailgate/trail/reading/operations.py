@@ -32,7 +32,12 @@ from trailgate.trail.reading.images import (
     rewrite_as_column_lists,
 )
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, insert_large_objects
-from trailgate.trail.reading.tokens import build_token_maps, find_user_tokens, marks_as_tokens
+from trailgate.trail.reading.tokens import (
+    build_token_maps,
+    check_tokens,
+    find_user_tokens,
+    marks_as_tokens,
+)
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.record_view import RecordColumns
@@ -94,7 +99,9 @@ def read_blocks(
         return []
     source, view = context.source, operations.view
     maps = owners = names = None
-    if context.wanted.tokens:
+    if context.wanted.tokens and not context.wanted.values:
+        check_tokens(source, view.tokens, operations.owner)
+    elif context.wanted.tokens:
         user = find_user_tokens(source, view.user.take(slice(operations.records)))
         marks = marks_as_tokens(source, view, operations.records)
         if marks is not None:

@@ -363,6 +363,15 @@ def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
 
 
+def check_tokens(source: TrailBytes, areas: Spans, operation: Longs) -> None:
+    """Check the GGS tokens that ``build_token_maps`` would read. Raises DecodeError as it does."""
+    tokens = list_tokens(source, areas, operation)
+    spans, text_bytes = tokens.spans, _TEXT_BYTES[tokens.codes]
+    ends = spans.starts + np.clip(spans.sizes, 0, np.maximum(text_bytes, 0))
+    is_text = text_bytes >= 0
+    _strings(source, spans.starts, ends, None if is_text.all() else ~is_text)
+
+
 def build_token_maps(
     source: TrailBytes,
     areas: Spans,

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import load8, store8
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, VARIABLE_HEAD

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
 from trailgate.trail.values.codec import NULL
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
 from trailgate.trail.format.record_layout import PIECE_HEAD, RECORD_HEADS
 from trailgate.trail.format.tokens import DATA, FRAME, NORMAL, RECORD_INFO, TRAILER, ByteOrder

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.trail.format.tokens import FRAME, MAX_BYTES, MAX_NAME, NORMAL
 from trailgate.trail.values.write_kernels import copy_bytes
 from trailgate.trail.writing.kernels import write_frame

@@ -15,7 +15,7 @@ from laws import examples
 from message_cases import batch_of
 from publication_files import captured, column, message, row, transaction, xml_publications
 from trailgate.capture.capture import Capture
-from trailgate.columnar.kernels.compiled import INTERPRETED
+from trailgate.columnar.compiling import INTERPRETED
 from trailgate.jobs.capture.loading import messages_from
 
 CASES = [

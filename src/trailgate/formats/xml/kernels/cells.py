@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
 from trailgate.columnar.kernels.words import copy_value
 from trailgate.formats.xml.kernels.names import (

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.compiling import inner
 
 LAST: Final = 0xFFFF  # characters above are not allowed in names
 CONTINUES: Final = 1

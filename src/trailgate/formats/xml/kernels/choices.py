@@ -9,7 +9,7 @@ not match.
 from __future__ import annotations
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.compiling import inner
 from trailgate.formats.xml.kernels.names import (
     ATTRIBUTES,
     BY_POSITION,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (
     CUT,

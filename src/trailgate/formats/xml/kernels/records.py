@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.compiling import inner
 from trailgate.formats.xml.kernels.names import (
     ACTION,
     ATTRIBUTES,

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
 from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.compiling import inner
 from trailgate.columnar.kernels.words import first_mark, load8, text_marks, value_marks
 from trailgate.formats.xml.kernels.names import (
     FIRST_PIECE,

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.kernels.compiled import inner
+from trailgate.columnar.compiling import inner
 from trailgate.columnar.kernels.words import first_mark, load8, name_end_marks
 from trailgate.formats.xml.kernels.names import (
     ATTRIBUTE,

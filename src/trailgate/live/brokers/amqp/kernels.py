@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 
 # The types of values. Those from BOOLEAN to CHAR are numbers.
 UNKNOWN: Final = 0  # a code that AMQP 1.0 does not have

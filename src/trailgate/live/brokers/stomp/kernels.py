@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.compiling import inner, kernel
 
 # The types of frames.
 OTHER: Final = 0

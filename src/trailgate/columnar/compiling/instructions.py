@@ -1,134 +1,17 @@
-"""Adjust numba's compiler for kernels: cache fingerprints, unsigned indexes, and a few instructions of our own.
+"""Instructions that numba cannot express, such as comparing 64 bytes at once, emitted as LLVM code.
 
-- Fingerprints: numba's cache on disk only compares the kernel's own file. So the name of a kernel
-  ends with a fingerprint of all code that it consists of.
-- Unsigned indexes: a negative index in Python counts from the end, so numba tests every index and
-  adds the length of the array if it is negative. Kernels never use negative indexes (with
-  ``NUMBA_BOUNDSCHECK`` one is an error, like an index beyond the end). Without the tests some loops
-  take a third less time. A compiler pass therefore converts every index to an unsigned number.
-- Instructions that numba cannot express, such as comparing 64 bytes at once, are emitted as LLVM
-  code. Module ``words`` defines the same functions in Python.
+Module ``kernels.words`` defines the same functions in Python.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pkgutil
-from collections.abc import Callable, Iterator
-from functools import cache
-from types import FunctionType
 from typing import Any, Final
 
 import numba
 from llvmlite import ir
-from numba.core import ir as numba_ir
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import FunctionPass, register_pass
-from numba.core.typed_passes import NopythonTypeInference
 from numba.extending import intrinsic
 
-_KERNELS: Final = "trailgate.columnar.kernels"
-_COMPILER: Final = ("compiled.py", "compiler.py")
-_CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
-
-_NAMES: Final = ("unsigned", "index")
-
 _WORD: Final = ir.IntType(64)
-
-
-def fingerprint(function: Callable[..., Any], mark: str) -> str:
-    """Return a digest of everything that a kernel is compiled from.
-
-    That is the kernel, the functions with this ``mark`` that it calls, the constants that they
-    name, and the compiler modules.
-    """
-    digest = hashlib.sha256(_compiler())
-    for part in sorted(set(_parts(function, mark, set()))):
-        digest.update(part.encode())
-    return digest.hexdigest()
-
-
-@cache
-def _compiler() -> bytes:
-    checked = bytes([bool(numba.config.BOUNDSCHECK)])
-    sources = (pkgutil.get_data(_KERNELS, name) for name in _COMPILER)
-    return checked + b"".join(source or b"" for source in sources)
-
-
-def _parts(function: Callable[..., Any], mark: str, seen: set[int]) -> Iterator[str]:
-    if id(function) in seen:
-        return
-    seen.add(id(function))
-    assert isinstance(function, FunctionType)
-    code = function.__code__
-    yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
-    for name in code.co_names:
-        value: Any = function.__globals__.get(name)
-        if hasattr(value, mark):
-            yield from _parts(value, mark, seen)
-        elif isinstance(value, _CONSTANTS):
-            yield repr((name, value))
-
-
-def _unsigned(_typing: Any, index: Any) -> Any:
-    """Return an integer as an unsigned one with the same bits, and anything else unchanged."""
-    signed = isinstance(index, numba.types.Integer) and index.signed
-    result_type = numba.types.uintp if signed else index
-
-    def code(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        if not signed:
-            return arguments[0]
-        wide = context.cast(builder, arguments[0], index, numba.types.intp)
-        return context.cast(builder, wide, numba.types.intp, numba.types.uintp)
-
-    return result_type(index), code
-
-
-UNSIGNED: Final = intrinsic(_unsigned)
-
-
-@register_pass(mutates_CFG=False, analysis_only=False)
-class UnsignedIndexes(FunctionPass):  # type: ignore[misc]  # numba has no types
-    """Makes every index that is read or written an unsigned number."""
-
-    _name = "unsigned_indexes"
-
-    def __init__(self) -> None:
-        FunctionPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        """Change the statements of the function. Return whether any were changed."""
-        for block in state.func_ir.blocks.values():
-            block.body = [each for statement in block.body for each in _change(statement, block)]
-        return True
-
-
-def _change(statement: Any, block: Any) -> list[Any]:
-    place = statement.value if isinstance(statement, numba_ir.Assign) else statement
-    if not (
-        isinstance(place, numba_ir.SetItem)
-        or (isinstance(place, numba_ir.Expr) and place.op == "getitem")
-    ):
-        return [statement]
-    function, index = (block.scope.redefine(f"${name}", statement.loc) for name in _NAMES)
-    called = numba_ir.Expr.call(function, [place.index], (), statement.loc)
-    named = numba_ir.Assign(
-        numba_ir.Global("UNSIGNED", UNSIGNED, statement.loc), function, statement.loc
-    )
-    place.index = index
-    return [named, numba_ir.Assign(called, index, statement.loc), statement]
-
-
-class KernelCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
-    """numba's compiler with unsigned indexes."""
-
-    def define_pipelines(self) -> list[Any]:
-        """Return numba's passes, with ours before type inference."""
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        at = next(n for n, (each, _) in enumerate(passes.passes) if each is NopythonTypeInference)
-        passes.passes.insert(at, (UnsignedIndexes, UnsignedIndexes.__doc__))
-        passes.finalize()
-        return [passes]
 
 
 def _loading(_typing: Any, data: Any, at: Any) -> Any:

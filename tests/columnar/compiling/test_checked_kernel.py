@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels import compiled
-from trailgate.columnar.kernels.compiled import CheckedKernel, kernel
+from trailgate.columnar.compiling import CheckedKernel, checked_kernel, kernel, numba_loops
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 
@@ -56,7 +55,7 @@ def test_a_call_outside_of_the_contract_is_refused(
     with pytest.raises(TypeError, match=problem):
         find_byte(*arguments)
     compiled_at_once = CheckedKernel(find_byte.function, find_byte.writes)
-    compiled_at_once.interpreted = compiled.INTERPRETED + 1
+    compiled_at_once.interpreted = checked_kernel.INTERPRETED + 1
     with pytest.raises(TypeError, match=problem):
         compiled_at_once(*arguments)
 
@@ -64,7 +63,7 @@ def test_a_call_outside_of_the_contract_is_refused(
 def test_a_compiled_loop_gets_arrays_that_fit_it_alone() -> None:
     """They are compared with its types; numbers of numpy are converted, and others refused."""
     kernel_of = CheckedKernel(find_byte.function, find_byte.writes)
-    kernel_of.interpreted = compiled.INTERPRETED + 1
+    kernel_of.interpreted = checked_kernel.INTERPRETED + 1
     data, places = np.frombuffer(b"a,b,c", np.uint8), np.zeros(8, np.int64)
     unaligned = np.frombuffer(bytearray(65), np.uint8)[1:].view(np.int64)
     swapped = np.zeros(8, ">i8")
@@ -128,7 +127,7 @@ def test_data_may_be_written_or_not() -> None:
 def test_where_no_cache_can_be_written_it_is_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(
         "from trailgate.arrays import Octets\n"
-        "from trailgate.columnar.kernels.compiled import kernel\n"
+        "from trailgate.columnar.compiling import kernel\n"
         "@kernel()\n"
         "def first(data: Octets) -> int:\n"
         "    return data[0]\n"
@@ -158,7 +157,7 @@ def test_code_in_the_cache_is_compiled_again_when_a_function_or_constant_elsewhe
         "from __future__ import annotations\n"
         "from parts import LAST, plus\n"
         "from trailgate.arrays import Octets\n"
-        "from trailgate.columnar.kernels.compiled import kernel\n"
+        "from trailgate.columnar.compiling import kernel\n"
         "@kernel()\n"
         "def total(data: Octets) -> int:\n"
         "    return plus(data[0]) + LAST\n"
@@ -171,13 +170,13 @@ def test_code_in_the_cache_is_compiled_again_when_a_function_or_constant_elsewhe
         **os.environ,
         "PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "NUMBA_DISABLE_JIT": "0",
+        "TRAILGATE_LOOPS": "numba",
         "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
     }
 
     def run(added: int, last: int) -> str:
         (tmp_path / "parts.py").write_text(
-            "from trailgate.columnar.kernels.compiled import inner\n"
+            "from trailgate.columnar.compiling import inner\n"
             f"LAST = {last}\n"
             "@inner\n"
             f"def plus(value):\n    return value + {added}\n"
@@ -197,12 +196,13 @@ def test_code_in_the_cache_is_compiled_again_when_a_function_or_constant_elsewhe
     assert run(2, 200) == "209 False"
 
 
-def test_a_negative_index_does_not_count_from_the_end() -> None:
+def test_a_negative_index_does_not_count_from_the_end(tmp_path: Path) -> None:
     """Indexes are not tested for their sign: with bounds checked, a negative one is beyond the end."""
+    (tmp_path / "loops.py").write_text("def last(data, at):\n    return data[at]\n")
     program = (
-        "import numpy\n"
-        "from trailgate.columnar.kernels.compiler import KernelCompiler, numba\n"
-        "last = numba.njit(lambda data, at: data[at], pipeline_class=KernelCompiler)\n"
+        "import loops, numba, numpy\n"
+        "from trailgate.columnar.compiling.numba_loops import compilable\n"
+        "last = numba.njit(compilable(loops.last))\n"
         "print(last(numpy.array([7, 8]), 1), last((7, 8), 0))\n"
         "last(numpy.array([7, 8]), -1)\n"
     )
@@ -210,9 +210,8 @@ def test_a_negative_index_does_not_count_from_the_end() -> None:
         [sys.executable, "-c", program],
         env={
             **os.environ,
-            "PYTHONPATH": SOURCE,
+            "PYTHONPATH": f"{SOURCE}{os.pathsep}{tmp_path}",
             "NUMBA_BOUNDSCHECK": "1",
-            "NUMBA_DISABLE_JIT": "0",
         },
         capture_output=True,
         text=True,
@@ -224,7 +223,7 @@ def test_a_negative_index_does_not_count_from_the_end() -> None:
 
 
 def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
+    monkeypatch.setattr(checked_kernel, "INTERPRETED", 1 << 16)
     counting = CheckedKernel(find_byte.function, find_byte.writes)
     few, many = np.frombuffer(b"a,b,c", np.uint8), np.frombuffer(b"a,b," * (1 << 15), np.uint8)
     places = np.zeros(len(many), np.int64)
@@ -238,7 +237,7 @@ def test_the_first_bytes_are_worked_on_without_compiling(monkeypatch: pytest.Mon
 def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(compiled, "INTERPRETED", 1 << 16)
+    monkeypatch.setattr(checked_kernel, "INTERPRETED", 1 << 16)
 
     def overwrite(data: Octets) -> None:
         data[0] = 1
@@ -247,9 +246,7 @@ def test_an_interpreted_kernel_cannot_write_where_a_compiled_one_could_not(
         CheckedKernel(overwrite, ())(np.zeros(1, np.uint8))
 
 
-@pytest.mark.skipif(
-    os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled where numba is off"
-)
+@pytest.mark.skipif(os.environ.get("TRAILGATE_LOOPS") == "plain", reason="nothing is compiled")
 def test_loops_that_cannot_be_cached_are_reported(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,11 +254,11 @@ def test_loops_that_cannot_be_cached_are_reported(
     names = dict(find_byte.function.__globals__)
     text = "def count(data: Octets) -> int:\n    return len(data)\n"
     exec(compile(text, "<no file>", "exec", dont_inherit=True), names)
-    monkeypatch.setattr(compiled, "_NOTICE", compiled._Notice())
-    with caplog.at_level("INFO", compiled.__name__):
+    monkeypatch.setattr(numba_loops, "NOTICE", numba_loops._Notice())
+    with caplog.at_level("INFO", numba_loops.__name__):
         assert CheckedKernel(names["count"], ()).compiled(np.zeros(3, np.uint8)) == 3
 
     (line,) = caplog.messages
     assert "not kept" in line
     assert "Set NUMBA_CACHE_DIR" in line
-    assert str(Path(compiled.__file__).parents[2]) in line
+    assert str(Path(numba_loops.__file__).parents[2]) in line

@@ -15,7 +15,7 @@ import trailgate
 from laws import examples
 from publication_strings import record
 from trailgate.errors import TransactionError
-from trailgate.jobs.capture.repeats import RepeatedTransactions
+from trailgate.jobs.capture.repeated_transactions import RepeatedTransactions
 
 _Transactions = list[tuple[str, list[int]]]
 

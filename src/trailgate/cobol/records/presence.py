@@ -1,0 +1,157 @@
+"""Find the records that have a value for an item, and pad or report those that end too early.
+
+A record may lack an item because it is shorter than its layout, because an OCCURS DEPENDING ON has
+fewer elements, or because an indicator states NULL. The policy for short records (the option
+``short``) decides whether cut bytes are padded, become NULL, or are an error.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from trailgate.arrays import Mask
+from trailgate.cobol.copybook.items import PlacedItem
+from trailgate.cobol.copybook.layouts import CopybookField, Usage
+from trailgate.cobol.records.fields import (
+    CUT_OFF,
+    CUT_REDEFINED,
+    ChunkFindings,
+    FieldFault,
+    RecordBytes,
+    count_bytes_present,
+    find_cut_records,
+)
+from trailgate.cobol.records.indicators import Indicator
+from trailgate.cobol.records.record_options import RecordOptions, ShortRecordPolicy
+from trailgate.cobol.values.codec import BlankPolicy, FaultReason
+from trailgate.cobol.values.text import page_for_errors
+
+# Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
+# numbers that can be blank.
+_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
+PICTURED: Final = (Usage.EDITED, Usage.NATIONAL_EDITED, Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT)
+_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *PICTURED)
+_BLANKED: Final = (*_PRINTED, Usage.PACKED)
+
+
+class Presence(NamedTuple):
+    """Masks of the records that have a value for an item (None: all), and of the padded ones among them (None: none)."""
+
+    present: Mask | None = None
+    padded: Mask | None = None
+
+
+EVERYWHERE: Final = Presence()
+
+
+class PresenceFinder:
+    """Finds the records that have a value for an item, by the options of records."""
+
+    def __init__(self, options: RecordOptions) -> None:
+        self._options = options
+
+    def find(
+        self,
+        records: RecordBytes,
+        item: PlacedItem,
+        findings: ChunkFindings,
+        indicator: Indicator | None = None,
+    ) -> Presence:
+        """Return the records that have a value for an item, and whose ``indicator`` does not state NULL."""
+        usable, filled = self._in_bytes(records, item, findings)
+        if indicator is None:
+            return Presence(usable, filled)
+        present = ~indicator.absent(records, findings.faults)
+        return Presence(
+            present if usable is None else usable & present,
+            None if filled is None else filled & present,
+        )
+
+    def _in_bytes(
+        self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
+    ) -> Presence:
+        """Return the records that have bytes for the item, by the policy for short records.
+
+        Other records are reported as too short. For example, with ``short=pad`` text that a record
+        cuts is padded with blanks.
+        """
+        policy = self._options.short
+        short = None if policy is ShortRecordPolicy.ERROR else find_cut_records(records, item)
+        if short is None:
+            return Presence(find_usable_rows(records, item, findings.faults))
+        if item.active is not None:
+            short &= item.active
+        size = count_bytes_present(records, item)
+        # Records without any byte of the item, and records with some.
+        missing, part = short & (size <= 0), short & (size > 0)
+        usage, blank = item.field.usage, self._options.values.blank
+        text = usage in _TEXTS
+        # A record that ends inside a multi-byte character is not padded.
+        filled = part & (size % len(self.fill(item.field)) == 0)
+        # Only text and printed numbers can be padded. With short=null a cut number is NULL.
+        if not text and (policy is ShortRecordPolicy.NULL or usage not in _PRINTED):
+            filled[:] = False
+        nulls = missing
+        if policy is ShortRecordPolicy.PAD and (
+            text or usage in _BLANKED or blank is BlankPolicy.ZERO
+        ):
+            filled, nulls = filled | missing, np.zeros_like(missing)
+        elif policy is ShortRecordPolicy.PAD and blank is BlankPolicy.ERROR:
+            nulls = np.zeros_like(missing)
+        findings.short |= filled | nulls
+        findings.faults.append(short_fault(item, short & ~filled & ~nulls))
+        usable = ~short | filled
+        if item.active is not None:
+            usable &= item.active
+        return Presence(usable, filled)
+
+    def fill(self, field: CopybookField) -> bytes:
+        """Return the padding of a field: its blank, or a zero byte for binary numbers."""
+        if field.usage in (*_TEXTS, *_BLANKED):
+            return page_for_errors(field, self._options.values).blank
+        return b"\0"
+
+
+def find_usable_rows(
+    records: RecordBytes, item: PlacedItem, faults: list[FieldFault], absent: Mask | None = None
+) -> Mask | None:
+    """Return a mask of the records that contain the complete item (None: all).
+
+    The others are added to ``faults``, except those in ``absent``.
+    """
+    short = find_cut_records(records, item)
+    if short is None:
+        return item.active
+    if item.active is not None:
+        short &= item.active
+    faults.append(short_fault(item, short if absent is None else short & ~absent))
+    return ~short if item.active is None else item.active & ~short
+
+
+def short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
+    """Return the problem that records end before, or inside, an item."""
+    reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
+    return FieldFault(
+        field=item.name,
+        size=item.field.size,
+        at=item.offset,
+        rows=rows,
+        explain=lambda _: reason,
+        why=FaultReason.SHORT,
+    )
+
+
+def _is_redefined(item: PlacedItem) -> bool:
+    """Return True if a REDEFINES shares bytes with the item or with a group around it."""
+    for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
+        base = (field.redefines or field.name).upper()
+        for other in group.children:
+            if other is field or other.filler:
+                continue
+            if (other.redefines or "").upper() == base or other.name.upper() == base:
+                return True
+    return False

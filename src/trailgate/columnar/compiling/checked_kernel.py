@@ -1,0 +1,185 @@
+"""Check the arguments of every call of a loop against its contract, and choose how the loop runs.
+
+A kernel is a plain function over one-dimensional arrays and numbers, marked with ``@kernel``. Its
+annotations are its contract. Compiled code checks neither types nor bounds, so the arguments of
+every call are compared with the contract first. A kernel can only write to the arrays that it names
+in ``writes``: the others are passed read-only, and code that assigns to them does not compile.
+
+A native loop runs at once. Without one, compiling takes longer than processing a few bytes. So a
+process first runs the Python function itself, until a kernel has received ``INTERPRETED`` bytes.
+Then numba compiles it. Without numba it stays the Python function.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from types import FunctionType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from trailgate.columnar.compiling.choice import (
+    INSTALL_NUMBA,
+    VARIABLE,
+    Loops,
+    forced_loops,
+    has_numba,
+)
+from trailgate.columnar.compiling.contracts import Contract, NumberContract, contract_of
+from trailgate.columnar.compiling.native import native_loop
+from trailgate.errors import MissingDependencyError
+
+INTERPRETED: Final = (
+    1 << 16
+)  # bytes of arrays that a kernel processes before it is compiled: some milliseconds
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class CheckedKernel:
+    """A function whose arguments are checked at each call.
+
+    A native loop is used from the first call. Otherwise it is compiled once its arguments had more
+    than ``INTERPRETED`` bytes in total.
+    """
+
+    def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
+        assert isinstance(function, FunctionType)
+        self.function, self.writes = function, writes
+        self.interpreted = 0  # bytes
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function. Raises TypeError for arguments that break the contract."""
+        native = self.native
+        if native is not None:
+            try:
+                return native(*arguments)
+            except TypeError:  # numbers of numpy, which _check converts, or a broken contract
+                return native(*self._check(arguments))
+        # Few bytes so far: run the Python function.
+        if self.interpreted <= INTERPRETED:
+            checked = self._check(arguments)
+            self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
+            if self.interpreted <= INTERPRETED:
+                return self._as_written(checked)
+            return self.compiled(*checked)
+        # numba would convert a float to an int without an error, so check the types of numbers here.
+        for place, kind in self._numbers:
+            if place >= len(arguments) or type(arguments[place]) is not kind:
+                return self.compiled(*self._check(arguments))
+        try:
+            # A compiled function only accepts arrays of its declared types, which are the contract. If it
+            # refuses them, _check raises with a clearer message.
+            return self.compiled(*arguments)
+        except Exception:
+            self._check(arguments)
+            raise
+
+    def _check(self, arguments: tuple[Any, ...]) -> list[Any]:
+        """Return the arguments as the kernel gets them. Raises TypeError if they break the contract."""
+        contract = self._checks
+        if len(arguments) != len(contract):
+            raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
+        return [
+            passed(name, value) for (name, passed), value in zip(contract, arguments, strict=True)
+        ]
+
+    def _as_written(self, arguments: list[Any]) -> Any:
+        rows = self.contract.values()
+        guarded = [row.guard(value) for row, value in zip(rows, arguments, strict=True)]
+        with np.errstate(over="ignore"):  # integers wrap, as they do in a compiled loop
+            result = self.function(*guarded)
+        if isinstance(result, tuple):
+            return tuple(map(_as_number, result))
+        return _as_number(result)
+
+    @cached_property
+    def contract(self) -> Contract:
+        """Return the contract of each argument, by its name."""
+        return contract_of(self.function, self.writes)
+
+    @cached_property
+    def _checks(self) -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:
+        return tuple((name, row.passed) for name, row in self.contract.items())
+
+    @cached_property
+    def _numbers(self) -> tuple[tuple[int, type[Any]], ...]:
+        """Return the positions and types of number arguments, which compiled functions would silently convert."""
+        rows = enumerate(self.contract.values())
+        return tuple((place, row.kind) for place, row in rows if isinstance(row, NumberContract))
+
+    @cached_property
+    def native(self) -> Callable[..., Any] | None:
+        """Return the native loop, or None if there is none. Raises MissingDependencyError if the environment forces one."""
+        forced = forced_loops()
+        if forced in {Loops.NUMBA, Loops.PLAIN}:
+            return None
+        found = native_loop(self.function)
+        if found is None and forced is Loops.NATIVE:
+            raise MissingDependencyError(
+                f"{VARIABLE}=native, and {self.__name__} was not built from the code that is here",
+                hint="In a checkout, run: make native",
+            )
+        return found
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """Return the function as numba compiles it, or as it is written if there is no numba."""
+        if forced_loops() is Loops.PLAIN or not has_numba():
+            _NOTICE.say()
+            return lambda *arguments: self._as_written(self._check(arguments))
+        from trailgate.columnar.compiling.numba_loops import (  # noqa: PLC0415  heavy, and not needed for a few bytes
+            compile_kernel,
+        )
+
+        compiled: Callable[..., Any] = compile_kernel(self.function, self.contract.values())
+        return compiled
+
+    def cached(self) -> KernelCacheEntry:
+        """Return where the compiled function is cached, after compiling it if necessary."""
+        stats = getattr(self.compiled, "stats", None)  # None: plain Python
+        hit = stats is None or bool(stats.cache_hits)
+        return KernelCacheEntry(hit, None if stats is None else stats.cache_path)
+
+
+def _as_number(value: Any) -> Any:
+    """Convert a numpy scalar to Python's number, which a compiled loop would return."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class KernelCacheEntry(NamedTuple):
+    """Whether a compiled function was in the cache, and the folder of the cache if there is one."""
+
+    hit: bool
+    folder: str | None
+
+
+class _Notice:
+    """Warns once per process that loops are not compiled, since they take a hundred times as long."""
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def say(self) -> None:
+        """Log the warning, unless it was logged before or plain Python is what the environment asks for."""
+        if not self.noted and forced_loops() is not Loops.PLAIN:
+            _LOG.warning(
+                "loops run as plain Python, which is slow: numba is not installed. %s",
+                INSTALL_NUMBA,
+            )
+        self.noted = True
+
+
+_NOTICE: Final = _Notice()
+
+
+def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], CheckedKernel]:
+    """Return a decorator that makes a kernel. ``writes`` names the arrays that it fills."""
+
+    def decorate(function: Callable[..., Any]) -> CheckedKernel:
+        return CheckedKernel(function, writes)
+
+    return decorate

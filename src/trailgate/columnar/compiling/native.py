@@ -1,0 +1,38 @@
+"""Loops that were compiled when a wheel was built, or by ``make native``: ``trailgate/_loops.abi3.so``.
+
+The extension checks the types of all arguments before a loop runs, releases the GIL, and raises
+TypeError for arguments that a loop does not take. A loop of a checkout is used only if it was built
+from the same code as the kernel has now. A wheel states no fingerprints, since its loops and its
+sources were built together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from types import FunctionType
+from typing import Any, Final
+
+EXTENSION: Final = "trailgate._loops"
+
+
+@cache
+def extension() -> Any:
+    """Return the module of native loops, or None if it was not built for this machine."""
+    try:
+        return import_module(EXTENSION)
+    except ImportError:
+        return None
+
+
+def native_loop(function: FunctionType) -> Callable[..., Any] | None:
+    """Return a kernel's native loop, or None if there is none of the same code."""
+    from trailgate.columnar.compiling.parts import fingerprint  # noqa: PLC0415  hashlib, not needed by a wheel
+
+    loops = extension()
+    found = loops and loops.find(f"{function.__module__}.{function.__name__}")
+    if not found:
+        return None
+    built_from, loop = found
+    return loop if built_from in {"", fingerprint(function)} else None

@@ -1,0 +1,120 @@
+"""Compile kernels with numba, and keep the compiled code on disk for other processes.
+
+numba keeps it beside the kernel's module, in ``NUMBA_CACHE_DIR``, or in the user's cache folder. If
+none of them can be written, every process compiles it again. numba's cache only compares the
+kernel's own file, so the name of a kernel there ends with its fingerprint: it is compiled again if a
+function that it calls or a constant has changed, in whatever file.
+
+What is cached is an entry that calls the kernel's body. The body is an overload: numba asks for its
+code only if the entry is not in the cache. So a process that finds its loops reads no sources.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from functools import cache
+from types import FunctionType, MappingProxyType
+from typing import Any, Final
+
+import numba
+from numba.extending import overload
+
+from trailgate.columnar.compiling import instructions
+from trailgate.columnar.compiling.contracts import ArrayContract, NumberContract
+from trailgate.columnar.compiling.indexes import with_unsigned_indexes
+from trailgate.columnar.compiling.parts import called, fingerprint, is_instruction
+
+# Kernels allocate nothing, so numba need not count references to arrays (_nrt). It does that with atomic
+# operations wherever a loop calls another function, which made some loops seven times as slow.
+OPTIONS: Final = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False})
+_LOG: Final = logging.getLogger(__name__)
+KEPT: Final = "kept for the next time"
+NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
+_BODY: Final = "_body_of_the_kernel"
+_NUMBERS: Final = MappingProxyType({bool: numba.boolean, int: numba.int64, float: numba.float64})
+
+
+def compile_kernel(
+    function: FunctionType, contract: Iterable[ArrayContract | NumberContract]
+) -> Any:
+    """Return a kernel compiled for its contract, from the cache or compiled now."""
+    entry = _entry(function)
+    try:
+        dispatcher = numba.njit(cache=True, **OPTIONS)(entry)
+    except RuntimeError:  # no folder for the cache can be written
+        dispatcher = numba.njit(**OPTIONS)(entry)
+    dispatcher.compile(signature(contract))
+    dispatcher.disable_compile()
+    if not dispatcher.stats.cache_hits:
+        NOTICE.say(kept=dispatcher.stats.cache_path is not None)
+    return dispatcher
+
+
+def signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
+    """Return numba's types for the arguments of a contract."""
+    return tuple(map(_type, contract))
+
+
+def _type(row: ArrayContract | NumberContract) -> Any:
+    if isinstance(row, NumberContract):
+        return _NUMBERS[row.kind]
+    return numba.types.Array(numba.from_dtype(row.dtype), 1, "C", readonly=not row.writes)
+
+
+def compilable(function: FunctionType) -> FunctionType:
+    """Return a function as numba compiles it: with unsigned indexes, calling compiled inner functions."""
+    compiled = {name: _compiled_inner(value) for name, value in called(function).items()}
+    return with_unsigned_indexes(function, compiled)
+
+
+@cache
+def _compiled_inner(function: FunctionType) -> Any:
+    if is_instruction(function) and not numba.config.BOUNDSCHECK:
+        return getattr(instructions, function.__name__)
+    return numba.njit(**_inlined())(compilable(function))
+
+
+def _inlined() -> dict[str, Any]:
+    """Return the options of functions that are compiled into others: code with bounds checks is too large for it."""
+    return {**OPTIONS, "forceinline": not numba.config.BOUNDSCHECK}
+
+
+def _entry(function: FunctionType) -> FunctionType:
+    """Return a function of the same arguments that calls the kernel's body, with the fingerprint in its name."""
+
+    def body(*_arguments: Any) -> None:
+        """Stand for the code of the kernel."""
+
+    def code_of_body(*_types: Any) -> Callable[..., Any]:
+        return compilable(function)
+
+    overload(body, jit_options=_inlined(), strict=False)(code_of_body)
+    code = function.__code__
+    names = ", ".join(code.co_varnames[: code.co_argcount])
+    defined: dict[str, Any] = {}
+    # The lines before it: numba states where a function is. No argument has the name of the body.
+    before = "\n" * (code.co_firstlineno - 1)
+    text = f"{before}def entry({names}): return {_BODY}({names})"
+    exec(compile(text, code.co_filename, "exec"), {_BODY: body}, defined)  # noqa: S102  names of arguments
+    entry: FunctionType = defined["entry"]
+    checked = "checked-" if numba.config.BOUNDSCHECK else ""
+    entry.__name__, entry.__module__ = function.__name__, function.__module__
+    entry.__qualname__ = f"{function.__qualname__}-{checked}{fingerprint(function)}"
+    return entry
+
+
+class _Notice:
+    """Logs once per process that loops are being compiled, since that takes seconds."""
+
+    def __init__(self) -> None:
+        self.noted = False
+
+    def say(self, *, kept: bool) -> None:
+        """Log the line unless it was logged before."""
+        if not self.noted:
+            _LOG.info("compiling loops for this machine; they are %s", KEPT if kept else NOT_KEPT)
+        self.noted = True
+
+
+NOTICE: Final = _Notice()

@@ -1,0 +1,70 @@
+"""The functions that kernels call, and a fingerprint of all code that a kernel consists of."""
+
+from __future__ import annotations
+
+import hashlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import FunctionType
+from typing import Any, Final
+
+_MARK: Final = "_is_instruction"
+_COMPILER: Final = ("indexes.py", "instructions.py", "numba_loops.py")
+_CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function that kernels call. Its compiled code is inlined into theirs."""
+    setattr(function, _MARK, False)
+    return function
+
+
+def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark an inner function that is replaced by its namesake in ``instructions`` when compiled."""
+    setattr(function, _MARK, True)
+    return function
+
+
+def is_instruction(function: Callable[..., Any]) -> bool:
+    """Return whether an inner function has a namesake in ``instructions``."""
+    return bool(getattr(function, _MARK))
+
+
+def called(function: FunctionType) -> dict[str, FunctionType]:
+    """Return the inner functions that a function calls, by the names in its code."""
+    names, known = function.__code__.co_names, function.__globals__
+    named: Iterator[tuple[str, Any]] = ((name, known.get(name)) for name in names)
+    return {name: value for name, value in named if hasattr(value, _MARK)}
+
+
+def fingerprint(function: FunctionType) -> str:
+    """Return a digest of everything that a kernel is compiled from.
+
+    That is the kernel, the inner functions that it calls, the constants that they name, and the
+    modules that compile it. The bytecode is part of it, so each Python has its own fingerprints.
+    """
+    digest = hashlib.sha256(_compiler())
+    for part in sorted(set(_parts(function, set()))):
+        digest.update(part.encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def _compiler() -> bytes:
+    sources = (pkgutil.get_data(__package__, name) for name in _COMPILER)
+    return b"".join(source or b"" for source in sources)
+
+
+def _parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    code, parts = function.__code__, called(function)
+    yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    for name in code.co_names:
+        value: Any = function.__globals__.get(name)
+        if name in parts:
+            yield from _parts(parts[name], seen)
+        elif isinstance(value, _CONSTANTS):
+            yield repr((name, value))
