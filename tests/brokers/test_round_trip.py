@@ -50,7 +50,9 @@ def place(tmp_path: Path) -> Iterator[LivePlace]:
 
 def read(prefix: Path | str) -> list[dict[str, Any]]:
     """Return a trail's operations; a key update is an update, as messages say it."""
-    rows = trailgate.read_trail(prefix).read_all().select(COMPARED).to_pylist()
+    rows: list[dict[str, Any]] = (
+        trailgate.read_trail(prefix).read_all().select(COMPARED).to_pylist()
+    )
     for row in rows:
         row |= {"before": dict(row["before"] or ()), "after": dict(row["after"] or ())}
         row["op_type"] = row["op_type"].replace("K", "U")
