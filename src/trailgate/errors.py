@@ -30,12 +30,13 @@ LOGIN: Final = re.compile(
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 SHOWN: Final = 60  # characters of a text in an error
+CARET_SHOWN: Final = 60  # characters on either side of a caret
 
 # Printable ASCII without blanks at either end: the text alone shows such bytes completely.
 PLAIN: Final = re.compile(rb"[!-~](?:[ -~]*[!-~])?")
 
 # The numeric members of a place in the order in which they are printed, each with its label.
-_NUMBERS = {
+NUMBERED: Final = {
     "begin": "message at byte",
     "message": "message",
     "record": "record",
@@ -78,7 +79,7 @@ class Where:
 
     def __str__(self) -> str:
         parts = [self.source] if self.source else []
-        for name, spelling in _NUMBERS.items():
+        for name, spelling in NUMBERED.items():
             value = getattr(self, name)
             if value is not None:
                 parts.append(f"{spelling} {value}")
@@ -298,7 +299,7 @@ def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -
     return folded[near[0]] if near else ""
 
 
-def caret_below(text: str, at: int, *, shown: int = 60) -> str:
+def caret_below(text: str, at: int, *, shown: int = CARET_SHOWN) -> str:
     """Return two lines that point at the character ``at`` of a text: the text, and a caret below.
 
     Each line starts with a line feed. A long text is cut to ``shown`` characters on either side::

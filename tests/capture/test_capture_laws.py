@@ -298,7 +298,7 @@ def test_each_message_tells_by_itself_whether_its_times_are_milliseconds() -> No
 
     parsed = Capture(chosen, DEFINITIONS).parse(batch_of(bodies))
 
-    assert parsed.problems == ()
+    assert not parsed.problems
     assert len({row["op_ts"] for row in rows_of(parsed)}) == 1
 
 

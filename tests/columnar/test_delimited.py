@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from laws import examples
 from oracles.delimited_naive import MalformedError, split
 from trailgate.columnar.delimited import (
+    PROBLEMS,
     DelimitedDialect,
     DelimitedFields,
     UnbalancedQuotesError,
@@ -212,13 +213,14 @@ def test_all_bodies_with_broken_quotes_are_reported_at_once() -> None:
     with pytest.raises(UnbalancedQuotesError) as caught:
         indexed(bodies, COMMAS, b"\n")
 
-    errors = caught.value.bodies
-    assert {body: (error.problem, error.where.offset) for body, error in errors.items()} == {
-        0: ("a quoted value is not closed", 2),
-        2: ("text follows a closing quote", 2),
-        4: ("a quoted value is not closed", 0),
-    }
-    assert [error.where.raw for error in errors.values()] == [b'"b', b'"b,"c', b'"']
+    found = caught.value
+    problems = [PROBLEMS[kind][0] for kind in found.kinds.tolist()]
+    assert [*zip(found.bodies.tolist(), problems, found.offsets.tolist(), strict=True)] == [
+        (0, "a quoted value is not closed", 2),
+        (2, "text follows a closing quote", 2),
+        (4, "a quoted value is not closed", 0),
+    ]
+    assert found.raw.to_pylist() == [b'"b', b'"b,"c', b'"']
 
 
 @pytest.mark.parametrize("between", [b'\n"\n', b'\n""\n', b',"\n', b'\nx"y"\n'])

@@ -38,7 +38,7 @@ def rows_of(
         headers=(headers or {},),
     )
     parsed = Capture(options, KEYLESS).parse(batch)
-    assert parsed.problems == ()
+    assert not parsed.problems
     rows: list[dict[str, object]] = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
     return rows
 

@@ -17,7 +17,7 @@ carries an open transaction from one batch to the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -42,6 +42,7 @@ from trailgate.messages.bounds import (
     unended_problem,
 )
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
     TOMBSTONE,
@@ -50,7 +51,14 @@ from trailgate.messages.messages import (
     WaitingFormat,
 )
 from trailgate.messages.parser import MessageParser
-from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
+from trailgate.messages.problems import (
+    NO_PROBLEMS,
+    NOTHING_LATER,
+    Lookahead,
+    MessageErrors,
+    Problem,
+    Problems,
+)
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
@@ -62,27 +70,27 @@ from trailgate.model.values import parser_for
 
 def isolate_bad(
     parser: MessageParser, messages: MessageBatch
-) -> tuple[list[RawOperations], list[Problem]]:
+) -> tuple[list[RawOperations], Problems]:
     """Parse a batch.
 
     Return the operations of its good messages, in order, and the problems of its bad ones.
     """
     parts: list[RawOperations] = []
-    bad: dict[int, TrailgateError] = {}
+    bad = MessageErrors()
     isolation = BadRowIsolation(len(messages))
     for rows in isolation:
         with isolation:
             parts += _parse_good(parser, messages, rows, bad)
-    every = bad | isolation.errors
-    if not every:
-        return parts, []
-    numbers = np.array(sorted(every), np.int64)
-    ids = dict(zip(numbers.tolist(), parser.ids_of(messages.only(numbers)), strict=True))
-    return parts, [Problem(number, error, ids[number]) for number, error in every.items()]
+    alone = MessageErrors(isolation.errors)
+    if not bad and not alone:
+        return parts, NO_PROBLEMS
+    bad.add(*alone.first_of_each())
+    numbers, errors = bad.first_of_each()
+    return parts, Problems.at(numbers, errors, parser.ids_of(messages.only(numbers)))
 
 
 def _parse_good(
-    parser: MessageParser, messages: MessageBatch, rows: range, bad: dict[int, TrailgateError]
+    parser: MessageParser, messages: MessageBatch, rows: range, bad: MessageErrors
 ) -> list[RawOperations]:
     """Parse the messages of a row range that are not in `bad`.
 
@@ -90,7 +98,7 @@ def _parse_good(
     """
     numbers = np.arange(rows.start, rows.stop)
     if bad:
-        numbers = numbers[~np.isin(numbers, list(bad))]
+        numbers = numbers[~np.isin(numbers, bad.first_of_each()[0])]
     while len(numbers):
         part = messages.slice(rows.start, rows.stop)
         if len(numbers) < len(part):
@@ -102,8 +110,8 @@ def _parse_good(
         try:
             raw = parser.parse(part)
         except BadMessagesError as several:
-            bad.update((int(numbers[at]), error) for at, error in several.errors.items())
-            numbers = np.delete(numbers, list(several.errors))
+            bad.add(numbers[several.messages], several.columns)
+            numbers = np.delete(numbers, several.messages)
         else:
             return [replace(raw, message=numbers[raw.message])]
     return []
@@ -130,7 +138,7 @@ class Parsed:
     message: Longs
     opens: Mask
     starts_unit: Mask
-    problems: tuple[Problem, ...]
+    problems: Problems
     state: TransactionState
     notes: frozenset[str] = frozenset()
 
@@ -238,7 +246,7 @@ class Capture:
         self,
         messages: MessageBatch,
         state: TransactionState | None = None,
-        unreadable: tuple[Problem, ...] = (),
+        unreadable: Sequence[Problem] = (),
     ) -> Parsed:
         """Parse messages into operations, continuing the open transaction of `state`.
 
@@ -249,8 +257,10 @@ class Capture:
         If messages may have to wait for later ones, for example for the rest of a large object, the
         waiting messages are kept in the returned state.
         """
-        if self.options.has_tombstones:
-            unreadable = tuple(one for one in unreadable if one.error.problem != TOMBSTONE)
+        unreadable = Problems.of(unreadable)
+        if self.options.has_tombstones and len(unreadable):
+            other = pc.not_equal(unreadable.errors.columns["problem"], TOMBSTONE)
+            unreadable = unreadable.where(np.asarray(other))
         state, holding = state or TransactionState(), self._parser.format
         if not isinstance(holding, WaitingFormat):
             return self._parse(messages, state, unreadable)
@@ -258,7 +268,7 @@ class Capture:
         # `before` messages wait from earlier batches; this batch's messages are numbered after
         # them.
         before = sum(map(len, waiting))
-        unreadable = (*state.unreadable, *_renumber(unreadable, before))
+        unreadable = Problems.join([Problems.of(state.unreadable), unreadable.moved(before)])
         # For example, parts of a large object arrived, but it is not complete yet: parse nothing.
         if waiting and holding.continues(messages):
             waits = replace(state, waiting=(*waiting, messages), unreadable=unreadable)
@@ -270,7 +280,7 @@ class Capture:
         parsed = self._parse(
             every.slice(0, count),
             replace(state, waiting=(), unreadable=()),
-            tuple(problem for problem in unreadable if problem.message < count),
+            unreadable.where(unreadable.message < count),
             later.of_first(count),
         )
         result = _of_this_batch(parsed, every, before)
@@ -284,20 +294,20 @@ class Capture:
             # begins a transaction and a unit. `count - before` is its index in this batch.
             result.opens[count - before] = result.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
-        still_bad = _renumber([p for p in unreadable if p.message >= count], -count)
+        still_bad = unreadable.where(unreadable.message >= count).moved(-count)
         return replace(result, state=replace(after, waiting=waiting, unreadable=still_bad))
 
     def _parse(
         self,
         messages: MessageBatch,
         state: TransactionState,
-        unreadable: tuple[Problem, ...],
+        unreadable: Problems,
         later: Lookahead = NOTHING_LATER,
     ) -> Parsed:
         parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
         raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
-        problems = (*unreadable, *bad)
+        problems = Problems.join([unreadable, bad])
         if by_id:
             own = self.options.operation_ids
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
@@ -339,7 +349,7 @@ class Capture:
                 held_block = block.take(held)
                 one = _with_transactions(held_block, raw, done, rest, held_block.order)
                 after = replace(after, held=HeldOperation(one, int(one.tx_ind[0]) == BEGIN))
-        problems = tuple(_with_source(problem, messages) for problem in done.problems)
+        problems = _with_sources(done.problems, messages)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
         return Parsed(
@@ -383,19 +393,20 @@ class Capture:
         nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
         if not self.options.by_id:
             error = open_transaction_error(state)
-            problems = () if error is None else (Problem(-1, error),)
-            return replace(_all_waiting(nothing, state), problems=problems)
+            ended = Problems.of(() if error is None else (Problem(-1, error),))
+            return replace(_all_waiting(nothing, state), problems=ended)
         parsed, waiting = _all_waiting(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, WaitingFormat)
             later = replace(self._parser.format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
-            parsed = self._parse(every, alone, state.unreadable, later)
+            parsed = self._parse(every, alone, Problems.of(state.unreadable), later)
             parsed = _of_this_batch(parsed, every, len(every))
         open_still = unended_problem(parsed.state)
         if open_still is not None:
-            return replace(parsed, problems=(*parsed.problems, open_still))
+            problems = Problems.join([parsed.problems, Problems.of([open_still])])
+            return replace(parsed, problems=problems)
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed
@@ -433,11 +444,6 @@ def _with_transactions(
     )
 
 
-def _renumber(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
-    """Add `by` to the message numbers of problems."""
-    return tuple(replace(problem, message=problem.message + by) for problem in problems)
-
-
 def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
     """Return the result for messages that all wait: no operations yet."""
     none = np.zeros(len(messages), bool)
@@ -446,7 +452,7 @@ def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
         message=np.zeros(0, np.int64),
         opens=none,
         starts_unit=none,
-        problems=(),
+        problems=NO_PROBLEMS,
         state=state,
     )
 
@@ -462,18 +468,15 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
         return parsed
     opens, starts = np.zeros(len(messages), bool), np.zeros(len(messages), bool)
     opens[: len(parsed.opens)], starts[: len(parsed.opens)] = parsed.opens, parsed.starts_unit
-    problems = tuple(
-        replace(problem, message=max(problem.message - before, -1))
-        # Problems in earlier messages [0, before) keep their position; others are only renumbered,
-        # and -1 stays -1.
-        if not 0 <= problem.message < before
-        else replace(
-            problem,
-            message=-1,
-            place=(int(messages.files[problem.message]), int(messages.offsets[problem.message])),
-        )
-        for problem in parsed.problems
-    )
+    problems = parsed.problems
+    # Problems in earlier messages [0, before) keep their position; others are only renumbered, and
+    # -1 stays -1.
+    earlier = (problems.message >= 0) & (problems.message < before)
+    files, offsets = problems.files.copy(), problems.offsets.copy()
+    files[earlier] = messages.files[problems.message[earlier]]
+    offsets[earlier] = messages.offsets[problems.message[earlier]]
+    number = np.maximum(problems.message - before, -1)
+    problems = replace(problems, message=number, files=files, offsets=offsets)
     return replace(
         parsed,
         message=np.maximum(parsed.message - before, -1),
@@ -483,8 +486,20 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
     )
 
 
-def _with_source(problem: Problem, messages: MessageBatch) -> Problem:
-    if problem.message >= 0:
-        source, place = messages.place(problem.message)
-        problem.error.with_place(source=source, message=place)
-    return problem
+def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
+    """Add the source and the offset of its message to each problem of this batch."""
+    own = problems.message >= 0
+    if not own.any():
+        return problems
+    rows = problems.message[own]
+    sources: str | pa.Array = messages.source
+    if not sources:
+        numbers = pa.array(messages.files[rows]).cast(pa.string())
+        sources = pc.binary_join_element_wise("file ", numbers, "")
+    placed = problems.errors.take(np.flatnonzero(own))
+    placed = placed.with_place(source=sources, message=messages.offsets[rows])
+    if own.all():
+        return replace(problems, errors=placed)
+    order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)), kind="stable")
+    others = problems.errors.take(np.flatnonzero(~own))
+    return replace(problems, errors=ErrorColumns.join([placed, others]).take(order))

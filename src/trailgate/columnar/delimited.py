@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.gather import gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels import regular_fields
 from trailgate.columnar.kernels.gather import MAX_INT32
@@ -45,9 +47,16 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class UnbalancedQuotesError(DecodeError):
-    """Some bodies have wrong quotes. The message is about the first one; ``bodies`` has the error of each."""
+    """Some bodies have wrong quotes. The message is about the first one.
 
-    bodies: dict[int, DecodeError]
+    For each of them the arrays have its number, the offset of the fault in it, the bytes there, and
+    the kind (``PROBLEMS``).
+    """
+
+    bodies: Longs
+    offsets: Longs
+    raw: pa.BinaryArray
+    kinds: Octets
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +142,8 @@ def index_fields(
     if count == kernels.OUTSIDE:
         raise DecodeError(f"a body is not within its {len(data)} bytes")
     if wrong:
-        where = zip(*broken[:, :wrong].tolist(), problems[:wrong].tolist(), strict=True)
-        raise _broken(
-            {
-                body: _error(data, offset, (starts[body], ends[body]), kind)
-                for body, offset, kind in where
-            }
-        )
+        bodies, offsets = broken[:, :wrong]
+        raise _broken(data, bodies, offsets, (starts[bodies], ends[bodies]), problems[:wrong])
     bounds, body = records[0, : record_count + 1], records[1, :record_count]
     fields = spans[0, :count], spans[1, :count], flags[:count], bounds, body
     returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
@@ -225,16 +229,16 @@ def _firsts(*tokens: bytes) -> Octets:
     return octets(bytes(sorted({token[0] for token in tokens if token})))
 
 
-def _error(data: Octets, offset: int, body: tuple[Any, Any], kind: int) -> DecodeError:
-    raw = data[offset : min(offset + SHOWN, int(body[1]))].tobytes()
-    problem, hint = PROBLEMS[kind]
-    return DecodeError(problem, where=Where(offset=offset - int(body[0]), raw=raw), hint=hint)
-
-
-def _broken(errors: dict[int, DecodeError]) -> UnbalancedQuotesError:
-    first = next(iter(errors.values()))
-    error = UnbalancedQuotesError(first.problem, where=first.where, hint=first.hint)
-    error.bodies = errors
+def _broken(
+    data: Octets, bodies: Longs, offsets: Longs, spans: tuple[Longs, Longs], kinds: Octets
+) -> UnbalancedQuotesError:
+    starts, ends = spans
+    raw = gather(data, offsets, np.minimum(offsets + SHOWN, ends))
+    places = offsets - starts
+    problem, hint = PROBLEMS[int(kinds[0])]
+    where = Where(offset=int(places[0]), raw=raw[0].as_py())
+    error = UnbalancedQuotesError(problem, where=where, hint=hint)
+    error.bodies, error.offsets, error.raw, error.kinds = bodies, places, raw, kinds
     return error
 
 

@@ -27,8 +27,8 @@ SIZE: Final = 8 << 20  # bytes of buffers, about
 
 def gather(
     buffer: Any,
-    starts: Longs,
-    ends: Longs,
+    starts: Longs | Offsets,
+    ends: Longs | Offsets,
     *,
     nulls: Mask | None = None,
     text: bool = False,
@@ -87,7 +87,7 @@ def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bo
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
-def _as_longs(starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
+def _as_longs(starts: Longs | Offsets, ends: Longs | Offsets) -> tuple[Longs, Longs]:
     assert len(starts) == len(ends)
     return np.ascontiguousarray(starts, np.int64), np.ascontiguousarray(ends, np.int64)
 

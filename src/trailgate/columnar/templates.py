@@ -90,6 +90,8 @@ class EscapeTable:
 
 
 AS_IT_IS: Final = EscapeTable.of({})
+_SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+JSON_ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **_SHORT})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

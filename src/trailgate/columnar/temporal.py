@@ -370,17 +370,13 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     """
     offsets, data = text_view(values)
     tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
-    row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso)
+    row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso, NO_NULLS)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
-        error.alike, at = [], 0
-        # Continue after each bad row to find all of them.
-        while row >= 0:
-            error.alike.append(at + row)
-            at += row + 1
-            rest = offsets[at:]
-            row = date_kernels.read_times(data, rest, *tables, size, part, micros, iso)
+        wrong = np.zeros(len(values), np.bool_)
+        date_kernels.read_times(data, offsets, *tables, size, part, micros, iso, wrong)
+        error.alike = np.flatnonzero(wrong).tolist()
         raise error
     return int(part[date_kernels.CUT])
 

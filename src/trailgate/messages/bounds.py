@@ -36,7 +36,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import find_row_without_mark, first_other, text_view
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.messages.problems import Problem, add_problem
+from trailgate.messages.problems import FoundProblems, Problem, Problems
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
@@ -246,13 +246,13 @@ class MessageUnitMarks:
         """Each message's unit number; 0 is the unit that was open before the batch."""
         return np.cumsum(self.starts, dtype=np.int64)
 
-    def is_broken(self, bad: Iterable[int], *, before: bool) -> bool:
+    def is_broken(self, bad: Longs, *, before: bool) -> bool:
         """Return whether the last unit is broken: one of its messages is `bad`, or it was broken `before`."""
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
         unit = self.numbers
         last = int(unit[-1]) if len(unit) else 0
-        return (last == 0 and before) or any(m >= 0 and unit[m] == last for m in bad)
+        return (last == 0 and before) or bool((unit[bad[bad >= 0]] == last).any())
 
 
 def unit_marks(  # noqa: PLR0913  columns
@@ -333,7 +333,7 @@ class TransactionState:
     segment: int = 0
     last: LastMessage | None = None
     waiting: tuple[MessageBatch, ...] = ()
-    unreadable: tuple[Problem, ...] = ()
+    unreadable: Sequence[Problem] = ()
 
     @property
     def is_open(self) -> bool:
@@ -355,7 +355,7 @@ class ChainedTransactions:
     csn: pa.Array
     kept: Mask
     marks: MessageUnitMarks
-    problems: tuple[Problem, ...]
+    problems: Problems
     state: TransactionState
     ordinals: Longs | None = None
     ended_before: bool = False
@@ -378,8 +378,8 @@ def chain_by_indicators(
 
     Adds the problems found to the problems of the parser.
     """
-    bad = {problem.message: problem for problem in problems}
-    unreadable = np.fromiter(bad, np.int64, len(bad))
+    bad = FoundProblems(problems)
+    unreadable = bad.messages
     length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
         # True for the first operation of each message. The slices with `[: len(...)]` cut the
@@ -402,7 +402,7 @@ def chain_by_indicators(
 
 def check_lengths(
     raw: RawOperations,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     length: int | None,
     *,
     operation_ids: bool = False,
@@ -428,7 +428,7 @@ def check_lengths(
             f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
             hint="seqid must have a fixed length, because ids are compared as text",
         )
-        add_problem(bad, int(raw.message[i]), error)
+        bad.add(int(raw.message[i]), error)
     return length
 
 
@@ -446,11 +446,11 @@ def ordered_length(own: str, *, by_id: bool) -> int:
     return len(own.partition(POINT)[0]) if by_id else len(own)
 
 
-def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
+def kept_operations(raw: RawOperations, bad: FoundProblems) -> Mask:
     """Return the mask of operations whose messages are good."""
     if not bad:
         return np.ones(len(raw.message), bool)
-    return ~np.isin(raw.message, np.fromiter(bad, np.int64))
+    return ~np.isin(raw.message, bad.messages)
 
 
 def _check(
@@ -458,7 +458,7 @@ def _check(
     followed: FollowedTransactions,
     letters: Octets,
     marks: MessageUnitMarks,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> ChainedTransactions:
     """Complete the operations' transactions.
@@ -483,7 +483,7 @@ def _check(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=tuple(bad[m] for m in sorted(bad)),
+        problems=bad.every(),
         state=after,
     )
 
@@ -505,7 +505,7 @@ def _check_bounds(
     followed: FollowedTransactions,
     unended: Mask,
     unit: Longs,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> None:
     """Add a problem for each operation that begins inside a transaction or continues outside one.
@@ -526,7 +526,7 @@ def _check_bounds(
         begins = followed.marks[i] & BEGINS
         what = "begins inside another one" if begins else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
-        add_problem(bad, int(raw.message[i]), error)
+        bad.add(int(raw.message[i]), error)
 
 
 def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
@@ -546,7 +546,7 @@ def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
     return taken if before is None else pc.fill_null(taken, before)
 
 
-def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: FoundProblems) -> None:
     """Add a problem to each message whose operations have different ids within one transaction."""
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
@@ -559,10 +559,10 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
             hint=hint,
         )
-        add_problem(bad, int(raw.message[i]), error)
+        bad.add(int(raw.message[i]), error)
 
 
-def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) -> None:
+def _check_contiguous(raw: RawOperations, opens: Mask, bad: FoundProblems) -> None:
     """Add a problem to each message in which a transaction's id returns after another one."""
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
@@ -580,14 +580,14 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
         )
-        add_problem(bad, int(raw.message[i]), error)
+        bad.add(int(raw.message[i]), error)
 
 
 def _check_ends(
     raw: RawOperations,
     unended: Mask,
     unit: Longs,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> None:
     """Add a problem to each unit whose transaction is still open when the next unit begins."""
@@ -597,7 +597,7 @@ def _check_ends(
             continue
         own = raw.tx_id[row - 1].as_py() if row else state.tx_id
         problem = f"transaction {own} has not ended when the next one begins"
-        add_problem(bad, before, TransactionError(problem, hint=INTERLEAVED))
+        bad.add(before, TransactionError(problem, hint=INTERLEAVED))
 
 
 def _open_after(
@@ -605,11 +605,11 @@ def _open_after(
     tx_id: pa.Array,
     csn: pa.Array,
     marks: MessageUnitMarks,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> TransactionState:
     """Return the state after messages of which the last may leave a transaction open."""
-    if marks.is_broken(bad, before=state.broken):
+    if marks.is_broken(bad.messages, before=state.broken):
         # A broken unit is skipped to its end, whatever is open in it.
         return TransactionState(broken=True, id_length=state.id_length)
     unit = marks.numbers
@@ -622,7 +622,7 @@ def check_segments(
     raw: RawOperations,
     opens: Mask,
     unreadable: Longs,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> int:
     """Check that segment numbers follow each other: 1, 2, 3 ... in each transaction.
@@ -648,10 +648,10 @@ def check_segments(
         if ((unreadable >= last[row]) & (unreadable < message[row])).any():
             continue  # what is missing may be in it
         if unended[row]:
-            add_problem(bad, int(last[row]), missing_end_error())
+            bad.add(int(last[row]), missing_end_error())
         if wrong[row]:
             error = _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
-            add_problem(bad, int(message[row]), error)
+            bad.add(int(message[row]), error)
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
     return int(segments[-1])

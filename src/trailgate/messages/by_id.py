@@ -14,7 +14,7 @@ others (decision 0020).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,7 +39,13 @@ from trailgate.messages.bounds import (
     missing_end_error,
     unit_marks,
 )
-from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem, add_problem
+from trailgate.messages.problems import (
+    NOTHING_LATER,
+    FoundProblems,
+    Lookahead,
+    Problem,
+    Problems,
+)
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
@@ -72,17 +78,17 @@ def chain_by_id(
     `raw.tx_id` names the transaction.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
-    bad = {problem.message: problem for problem in problems}
-    unreadable = [bad[message] for message in sorted(bad) if bad[message].ids != ()]
+    bad = FoundProblems(problems)
+    unreadable = bad.unreadable
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
-    unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
+    unknown = bad.unreadable.message
     segment = check_segments(raw, walk.opens, unknown, bad, state)
     known = _follow(raw, walk, unknown, bad, state)
     # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
-            add_problem(bad, int(raw.message[-1]) if len(raw.message) else -1, missing_end_error())
+            bad.add(int(raw.message[-1]) if len(raw.message) else -1, missing_end_error())
         walk.end()
     begin = find_begin_rows(walk.opens)
     # `begin` is -1 for operations of the transaction that was open before; it has `state.count`
@@ -93,7 +99,7 @@ def chain_by_id(
         walk.opens,
         walk.ends,
         walk.opened,
-        np.array([problem.message for problem in unreadable], np.int64),
+        unreadable.message,
         is_open=state.is_open,
         awaiting=later.awaiting,
     )
@@ -110,7 +116,7 @@ def chain_by_id(
             state,
             tx_id=own,
             csn=own_csn,
-            broken=marks.is_broken(bad, before=state.broken),
+            broken=marks.is_broken(bad.messages, before=state.broken),
             id_length=length,
             count=int(ordinals[-1]) + 1 if len(ordinals) else state.count,
             segment=segment,
@@ -122,7 +128,7 @@ def chain_by_id(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=tuple(bad[m] for m in sorted(bad)),
+        problems=bad.every(),
         state=after,
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
@@ -133,7 +139,7 @@ def _follow(
     raw: RawOperations,
     walk: _Walk,
     unknown: Longs,
-    bad: dict[int, Problem],
+    bad: FoundProblems,
     state: TransactionState,
 ) -> LastMessage | None:
     """Compare messages on both sides of each boundary inside a transaction, and return the last message.
@@ -170,7 +176,7 @@ def _follow(
         try:
             again = before is not None and is_redelivered_start(found.content, before, after)
         except TransactionError as error:
-            add_problem(bad, int(raw.message[row]), error)
+            bad.add(int(raw.message[row]), error)
             continue
         if again:
             walk.begin_again(row)
@@ -234,7 +240,7 @@ def _walk(
     raw: RawOperations,
     own: pa.Array,
     messages: int,
-    unreadable: Sequence[Problem],
+    unreadable: Problems,
     state: TransactionState,
 ) -> _Walk:
     """Find where transactions begin and end.
@@ -247,9 +253,9 @@ def _walk(
     transaction, "?" continues it, and B opens the next.
     """
     # Unreadable messages are inserted as rows before the first operation of a later message.
-    at = np.searchsorted(raw.message, [problem.message for problem in unreadable])
-    first = _insert_ids(own, at, [p.ids[0] if p.ids else None for p in unreadable])
-    last = _insert_ids(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
+    at = np.searchsorted(raw.message, unreadable.message)
+    first = _insert_ids(own, at, unreadable.ids.first)
+    last = _insert_ids(own, at, unreadable.ids.last)
     ends = np.zeros(len(own), bool) if raw.tx_ind is None else mask_ends(raw.tx_ind)
     ended, is_operation = np.insert(ends, at, False), np.insert(np.ones(len(own), bool), at, False)
     opens = np.zeros(len(first), bool)
@@ -266,7 +272,7 @@ def _walk(
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
     closes = ended | np.append(opens[1:], False)[: len(opens)]
     opened = np.zeros(messages, bool)
-    opened[[problem.message for problem in unreadable]] = opens[~is_operation]
+    opened[unreadable.message] = opens[~is_operation]
     last_row = len(own) - 1 if len(first) and is_operation[-1] else None
     begins = bool(len(opens) and opens[0])
     return _Walk(
@@ -280,12 +286,12 @@ def _walk(
     )
 
 
-def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
+def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
     """Insert other ids before the given positions."""
-    if not others:
+    if not len(others):
         return ids
     places = np.insert(np.arange(len(ids)), at, len(ids) + np.arange(len(others)))
-    return pa.concat_arrays([ids, pa.array(others, pa.string())]).take(pa.array(places))
+    return pa.concat_arrays([ids, others]).take(pa.array(places))
 
 
 @dataclass(frozen=True, slots=True)

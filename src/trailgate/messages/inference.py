@@ -46,7 +46,7 @@ def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]
         try:
             return read(messages.only(left))
         except BadMessagesError as bad:
-            left = np.delete(left, list(bad.errors))
+            left = np.delete(left, bad.messages)
     return None
 
 

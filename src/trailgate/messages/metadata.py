@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
-from typing import Final, NamedTuple, NoReturn, Self
+from typing import Any, Final, NamedTuple, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import encode_distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError, TransactionError
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import Problem
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
@@ -144,7 +145,7 @@ class Deduplicated:
     """
 
     kept: Longs | None
-    problems: tuple[Problem, ...]
+    problems: Sequence[Problem]
     last: Sequence[str | None]
 
     @property
@@ -153,8 +154,8 @@ class Deduplicated:
         return 0 if self.kept is None else len(self.last) - len(self.kept)
 
     def apply(
-        self, messages: MessageBatch, problems: tuple[Problem, ...]
-    ) -> tuple[MessageBatch, tuple[Problem, ...]]:
+        self, messages: MessageBatch, problems: Sequence[Problem]
+    ) -> tuple[MessageBatch, Sequence[Problem]]:
         """Return the new messages, with their earlier problems and those found by the deduplication."""
         known = {problem.message for problem in problems}
         every = (*problems, *(one for one in self.problems if one.message not in known))
@@ -276,22 +277,24 @@ class MetadataValues:
         rows = self._rows_without_value(source, values, what)
         if len(rows):
             problem, hint = self._missing_problem(source, what)
-            self.records.refuse(rows, lambda row: self.error(row, source, problem, hint))
+            self.records.refuse(rows, lambda rows: self.errors(rows, source, problem, hint))
         return values
 
-    def error(
-        self, row: int, source: ValueSource, problem: str, hint: str = "", **place: object
-    ) -> DecodeError:
-        """Create an error about a record's value, located at the value's field if it has one, or else at the record."""
-        error = self.records.error(row, problem, hint, **place)
+    def errors(
+        self,
+        rows: Longs,
+        source: ValueSource,
+        problem: str | pa.Array,
+        hint: str | pa.Array = "",
+        **place: Any,
+    ) -> ErrorColumns:
+        """Create errors about records' values, located at the value's field if it has one, or else at the record."""
+        is_field = source.kind is SourceKind.FIELD
+        at = self.records.field_places(rows, source.name) if is_field else None
+        if at is None:
+            return self.records.errors(rows, problem, hint, **place)
         # Show the field's own bytes instead of the whole record.
-        at = self.records.field_place(row, source.name) if source.kind is SourceKind.FIELD else None
-        if at is not None:
-            field = error.where.field or source.name
-            error.where = replace(
-                error.where, offset=at.offset, field=field, raw=at.raw, text=at.text
-            )
-        return error
+        return self.records.errors(rows, problem, hint, **{"field": source.name} | place | {**at})
 
     def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
         """Return the rows without a value.
@@ -444,24 +447,33 @@ class MetadataValues:
         try:
             times, cut = parse_timestamps(values, fmt)
         except DecodeError as error:
-            errors = errors_by_row(lambda part: parse_timestamps(part, fmt), values, error)
-            self._refuse_times({int(rows[at]): errors[at] for at in errors})
+            bad, errors = errors_by_row(lambda part: parse_timestamps(part, fmt), values, error)
+            self._refuse_times(rows[bad], errors)
         if cut >= 0:
             self.notes |= {CUT_TIMES}
         return times
 
-    def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
-        def error_at(row: int) -> DecodeError:
-            problem, hint = errors[row].problem, errors[row].hint
-            if hint and not self.options.timestamp_format:
-                hint += ": set timestamp.format if the messages have another format"
-            source = self.options.timestamp
-            error = self.error(row, source, problem, hint, field="timestamp")
-            if error.where.offset == int(self.records.offset[row]):
-                error.where = replace(error.where, raw=errors[row].where.raw)
-            return error
+    def _refuse_times(self, rows: Longs, found: ErrorColumns) -> NoReturn:
+        own = found.columns
+        problem, hint, raw = own["problem"], own["hint"], own.get("raw")
+        if not self.options.timestamp_format:
+            more = ": set timestamp.format if the messages have another format"
+            hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(hint, more, ""))
 
-        self.records.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
+        def errors_at(first: Longs) -> ErrorColumns:
+            places = np.searchsorted(rows, first)
+            at = pa.array(places)
+            source = self.options.timestamp
+            errors = self.errors(first, source, problem.take(at), hint.take(at), field="timestamp")
+            # A time that is not a field of its own is shown instead of the whole record.
+            whole = np.asarray(errors.columns["offset"]) == self.records.offset[first]
+            if raw is None:
+                return errors.replace(raw=pc.if_else(pa.array(whole), None, errors.columns["raw"]))
+            return errors.replace(
+                raw=pc.if_else(pa.array(whole), raw.take(at), errors.columns["raw"])
+            )
+
+        self.records.refuse(rows, errors_at)
 
     def table_names(self) -> tuple[Longs, list[str]]:
         """Return each record's table as an index into the list of distinct SCHEMA.TABLE names."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import format_positions
 from trailgate.columnar.rows import group_rows
-from trailgate.errors import DecodeError, DefinitionError, TrailgateError
+from trailgate.errors import DefinitionError, TrailgateError
 from trailgate.expressions.selection import (
     MISSING_HINT,
     CaptureRules,
@@ -33,14 +33,15 @@ from trailgate.expressions.selection import (
     find_excluded,
 )
 from trailgate.messages.bounds import RawOperations
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
+from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import (
     BadMessagesError,
-    MessageErrors,
     MessageRecordGroup,
     MessageRecords,
     check_keys,
@@ -93,13 +94,12 @@ class MessageFormat(ABC, Generic[R]):
         """Whether each of these messages can be read without those before it."""
         return True
 
-    def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:  # noqa: ARG002  for formats that know it
-        """Return the transaction ids of one message whose records cannot be read.
+    def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
+        """Return the transaction ids of messages whose records cannot be read.
 
-        Used if transactions are known only by their ids. An empty tuple means that the message
-        certainly has no operation, None that its transactions are unknown.
+        Used if transactions are known only by their ids.
         """
-        return None
+        return BadMessageIds.unknown(len(messages))
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Turn the notes of all records into the warnings that a run prints at its end."""
@@ -181,26 +181,25 @@ class MessageParser:
             boundaries=boundaries,
         )
 
-    def ids_of(self, messages: MessageBatch) -> list[tuple[str, ...] | None]:
+    def ids_of(self, messages: MessageBatch) -> BadMessageIds:
         """For each bad message, return the transaction ids of its first and last operation if they can be read.
 
-        An entry is None if they cannot be read, and empty if the message certainly has no
-        operation. They matter only if transactions are known by their ids alone.
+        They matter only if transactions are known by their ids alone.
         """
         options = self.options
         source = options.txid if options.operation_ids else options.seqid
         if not options.by_id or source.kind is not SourceKind.FIELD:
-            return [None] * len(messages)
+            return BadMessageIds.unknown(len(messages))
         if self.format.reads_alone(messages):
             return self._ids_of(messages, source.name)
         # An XML message may continue the one before it, so bad messages are read one at a time.
         numbers = np.arange(len(messages))
         ones = (self._ids_of(messages.only(numbers[[at]]), source.name) for at in numbers.tolist())
-        return [ids for (ids,) in ones]
+        return BadMessageIds.join([*ones, BadMessageIds.unknown(0)])
 
-    def _ids_of(self, messages: MessageBatch, name: str) -> list[tuple[str, ...] | None]:
+    def _ids_of(self, messages: MessageBatch, name: str) -> BadMessageIds:
         """Return the transaction ids of bad messages. `name` is the header field with the id."""
-        found: list[tuple[str, ...] | None] = [None] * len(messages)
+        found = BadMessageIds.unknown(len(messages))
         left = np.arange(len(messages))
         while len(left):
             part = messages if len(left) == len(messages) else messages.only(left)
@@ -208,19 +207,17 @@ class MessageParser:
                 records: MessageRecords = self.format.records(part)
                 ids = records.text(name)
             except BadMessagesError as several:
-                bad = np.array(list(several.errors), np.int64)
+                bad = several.messages
             except TrailgateError:  # of one of them: each is read by itself
                 if len(left) > 1:
-                    for at in left.tolist():
-                        found[at] = self._ids_of(messages.slice(at, at + 1), name)[0]
+                    ones = [self._ids_of(messages.slice(at, at + 1), name) for at in left.tolist()]
+                    found = found.put(left, BadMessageIds.join(ones))
                     break
                 bad = np.zeros(1, np.int64)
             else:
-                for at, pair in enumerate(_first_and_last(records.message, ids, len(left))):
-                    found[int(left[at])] = pair
+                found = found.put(left, _first_and_last(records.message, ids, len(left)))
                 break
-            for at in left[bad].tolist():
-                found[at] = self.format.transactions_of(messages.slice(at, at + 1))
+            found = found.put(left[bad], self.format.transactions_of(messages.only(left[bad])))
             left = np.delete(left, bad)
         return found
 
@@ -263,12 +260,18 @@ class MessageParser:
             records, bad = sources.records, np.isin(codes, list(unknown))
             source = self.options.schemaandtable or self.options.table[0]
 
-            def error(row: int) -> DecodeError:
-                name, hint = names[int(codes[row])], unknown[int(codes[row])]
-                problem = f"table {name} is not in the definitions"
-                return sources.error(row, source, problem, hint, table=name)
+            def errors(rows: Longs) -> ErrorColumns:
+                own, which = np.unique(codes[rows], return_inverse=True)
+                places = pa.array(which)
+                known = [names[code] for code in own.tolist()]
+                problems = [f"table {name} is not in the definitions" for name in known]
+                hints = [unknown[code] for code in own.tolist()]
+                problem, hint, table = (
+                    pa.array(texts, pa.string()).take(places) for texts in (problems, hints, known)
+                )
+                return sources.errors(rows, source, problem, hint, table=table)
 
-            records.refuse(np.flatnonzero(bad), error)
+            records.refuse(np.flatnonzero(bad), errors)
         # Sorted by name, so that the first error does not depend on the rest of the batch.
         # `argsort(order)[codes]` replaces each old table number by its rank in the sorted list.
         order = sorted(range(len(tables)), key=lambda code: (tables[code].name, names[code]))
@@ -291,11 +294,13 @@ class MessageParser:
                 word = "insert" if what == "optype" else "begin"
                 more = f". Other values are set by {what}.{word}val and similar properties"
 
-            def error(row: int) -> DecodeError:
-                problem = f"unknown {what} value {values[int(codes[row])]!r}"
-                return sources.error(row, source, problem, f"Known: {known}{more}")
+            def errors(rows: Longs) -> ErrorColumns:
+                own, which = np.unique(codes[rows], return_inverse=True)
+                texts = [f"unknown {what} value {values[code]!r}" for code in own.tolist()]
+                problem = pa.array(texts, pa.string()).take(pa.array(which))
+                return sources.errors(rows, source, problem, f"Known: {known}{more}")
 
-            sources.records.refuse(unknown, error)
+            sources.records.refuse(unknown, errors)
         return meant
 
     def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
@@ -325,7 +330,7 @@ class MessageParser:
         kinds = self._image_types(bare.op_type, known, table_of)
         # One number per combination of table, operation type (a byte) and layout.
         keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
-        errors: MessageErrors = {}
+        errors = MessageErrors()
         for _, places in group_rows(keys if len(rows) == len(keys) else keys[rows]):
             members = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[members[0]]], int(kinds[members[0]])
@@ -377,24 +382,25 @@ class MessageParser:
             if left_out is None
             else selected.undecided & (left_out[block.order] < 1)
         )
-        for at in np.flatnonzero(undecided).tolist():
-            row = int(block.order[at])
-            error = records.error(
-                row, selection.missing(block, at), MISSING_HINT, table=block.table.name
-            )
-            errors.setdefault(int(records.message[row]), error)
+        places = np.flatnonzero(undecided)
+        if len(places):
+            missing = [selection.missing(block, at) for at in places.tolist()]
+            problem, rows = pa.array(missing, pa.string()), block.order[places]
+            found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
+            errors.add(records.message[rows], found)
         return block.take(np.flatnonzero(selected.selected))
 
 
-def _first_and_last(message: Longs, ids: pa.Array, count: int) -> Iterator[tuple[str, ...] | None]:
-    """Yield the first and last id of each message's records, or None if a record has no id."""
-    numbers, strings = np.arange(count), ids.to_pylist()
+def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
+    """Return the first and last id of each message's records; they are unknown if a record has no id."""
     # Records are ordered by message: the records of message i are [begins[i], ends[i]).
-    begins = np.searchsorted(message, numbers).tolist()
-    ends = np.searchsorted(message, numbers, "right").tolist()
-    for begin, end in zip(begins, ends, strict=True):
-        message_ids = strings[begin:end]
-        yield None if not message_ids or None in message_ids else (message_ids[0], message_ids[-1])
+    numbers = np.arange(count)
+    begins = np.searchsorted(message, numbers)
+    ends = np.searchsorted(message, numbers, "right")
+    absent = np.append(0, np.cumsum(np.asarray(ids.is_null())))
+    unknown = (begins == ends) | (absent[ends] > absent[begins])
+    first, last = (ids.take(pa.array(rows, mask=unknown)) for rows in (begins, ends - 1))
+    return BadMessageIds(first, last, np.zeros(count, bool))
 
 
 def _none_if_null(values: pa.Array | None) -> pa.Array | None:

@@ -1,12 +1,24 @@
-"""The problems of messages in a batch, and what is known about the messages that follow it."""
+"""The problems of messages in a batch, and what is known about the messages that follow it.
+
+`MessageErrors` collects the errors of a batch while it is parsed, `FoundProblems` while its transactions are
+checked; the first error of each message counts. `Problems` are the result. All of them hold columns
+(`error_columns.py`), so that a file in which every message is bad costs no step for each.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, overload
 
-from trailgate.arrays import Mask
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
+from trailgate.messages.error_columns import ErrorColumns
+
+NO_PLACE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +36,221 @@ class Problem:
     place: tuple[int, int] | None = None
 
 
-def add_problem(bad: dict[int, Problem], message: int, error: TrailgateError) -> None:
-    """Add an error to a message, unless it already has one."""
-    if message not in bad:
-        bad[message] = Problem(message, error)
+@dataclass(frozen=True, slots=True, eq=False)
+class BadMessageIds:
+    """The transaction ids of bad messages: of the first and the last operation of each, null if unknown.
+
+    `none` marks the messages that certainly have no operation.
+    """
+
+    first: pa.StringArray
+    last: pa.StringArray
+    none: Mask
+
+    @staticmethod
+    def unknown(count: int) -> BadMessageIds:
+        """Return that no id of this many messages is known."""
+        nulls = pa.nulls(count, pa.string())
+        return BadMessageIds(nulls, nulls, np.zeros(count, bool))
+
+    @staticmethod
+    def of(ids: Sequence[tuple[str, ...] | None]) -> BadMessageIds:
+        """Return the ids of each message as columns."""
+        first = pa.array([own[0] if own else None for own in ids], pa.string())
+        last = pa.array([own[-1] if own else None for own in ids], pa.string())
+        return BadMessageIds(first, last, np.array([own == () for own in ids], bool))
+
+    @staticmethod
+    def join(parts: Sequence[BadMessageIds]) -> BadMessageIds:
+        """Concatenate ids."""
+        return BadMessageIds(
+            pa.concat_arrays([part.first for part in parts]),
+            pa.concat_arrays([part.last for part in parts]),
+            np.concatenate([part.none for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.none)
+
+    def __getitem__(self, at: int) -> tuple[str, ...] | None:
+        if self.none[at]:
+            return ()
+        first, last = self.first[at].as_py(), self.last[at].as_py()
+        return None if first is None else (first, last)
+
+    def take(self, rows: Longs) -> BadMessageIds:
+        """Return the ids of some messages."""
+        which = pa.array(rows, pa.int64())
+        return BadMessageIds(self.first.take(which), self.last.take(which), self.none[rows])
+
+    def put(self, rows: Longs, others: BadMessageIds) -> BadMessageIds:
+        """Return the ids with other ones of some messages."""
+        which = np.arange(len(self))
+        which[rows] = len(self) + np.arange(len(rows))
+        return BadMessageIds.join([self, others]).take(which)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problems(Sequence[Problem]):
+    """Problems as columns: the message, the error and the ids of each; see `Problem`.
+
+    `files` and `offsets` are their places, `NO_PLACE` if they have none.
+    """
+
+    message: Longs
+    errors: ErrorColumns
+    ids: BadMessageIds
+    files: Longs
+    offsets: Longs
+
+    @staticmethod
+    def at(message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None) -> Problems:
+        """Return the problems of messages of this batch."""
+        none = np.full(len(message), NO_PLACE)
+        own = BadMessageIds.unknown(len(message)) if ids is None else ids
+        return Problems(message, errors, own, none, none)
+
+    @staticmethod
+    def of(problems: Iterable[Problem]) -> Problems:
+        """Return problems as columns."""
+        if isinstance(problems, Problems):
+            return problems
+        every = list(problems)
+        places = np.array([one.place or (NO_PLACE, NO_PLACE) for one in every], np.int64)
+        return Problems(
+            np.array([one.message for one in every], np.int64),
+            ErrorColumns.of_errors([one.error for one in every]),
+            BadMessageIds.of([one.ids for one in every]),
+            *places.reshape(-1, 2).T.copy(),
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Problems]) -> Problems:
+        """Concatenate problems."""
+        filled = [part for part in parts if len(part)] or parts[:1]
+        if len(filled) == 1:
+            return filled[0]
+        return Problems(
+            np.concatenate([part.message for part in filled]),
+            ErrorColumns.join([part.errors for part in filled]),
+            BadMessageIds.join([part.ids for part in filled]),
+            np.concatenate([part.files for part in filled]),
+            np.concatenate([part.offsets for part in filled]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.message)
+
+    @overload
+    def __getitem__(self, at: int) -> Problem: ...
+    @overload
+    def __getitem__(self, at: slice) -> Problems: ...
+    def __getitem__(self, at: int | slice) -> Problem | Problems:
+        if isinstance(at, slice):
+            return self.take(np.arange(len(self))[at])
+        row = range(len(self))[at]
+        place = int(self.files[row]), int(self.offsets[row])
+        return Problem(
+            int(self.message[row]),
+            self.errors[row],
+            self.ids[row],
+            None if place[0] == NO_PLACE else place,
+        )
+
+    def __iter__(self) -> Iterator[Problem]:
+        return (self[row] for row in range(len(self)))
+
+    def take(self, rows: Longs) -> Problems:
+        """Return some of the problems."""
+        return Problems(
+            self.message[rows],
+            self.errors.take(rows),
+            self.ids.take(rows),
+            self.files[rows],
+            self.offsets[rows],
+        )
+
+    def where(self, kept: Mask) -> Problems:
+        """Return the marked problems."""
+        return self if kept.all() else self.take(np.flatnonzero(kept))
+
+    def moved(self, by: int) -> Problems:
+        """Add `by` to the message numbers."""
+        return replace(self, message=self.message + by)
+
+    def last_of_each(self) -> Problems:
+        """Return the last problem of each message, sorted by messages."""
+        count = len(self)
+        _, rows = np.unique(self.message[::-1], return_index=True)
+        return self.take(count - 1 - rows)
+
+
+NO_PROBLEMS: Final = Problems.of(())
+
+
+class MessageErrors:
+    """The errors of a batch by message number, while it is parsed. The first of each message counts."""
+
+    def __init__(self, errors: Mapping[int, TrailgateError] | None = None) -> None:
+        self._parts: list[tuple[Longs, ErrorColumns]] = []
+        if errors:
+            messages = np.fromiter(errors, np.int64, len(errors))
+            self.add(messages, ErrorColumns.of_errors(list(errors.values())))
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def add(self, messages: Longs, errors: ErrorColumns) -> None:
+        """Add the errors of messages."""
+        if len(messages):
+            self._parts.append((messages, errors))
+
+    def first_of_each(self) -> tuple[Longs, ErrorColumns]:
+        """Return the bad messages, in order, and the first error of each."""
+        if not self._parts:
+            return np.zeros(0, np.int64), ErrorColumns.of_errors(())
+        every = np.concatenate([messages for messages, _ in self._parts])
+        messages, rows = np.unique(every, return_index=True)
+        return messages, ErrorColumns.join([errors for _, errors in self._parts]).take(rows)
+
+
+class FoundProblems:
+    """The problems of a batch while its transactions are checked. The first of each message counts."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self._known = Problems.of(problems).last_of_each()
+        self._found: dict[int, TrailgateError] = {}
+
+    def __bool__(self) -> bool:
+        return bool(len(self._known) or self._found)
+
+    def add(self, message: int, error: TrailgateError) -> None:
+        """Add an error to a message, unless it already has one."""
+        at = int(np.searchsorted(self._known.message, message))
+        known = at < len(self._known) and self._known.message[at] == message
+        if not known:
+            self._found.setdefault(message, error)
+
+    @property
+    def messages(self) -> Longs:
+        """The numbers of the bad messages, in order; -1 is the unit that was open before."""
+        found = np.fromiter(self._found, np.int64, len(self._found))
+        return np.sort(np.append(self._known.message, found))
+
+    @property
+    def unreadable(self) -> Problems:
+        """The problems whose messages may have operations, in order."""
+        every = self.every()
+        return every.where(~every.ids.none)
+
+    def every(self) -> Problems:
+        """Return all problems, in the order of their messages."""
+        if not self._found:
+            return self._known
+        messages = np.fromiter(self._found, np.int64, len(self._found))
+        errors = ErrorColumns.of_errors(list(self._found.values()))
+        both = Problems.join([self._known, Problems.at(messages, errors)])
+        return both.take(np.argsort(both.message, kind="stable"))
 
 
 @dataclass(frozen=True, slots=True)

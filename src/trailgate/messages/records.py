@@ -22,11 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import encode_distinct, row_error
+from trailgate.columnar.rows import encode_distinct
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.bounds import MessageBoundaries
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 
@@ -56,30 +58,35 @@ class BadMessagesError(Exception):
     without the bad ones.
     """
 
-    def __init__(self, errors: Mapping[int, TrailgateError]) -> None:
-        self.errors = errors
-        super().__init__(f"{len(errors)} bad messages")
+    def __init__(self, errors: MessageErrors | Mapping[int, TrailgateError]) -> None:
+        found = errors if isinstance(errors, MessageErrors) else MessageErrors(errors)
+        self.messages, self.columns = found.first_of_each()
+        super().__init__(f"{len(self.messages)} bad messages")
+
+    @property
+    def errors(self) -> dict[int, TrailgateError]:
+        """The errors as exceptions, by message."""
+        return dict(zip(self.messages.tolist(), self.columns, strict=True))
 
 
 def errors_by_row(
     convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
-) -> dict[int, DecodeError]:
-    """Return the error of each row that `convert` refuses.
+) -> tuple[Longs, ErrorColumns]:
+    """Return the rows that `convert` refuses, in order, and the error of each.
 
     `error` is the error of the whole column.
-
-    Distinct values are tried in sorted order, because similar values tend to be bad together.
     """
     coded = values.dictionary_encode()
-    # Sorting makes bad values neighbours, which find_errors handles fastest.
-    order = pc.array_sort_indices(coded.dictionary)
-    found = find_errors(convert, coded.dictionary.take(order))
-    if not found:
+    found, errors = find_errors(convert, coded.dictionary)
+    if not len(found):
         raise error
-    # Positions in the sorted dictionary, mapped back to codes, which rows refer to.
-    by_value = {order[at].as_py(): found[at] for at in found}
-    codes = enumerate(coded.indices.to_pylist())
-    return {row: by_value[code] for row, code in codes if code in by_value}
+    which = np.full(len(coded.dictionary), -1)
+    which[found] = np.arange(len(found))
+    of_row = which[np.asarray(coded.indices.fill_null(0))]
+    if coded.indices.null_count:
+        of_row[np.asarray(coded.indices.is_null())] = -1
+    rows = np.flatnonzero(of_row >= 0)
+    return rows, errors.take(of_row[rows])
 
 
 class ValueColumn(Protocol):
@@ -98,13 +105,13 @@ class ValueColumn(Protocol):
 C = TypeVar("C", bound=ValueColumn)
 
 
-def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
-    """Return the error of each value that `convert` refuses, by index.
+def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
+    """Return the indexes of the values that `convert` refuses, in order, and the error of each.
 
     An error may list all values with the same fault (`alike`). These are removed and the rest is
     converted again. If it lists none, the values are tried in parts.
     """
-    errors: dict[int, DecodeError] = {}
+    errors = MessageErrors()
     rows = np.arange(len(values))
     while len(rows):
         part = values if len(rows) == len(values) else values.take(pa.array(rows))
@@ -113,28 +120,40 @@ def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeEr
         except DecodeError as error:
             # The error concerns only one value: search for the others in slices.
             if len(error.alike) < 2:
-                errors |= {int(rows[at]): one for at, one in _find_in_slices(convert, part).items()}
+                alone = _find_in_slices(convert, part)
+                places = np.fromiter(alone, np.int64, len(alone))
+                errors.add(rows[places], ErrorColumns.of_errors(list(alone.values())))
                 break
-            for at in error.alike:
-                errors[int(rows[at])] = _as_row(error, part, at)
-            rows = np.delete(rows, error.alike)
+            alike = np.asarray(error.alike, np.int64)
+            errors.add(rows[alike], _as_rows(error, part, alike))
+            rows = np.delete(rows, alike)
         else:
             break
-    return errors
+    return errors.first_of_each()
 
 
-def _as_row(error: DecodeError, values: Any, row: int) -> DecodeError:
-    """Return a copy of an error, placed at another row."""
+def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
+    """Return an error, placed at several rows."""
     strings = values if isinstance(values, pa.Array) else values.strings
-    return row_error(error.problem, strings, row, error.hint)
+    raw = strings.take(pa.array(rows))
+    return ErrorColumns.of(len(rows), error.problem, error.hint, record=rows, raw=raw)
 
 
 def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     """Find the bad values by converting slices whose size adapts to the distance between bad values.
 
     A good slice doubles the next one. After a bad value the next slice is as long as the good
-    stretch before it. So both a few and many bad values take few attempts.
+    stretch before it. So both a few and many bad values take few attempts. Texts are tried in
+    sorted order, because similar texts tend to be bad together.
     """
+    if isinstance(values, pa.Array):
+        order = pc.array_sort_indices(values)
+        found = _find_in_slices_of(convert, values.take(order))
+        return {order[at].as_py(): found[at] for at in found}
+    return _find_in_slices_of(convert, values)
+
+
+def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     errors = {}
     at, size = 0, len(values)
     while at < len(values):
@@ -236,31 +255,43 @@ class MessageRecords(ABC):
         return frozenset()
 
     @abstractmethod
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the bytes of several records, of long ones the first."""
+
     def raw(self, row: int) -> bytes:
         """Return the bytes of a record."""
+        return bytes(self.raws(np.array([row]))[0].as_py())
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
         """Create an error located at a record."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
-    def field_place(self, row: int, name: str) -> Where | None:
-        """Return the offset and bytes of a header field in a record.
+    def errors(
+        self, rows: Longs, problem: str | pa.Array, hint: str | pa.Array = "", **place: Any
+    ) -> ErrorColumns:
+        """Create errors located at records. Each part is one value for all of them, or a column."""
+        own = {"record": self.numbers(rows), "offset": self.offset[rows], "raw": self.raws(rows)}
+        return ErrorColumns.of(len(rows), problem, hint, **own | place)
+
+    def field_places(self, rows: Longs, name: str) -> Mapping[str, Any] | None:
+        """Return the offsets and bytes of a header field in records, as columns of the place of errors.
 
         None if the format does not know them.
         """
-        del row, name
+        del rows, name
         return None
 
-    def refuse(self, rows: Longs, error: Callable[[int], TrailgateError]) -> NoReturn:
+    def refuse(self, rows: Longs, errors: RowErrors) -> NoReturn:
         """Raise BadMessagesError for the messages of these bad records, with the first error of each.
 
         `rows` ascend, so the first row of a message is its first bad record.
         """
         # `first` is the index of each message's first bad row.
         messages, first = np.unique(self.message[rows], return_index=True)
-        pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
-        raise BadMessagesError({message: error(row) for message, row in pairs})
+        found = MessageErrors()
+        found.add(messages, errors(rows[first]))
+        raise BadMessagesError(found)
 
     def check_sizes(self, sizes: Longs, least: int, size: str, hint: str) -> None:
         """Raise BadMessagesError if records are shorter than the header.
@@ -269,20 +300,33 @@ class MessageRecords(ABC):
         "{} fields".
         """
 
-        def error(row: int) -> DecodeError:
-            problem = f"{size.format(sizes[row])}, but the header alone has {least}"
-            return self.error(row, problem, hint)
+        def errors(rows: Longs) -> ErrorColumns:
+            known, which = np.unique(sizes[rows], return_inverse=True)
+            own = [f"{size.format(one)}, but the header alone has {least}" for one in known]
+            return self.errors(rows, pa.array(own, pa.string()).take(pa.array(which)), hint)
 
         short = np.flatnonzero(sizes < least)
         if len(short):
-            self.refuse(short, error)
+            self.refuse(short, errors)
 
     def number(self, row: int) -> int:
         """Return the number, from 1, of a record in its message."""
-        return int(row - np.searchsorted(self.message, self.message[row])) + 1
+        return int(self.numbers(np.array([row]))[0])
+
+    def numbers(self, rows: Longs) -> Longs:
+        """Return the number, from 1, of records in their messages."""
+        first: Longs = np.searchsorted(self.message, self.message[rows])
+        return rows - first + 1
 
 
-MessageErrors = dict[int, TrailgateError]
+RowErrors = Callable[[Longs], ErrorColumns]
+
+
+def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
+    """Return the function that makes the errors of rows from the one that makes the error of a row."""
+    return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
+
+
 R = TypeVar("R", bound=MessageRecords)
 
 
@@ -298,16 +342,28 @@ class MessageRecordGroup(Generic[R]):
     def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
         """Add the same error to all records of the group."""
 
-        def error(row: int) -> TrailgateError:
-            return self.records.error(row, problem, hint, table=self.table.name, field=field)
+        def errors(rows: Longs) -> ErrorColumns:
+            return self.records.errors(rows, problem, hint, table=self.table.name, field=field)
 
-        self.add(self.rows, error)
+        self.add(self.rows, errors)
 
-    def add(self, rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        """Add errors to some rows. `error` creates the error of a row."""
-        for row, message in zip(rows.tolist(), self.records.message[rows].tolist(), strict=True):
-            if message not in self.errors:
-                self.errors[message] = error(row)
+    def add(self, rows: Longs, errors: RowErrors) -> None:
+        """Add errors to some rows. `errors` creates the errors of the first one of each message."""
+        if len(rows):
+            messages, first = np.unique(self.records.message[rows], return_index=True)
+            self.errors.add(messages, errors(rows[first]))
+
+    def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
+        """Add the errors of values of the column `name`. `at` are their rows in the group, ascending."""
+        wrong = self.rows[at]
+
+        def errors(rows: Longs) -> ErrorColumns:
+            own = found.take(np.searchsorted(wrong, rows))
+            problem, hint = own.columns["problem"], own.columns["hint"]
+            located = self.records.errors(rows, problem, hint, table=self.table.name, field=name)
+            return located.replace(raw=own.columns.get("raw"))
+
+        self.add(wrong, errors)
 
 
 def check_keys(group: MessageRecordGroup[R], before: Image) -> None:
@@ -337,10 +393,10 @@ def _nulls(column: StateColumn, rows: int) -> Mask:
     return nulls if column.missing is None else nulls & ~column.missing
 
 
-def _null_key_error(group: MessageRecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
+def _null_key_error(group: MessageRecordGroup[R], name: str) -> RowErrors:
     problem = f"the before value of key column {name} is NULL"
-    return lambda row: group.records.error(
-        row, problem, _NULL_KEY_HINT, table=group.table.name, field=name
+    return lambda rows: group.records.errors(
+        rows, problem, _NULL_KEY_HINT, table=group.table.name, field=name
     )
 
 

@@ -139,8 +139,8 @@ def read_owned_changes(
     """Yield the operations that a range owns, and log its warnings. Raises the first error."""
     reader = RangeReader(capture, source, own, stops=True)
     for batch in reader.batches():
-        for error in batch.problems.values():
-            raise error
+        if batch.problems:
+            raise batch.problems[0].error
         yield batch.operations
     # Skip warnings that only all ranges together can justify.
     for note in sorted(capture.warnings(reader.notes) & (reader.notes | capture.options.notes)):

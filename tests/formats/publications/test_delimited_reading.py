@@ -61,7 +61,7 @@ def test_the_printed_record_has_the_printed_values(more: str) -> None:
 def one(body: bytes, properties: str = "", tables: Definitions = STRINGS) -> dict[str, object]:
     """Return the operation of a message that has one."""
     rows, (parsed,) = parse_all(capture_of(tables, properties, full=True), [[body]])
-    assert parsed.problems == ()
+    assert not parsed.problems
     (row,) = rows
     return row
 

@@ -78,5 +78,5 @@ def test_the_limit_of_depth_can_be_any() -> None:
 
     parsed = capture.parse(messages_from([b'<t><o id="1"/>' + deep + b"</t>"]))
 
-    assert parsed.problems == ()
+    assert not parsed.problems
     assert parsed.batch.rows == 1

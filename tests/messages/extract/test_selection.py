@@ -77,7 +77,7 @@ def parsed_of(capture: Capture, messages: Sequence[str]) -> Parsed:
 
 def rows_of(capture: Capture, *messages: str) -> list[dict[str, Any]]:
     parsed = parsed_of(capture, messages)
-    assert parsed.problems == ()
+    assert not parsed.problems
     rows: list[dict[str, Any]] = parsed.operations().to_pylist(maps_as_pydicts="strict")
     return rows
 

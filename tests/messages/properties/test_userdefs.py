@@ -165,7 +165,7 @@ def test_messages_are_captured_without_a_definitions_file(tmp_path: Path) -> Non
         messages_from(["I,MY.ORDERS,2026-01-01,1,pen\nD,my.orders,2026-01-01,1,pen\n"])
     )
 
-    assert parsed.problems == ()
+    assert not parsed.problems
     insert, delete = to_operations(parsed.batch).to_pylist()
     assert (insert["table"], insert["op_type"], delete["op_type"]) == ("my.ORDERS", "I", "D")
     assert insert["after"] == delete["before"] == [("Id", "1"), ("Name", "pen")]
@@ -182,7 +182,7 @@ def test_both_kinds_of_definitions_are_merged(tmp_path: Path) -> None:
     )
 
     assert [table.name for table in capture.definitions] == ["MY.ITEMS", "my.ORDERS"]
-    assert parsed.problems == ()
+    assert not parsed.problems
     assert sorted(block.table.name for block in parsed.batch.blocks) == ["MY.ITEMS", "my.ORDERS"]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, store8
 
@@ -86,7 +86,7 @@ def read_integers(
     return -1
 
 
-@kernel(writes=("part", "micros", "iso"))
+@kernel(writes=("part", "micros", "iso", "wrong"))
 def read_times(
     data: Octets,
     offsets: Offsets,
@@ -99,6 +99,7 @@ def read_times(
     part: Longs,
     micros: Longs,
     iso: Octets,
+    wrong: Mask,
 ) -> int:
     """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
@@ -115,6 +116,9 @@ def read_times(
     ``micros``. 24:00:00 is midnight of the next day. ``part`` has room for ``PARTS`` numbers.
     Microseconds drop further digits, and part[CUT] becomes the first row in which these are not
     zeros.
+
+    ``wrong`` is empty, or has room for all rows: then bad rows are marked in it and passed over, and
+    the result is -1.
     """
     # Example: 2024-02-03 10:20 and a layout with year 0, month 5, day 8, hour 11, minute 14, no second.
     # Its shape fits, so century = "20", years = "24", month = "02" and so on are words of two bytes, and
@@ -122,6 +126,8 @@ def read_times(
     #   DATE_MARKS "____-__-" | "2024" | "02" << 5 bytes  ->  "2024-02-"
     #   TIME_MARKS "__ __:__" | "03" | "10" << 3 bytes | "20" << 6 bytes  ->  "03 10:20"
     #   LAST_MARKS ":__.0000" | "00" << 1 byte  ->  ":00.0000", of which the next row overwrites ".0000"
+    if 0 < len(wrong) < len(offsets) - 1:
+        return 0
     part[CUT] = -1
     for row in range(len(offsets) - 1):
         begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -148,7 +154,10 @@ def read_times(
                 if matches:
                     break
         if not matches:
-            return row
+            if not len(wrong):
+                return row
+            wrong[row] = True
+            continue
         if paired:
             century = pair_at(data, begin, layouts[which + YEAR], NINETEEN)
             years = pair_at(data, begin + 2, layouts[which + YEAR], SEVENTY)
@@ -164,7 +173,10 @@ def read_times(
             paired = False
             carry_midnight(part)
         if not is_time(part):
-            return row
+            if not len(wrong):
+                return row
+            wrong[row] = True
+            continue
         if size == 0:
             if part[FRACTION] % 1_000_000 and part[CUT] < 0:
                 part[CUT] = row
@@ -177,7 +189,9 @@ def read_times(
             for at in range(to + 24, to + size):
                 iso[at] = ZERO
         elif not write_iso(part, iso, row * size, size):
-            return row
+            if not len(wrong):
+                return row
+            wrong[row] = True
     return -1
 
 

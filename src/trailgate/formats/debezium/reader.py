@@ -36,12 +36,14 @@ from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageErrors, errors_by_row
+from trailgate.messages.records import errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -174,12 +176,8 @@ class DebeziumRecords(JsonRecords):
         numbers = self._integers(values)
         bad = (numbers < YEAR_1 // units) | (numbers >= YEAR_10000 // units)
         if bad.any():
-
-            def error(row: int) -> DecodeError:
-                problem = f"{values[row].as_py()} is not a time in the years 1 to 9999"
-                return self.error(row, problem, field="source")
-
-            self.refuse(np.flatnonzero(bad), error)
+            text = "{} is not a time in the years 1 to 9999"
+            self.refuse(np.flatnonzero(bad), lambda rows: self._time_errors(rows, values, text))
         return numbers * units
 
     def _integers(self, values: pa.Array) -> Longs:
@@ -187,16 +185,18 @@ class DebeziumRecords(JsonRecords):
         try:
             integers: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
-            errors = errors_by_row(
+            bad, _ = errors_by_row(
                 lambda part: parse_integers(part, 0, 8, signed=True), values, error
             )
-
-            def error_at(row: int) -> DecodeError:
-                problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
-                return self.error(row, problem, field="source")
-
-            self.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
+            text = "{!r} is not a time in whole numbers since 1970"
+            self.refuse(bad, lambda rows: self._time_errors(rows, values, text))
         return integers
+
+    def _time_errors(self, rows: Longs, values: pa.Array, text: str) -> ErrorColumns:
+        coded = values.take(pa.array(rows)).dictionary_encode()
+        problems = [text.format(value) for value in coded.dictionary.to_pylist()]
+        problem = pa.array(problems, pa.string()).take(coded.indices)
+        return self.errors(rows, problem, field="source")
 
 
 def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
@@ -249,7 +249,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
             hint = "It is a row made by ExtractNewRecordState: set debezium.model=row"
         documents.refuse(
             np.flatnonzero(odd),
-            lambda row: documents.error(row, "this is not a change event", hint),
+            lambda rows: documents.errors(rows, "this is not a change event", hint),
         )
     empty = documents.messages.starts == documents.messages.ends  # Kafka's null values
     tombstones = bool(empty.any() or (kinds == NULL).any())

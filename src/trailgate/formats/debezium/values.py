@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -432,8 +433,10 @@ def _refusing(problem: str, hint: str) -> Decode:
     def decode(values: JsonValues) -> pa.Array:
         if values.strings.null_count == len(values.strings):
             return values.strings
-        row = int(values.strings.is_valid().index(True).as_py())
-        raise row_error(problem, values.strings, row, hint)
+        rows = np.flatnonzero(np.asarray(values.strings.is_valid()))
+        error = row_error(problem, values.strings, int(rows[0]), hint)
+        error.alike = rows.tolist()
+        raise error
 
     return decode
 

@@ -14,10 +14,10 @@ quotes and with escapes undone. NULL and empty text stay distinct.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,25 +25,27 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.delimited import (
+    PROBLEMS,
     DelimitedDialect,
     DelimitedFields,
     UnbalancedQuotesError,
     find_token_offsets,
     index_fields,
 )
-from trailgate.columnar.gather import NO_NULLS, build_binary_column, check_text
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, check_text, gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import FEW, encode_distinct, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import (
     RETURNS,
     BadMessagesError,
-    MessageErrors,
     MessageRecordGroup,
     MessageRecords,
     check_utf8,
@@ -259,25 +261,27 @@ class DelimitedRecords(MessageRecords):
         """Warnings that a run reports once about such records."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
-    def raw(self, row: int) -> bytes:
-        """Return the bytes of a record."""
-        begin = int(self.fields.starts[self.fields.first[row]])
-        last = int(self.fields.bounds[row + 1]) - 1
-        return self.values.data[begin : int(self.fields.ends[last])].tobytes()
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the bytes of several records."""
+        fields, last = self.fields, self.fields.bounds[rows + 1] - 1
+        return gather(self.values.data, fields.starts[fields.first[rows]], fields.ends[last])
 
-    def field_place(self, row: int, name: str) -> Where:
-        """Return the offset and bytes of a header field in a record."""
-        field = int(self.fields.first[row]) + self.values.options.header.index(name)
-        begin, end = int(self.fields.starts[field]), int(self.fields.ends[field])
-        offset = begin - int(self.messages.starts[self.message[row]])
-        return Where(offset=offset, raw=self.values.data[begin:end].tobytes())
+    def field_places(self, rows: Longs, name: str) -> Mapping[str, Any]:
+        """Return the offsets and bytes of a header field in records."""
+        field = self.fields.first[rows] + self.values.options.header.index(name)
+        begins, ends = self.fields.starts[field], self.fields.ends[field]
+        offset = begins - self.messages.starts[self.message[rows]]
+        return {"offset": offset, "raw": gather(self.values.data, begins, ends)}
 
-    def field_error(self, row: int, place: int, error: DecodeError) -> DecodeError:
+    def field_errors(self, rows: Longs, place: int | Longs, errors: ErrorColumns) -> ErrorColumns:
+        """Locate errors at the field `place` of records, counted from the record's first field."""
+        field = self.fields.first[rows] + place
+        offset = self.fields.starts[field] - self.messages.starts[self.message[rows]]
+        return errors.replace(record=self.numbers(rows), column=None, offset=offset)
+
+    def field_error(self, row: int, place: int, error: DecodeError) -> TrailgateError:
         """Locate an error at the field `place`, counted from the record's first field."""
-        field = int(self.fields.first[row]) + place
-        begin = int(self.fields.starts[field] - self.messages.starts[self.message[row]])
-        where = replace(error.where, record=self.number(row), column=None, offset=begin)
-        return DecodeError(error.problem, where=where, hint=error.hint)
+        return self.field_errors(np.array([row]), place, ErrorColumns.of_errors([error]))[0]
 
 
 class DelimitedImageReader:
@@ -399,23 +403,28 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
         except DecodeError as error:
             at, place = error.where.record or 0, error.where.column or 0
             column = self.pairing.column_of(place)
-            raise self._place(error, int(self.rows[at]), column, place) from None
+            row = self.rows[[at]]
+            raise self._placed(ErrorColumns.of_errors([error]), row, column, place)[0] from None
 
     def convert_values(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
         """Convert the strings of column i, which is the field `place` of each record."""
         try:
             return StateColumn(convert(values))
         except DecodeError as error:
-            errors = errors_by_row(convert, values, error)
-        bad = np.fromiter(errors, np.int64, len(errors))
-        by_row = {int(self.rows[at]): errors[at] for at in errors}
-        self.add(self.rows[bad], lambda row: self._place(by_row[row], row, i, place))
+            bad, errors = errors_by_row(convert, values, error)
+        wrong = self.rows[bad]
+
+        def errors_at(rows: Longs) -> ErrorColumns:
+            own = errors.take(np.searchsorted(wrong, rows))
+            return self._placed(own, rows, i, place)
+
+        self.add(wrong, errors_at)
         return ABSENT
 
-    def _place(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
-        """Add the record, table and column to the error of a value."""
-        field_error = self.records.field_error(row, place, error)
-        return field_error.with_place(table=self.table.name, field=self.table.columns[i].name)
+    def _placed(self, errors: ErrorColumns, rows: Longs, i: int, place: int) -> ErrorColumns:
+        """Add the record, table and column to the errors of values."""
+        located = self.records.field_errors(rows, place, errors)
+        return located.with_place(table=self.table.name, field=self.table.columns[i].name)
 
 
 def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
@@ -436,13 +445,29 @@ def _refuse_names(
     table = group.table
     column = table.columns[i].name
     bad = np.flatnonzero(wrong[codes])
-    named = {int(group.rows[at]): names[int(codes[at])] for at in bad}
+    problems = pa.array([f"column {i + 1} is named {name!r}, not {column}" for name in names])
 
-    def error(row: int) -> TrailgateError:
-        problem = f"column {i + 1} is named {named[row]!r}, not {column}"
-        return group.records.error(row, problem, table=table.name, field=column)
+    def errors(rows: Longs) -> ErrorColumns:
+        problem = problems.take(pa.array(codes[np.searchsorted(group.rows, rows)]))
+        return group.records.errors(rows, problem, table=table.name, field=column)
 
-    group.add(group.rows[bad], error)
+    group.add(group.rows[bad], errors)
+
+
+def _unbalanced(quotes: UnbalancedQuotesError) -> MessageErrors:
+    """Return the errors of messages whose quotes are not balanced."""
+    places = pa.array(quotes.kinds, pa.int64())
+    kinds = range(max(PROBLEMS) + 1)
+    problem, hint = (
+        pa.array([PROBLEMS[kind][part] if kind in PROBLEMS else "" for kind in kinds]).take(places)
+        for part in (0, 1)
+    )
+    errors = MessageErrors()
+    errors.add(
+        quotes.bodies,
+        ErrorColumns.of(len(quotes.bodies), problem, hint, offset=quotes.offsets, raw=quotes.raw),
+    )
+    return errors
 
 
 MakeValues = Callable[[Octets, DelimitedFields, DelimitedOptions], FieldValues]
@@ -486,7 +511,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         try:
             fields = index_fields(data, starts, messages.ends, self.dialect)
         except UnbalancedQuotesError as quotes:
-            raise BadMessagesError(quotes.bodies) from None
+            raise BadMessagesError(_unbalanced(quotes)) from None
         owner = fields.body
         values = self._values(data, fields, self.options)
         values.check_text(messages)

@@ -14,8 +14,8 @@ For example, with a header of TABLE (6) and OP (1), then ID (4) and NAME (3):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.code_pages import code_page, decode_with_page
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.columnar.gather import gather
+from trailgate.errors import DecodeError
 from trailgate.formats.fixed_width.layouts import ColumnSlot, RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.values import (
@@ -35,21 +36,23 @@ from trailgate.formats.fixed_width.values import (
     split_into_units,
     text_reader,
 )
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import (
     RETURNS,
     BadMessagesError,
-    MessageErrors,
     MessageRecordGroup,
     MessageRecords,
+    RowErrors,
     errors_by_row,
 )
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
 
 _RETURN: Final = ord("\r")
-Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
+Refuse = Callable[[Longs, RowErrors], object]
 
 
 _CUT = "A shorter record ends after a complete column"
@@ -84,11 +87,12 @@ class FixedWidthRecords(MessageRecords):
 
     def text(self, name: str) -> pa.Array:
         """Return a header field as text without surrounding blanks."""
-        errors: dict[int, TrailgateError] = {}
+        errors = MessageErrors()
 
-        def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-            for row in rows.tolist():
-                errors.setdefault(int(self.message[row]), error(row))
+        def refuse(rows: Longs, found: RowErrors) -> None:
+            if len(rows):
+                messages, first = np.unique(self.message[rows], return_index=True)
+                errors.add(messages, found(rows[first]))
 
         values = self.column(self.header[name], np.arange(len(self.starts)), refuse)
         if errors:
@@ -98,7 +102,7 @@ class FixedWidthRecords(MessageRecords):
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
         """Decode a field in the given records. None if values cannot be converted.
 
-        `refuse` receives the rows of bad values, and a function that creates the error of a row.
+        `refuse` receives the rows of bad values, and a function that creates the errors of rows.
         """
         slot = reader.slot
         values, bad, _ = reader.decode(
@@ -106,49 +110,57 @@ class FixedWidthRecords(MessageRecords):
         )
         # Bytes that are not a value, for example a packed number with a bad nibble.
         if bad is not None:
-            refuse(rows[bad], lambda row: self._unreadable(row, reader))
+            refuse(rows[bad], lambda rows: self._unreadable(rows, reader))
         try:
             return reader.convert(values)
         except DecodeError as error:
             # The values are valid, but do not fit the column.
-            errors = errors_by_row(reader.convert, values, error)
-        by_row = {int(rows[at]): errors[at] for at in errors}
-        wrong = rows[np.fromiter(errors, np.int64, len(errors))]
-        refuse(
-            wrong,
-            lambda row: self._at_field(row, reader, by_row[row].problem, by_row[row].hint),
-        )
+            bad_rows, errors = errors_by_row(reader.convert, values, error)
+        wrong = rows[bad_rows]
+
+        def misfits(rows: Longs) -> ErrorColumns:
+            own = errors.take(np.searchsorted(wrong, rows)).columns
+            return self._at_field(rows, reader, own["problem"], own["hint"])
+
+        refuse(wrong, misfits)
         return None
 
-    def _unreadable(self, row: int, reader: FieldReader) -> DecodeError:
-        begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
-        problem, hint = reader.explain(self.units.data[begin:end].tobytes())
-        return self._at_field(row, reader, problem, hint)
+    def _unreadable(self, rows: Longs, reader: FieldReader) -> ErrorColumns:
+        raw = self._place(rows, reader)["raw"]
+        coded = raw.dictionary_encode()
+        explained = [reader.explain(value) for value in coded.dictionary.to_pylist()]
+        problem, hint = (
+            pa.array(part, pa.string()).take(coded.indices) for part in zip(*explained, strict=True)
+        )
+        return self._at_field(rows, reader, problem, hint)
 
-    def field_place(self, row: int, name: str) -> Where:
-        """Return the offset and bytes of a header field in a record."""
-        return self._place(row, self.header[name])
+    def field_places(self, rows: Longs, name: str) -> Mapping[str, Any]:
+        """Return the offsets, bytes and texts of a header field in records."""
+        return self._place(rows, self.header[name])
 
-    def _place(self, row: int, reader: FieldReader) -> Where:
-        begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
-        raw = self.units.data[begin:end].tobytes()
-        offset = begin - int(self.messages.starts[self.message[row]])
-        return Where(offset=offset, raw=raw, text=decode_with_page(raw, reader.page))
+    def _place(self, rows: Longs, reader: FieldReader) -> Mapping[str, Any]:
+        slot = reader.slot
+        begins = self.units.byte(self.starts[rows] + slot.offset)
+        raw = gather(self.units.data, begins, self.units.byte(self.starts[rows] + slot.end))
+        coded = raw.dictionary_encode()
+        texts = [decode_with_page(value, reader.page) for value in coded.dictionary.to_pylist()]
+        return {
+            "offset": begins - self.messages.starts[self.message[rows]],
+            "raw": raw,
+            "text": pa.array(texts, pa.string()).take(coded.indices),
+        }
 
-    def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
-        field = reader.slot.column.name
-        where = replace(self._place(row, reader), record=self.number(row), field=field)
-        return DecodeError(problem, where=where, hint=hint)
+    def _at_field(
+        self, rows: Longs, reader: FieldReader, problem: pa.Array, hint: pa.Array
+    ) -> ErrorColumns:
+        own = {"record": self.numbers(rows), "field": reader.slot.column.name}
+        place: dict[str, Any] = own | {**self._place(rows, reader)}
+        return ErrorColumns.of(len(rows), problem, hint, **place)
 
-    def raw(self, row: int) -> bytes:
-        """Return the bytes of a record."""
-        begin, end = self._bytes(row, 0, int(self.ends[row] - self.starts[row]))
-        return self.units.data[begin:end].tobytes()
-
-    def _bytes(self, row: int, begin: int, end: int) -> tuple[int, int]:
-        """Convert unit offsets in a record to byte offsets in the batch."""
-        places = self.units.byte(self.starts[row] + np.array([begin, end]))
-        return int(places[0]), int(places[1])
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the bytes of several records."""
+        begins, ends = (self.units.byte(units[rows]) for units in (self.starts, self.ends))
+        return gather(self.units.data, begins, ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +212,10 @@ def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot
     records, table, name = group.records, group.table.name, slot.column.name
     problem = f"the record ends within {name}, which has a length of {slot.field.size}"
 
-    def error(row: int) -> DecodeError:
-        return records.error(row, problem, _CUT, table=table, field=name)
+    def errors(rows: Longs) -> ErrorColumns:
+        return records.errors(rows, problem, _CUT, table=table, field=name)
 
-    group.add(group.rows[records.lengths[group.rows] > slot.offset], error)
+    group.add(group.rows[records.lengths[group.rows] > slot.offset], errors)
 
 
 def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
@@ -214,11 +226,11 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
         return
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
-    def error(row: int) -> DecodeError:
+    def errors(rows: Longs) -> ErrorColumns:
         problem = f"more than blanks after header and record, which have a length of {size}"
-        return records.error(row, problem, _LONG, table=table)
+        return records.errors(rows, problem, _LONG, table=table)
 
-    group.add(long, error)
+    group.add(long, errors)
 
 
 def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
@@ -320,7 +332,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
 def _column(group: MessageRecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:
     name = group.table.name
 
-    def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        group.add(rows, lambda row: error(row).with_place(table=name))
+    def refuse(rows: Longs, errors: RowErrors) -> None:
+        group.add(rows, lambda rows: errors(rows).with_place(table=name))
 
     return StateColumn(group.records.column(reader, group.rows, refuse))

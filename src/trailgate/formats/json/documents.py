@@ -23,12 +23,18 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.gather import build_binary_column, gather_measured, measure_error
+from trailgate.columnar.gather import (
+    build_binary_column,
+    gather,
+    gather_measured,
+    measure_error,
+)
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, TrailgateError, Where, caret_below
+from trailgate.errors import CARET_SHOWN, DecodeError, Where, caret_below
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import (
@@ -70,7 +76,9 @@ from trailgate.formats.json.scan_kernels import (
     fill_table,
     scan_json,
 )
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError, MessageRecords, check_utf8, registry_hint
 
 CONTAINERS: Final = (OBJECT, ARRAY)
@@ -100,6 +108,11 @@ PROBLEMS: Final = {
     TWICE: ("the name of a member occurs twice in an object", "It is unclear which of its values is meant"),
 }  # fmt: skip
 SHOWN = 4096  # bytes of a record that an error keeps
+_ASCII: Final = 128
+_PRINTED: Final = np.where(
+    (np.arange(256) < 32) | (np.arange(256) == 127), 32, np.arange(256)
+).astype(np.uint8)
+_BLANKS: Final = b" " * (CARET_SHOWN + 3)
 KINDS = {
     OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
     TRUE: "true", FALSE: "false", NULL: "null",
@@ -185,6 +198,11 @@ class JsonNodes:
             build_binary_column(offsets[own.start : own.stop + 1], data, nulls[own], text=True)
             for own in parts
         ]
+
+    def raws(self, nodes: Longs, most: int) -> pa.BinaryArray:
+        """Return at most this many first bytes of nodes' values."""
+        begins = self.start[nodes].astype(np.int64)
+        return gather(self.text, begins, begins + np.minimum(self.length[nodes], most))
 
     def raw(self, node: int) -> bytes:
         """Return the bytes of a node's value."""
@@ -322,15 +340,60 @@ class _Room:
 
 def _errors(
     text: Octets, starts: Longs, ends: Longs, problem: Octets, place: Longs
-) -> dict[int, TrailgateError]:
-    return {
-        number: _error(
-            text[starts[number] : ends[number]].tobytes(),
-            int(place[number] - starts[number]),
-            int(problem[number]),
+) -> MessageErrors:
+    """Return the errors of the messages that have a problem. `place` is where it is in the text."""
+    numbers = np.flatnonzero(problem)
+    begins, stops, at = starts[numbers], ends[numbers], place[numbers]
+    # Characters are counted one by one where they are not ASCII. A zero byte may be that of a schema registry.
+    others = np.append(
+        0, np.cumsum((text[: int(stops[-1])] >= _ASCII) | (text[: int(stops[-1])] == 0))
+    )
+    odd = others[stops] > others[begins]
+    errors = MessageErrors()
+    plain = np.flatnonzero(~odd)
+    errors.add(
+        numbers[plain],
+        _ascii_errors(text, begins[plain], stops[plain], at[plain], problem[numbers[plain]]),
+    )
+    each = [
+        _error(
+            text[begins[i] : stops[i]].tobytes(), int(at[i] - begins[i]), int(problem[numbers[i]])
         )
-        for number in np.flatnonzero(problem).tolist()
-    }
+        for i in np.flatnonzero(odd).tolist()
+    ]
+    errors.add(numbers[odd], ErrorColumns.of_errors(each))
+    return errors
+
+
+def _ascii_errors(
+    text: Octets, begins: Longs, ends: Longs, at: Longs, codes: Octets
+) -> ErrorColumns:
+    """Return the errors of messages of ASCII. They lie in `text` from `begins` to `ends`, the fault `at` a place in it."""
+    count, known = len(codes), range(max(PROBLEMS) + 1)
+    which = pa.array(codes, pa.int64())
+    problem = pa.array([PROBLEMS.get(code, ("", ""))[0] for code in known]).take(which)
+    hint = pa.array([PROBLEMS.get(code, ("", ""))[1] or "Here" for code in known]).take(which)
+    feeds = np.flatnonzero(text[: int(ends[-1]) if count else 0] == ord("\n"))
+    first, after = np.searchsorted(feeds, begins), np.searchsorted(feeds, at)
+    last = np.append(feeds, 0)[after - 1]
+    line_begins = np.where(after > first, last + 1, begins)
+    # The lines of `caret_below`: the text around the fault, and the caret.
+    low, high = np.maximum(begins, at - CARET_SHOWN), np.minimum(ends, at + CARET_SHOWN)
+    shown = gather(_PRINTED[text[: int(ends[-1]) if count else 0]], low, high).cast(pa.string())
+    head = pc.if_else(pa.array(low > begins), "...", "")
+    tail = pc.if_else(pa.array(at + CARET_SHOWN < ends), "...", "")
+    zero = np.zeros(count, np.int64)
+    indent = at - low + 3 * (low > begins)
+    blanks = gather(_BLANKS, zero, indent).cast(pa.string())
+    return ErrorColumns.of(
+        count,
+        problem,
+        pc.binary_join_element_wise(hint, ":\n  ", head, shown, tail, "\n  ", blanks, "^", ""),
+        line=after - first + 1,
+        column=at - line_begins + 1,
+        offset=at - begins,
+        raw=gather(text, np.maximum(begins, at - _SHOWN), np.minimum(ends, at + _SHOWN)),
+    )
 
 
 def _error(body: bytes, at: int, code: int) -> DecodeError:
@@ -390,28 +453,35 @@ class JsonRecords(MessageRecords):
         if nested:
             kinds = self.nodes.kinds(nodes)
 
-            def error(row: int) -> DecodeError:
-                problem = f"expected text or a number, found {KINDS[int(kinds[row])]}"
-                return self.error(row, problem, field=name)
+            def errors(rows: Longs) -> ErrorColumns:
+                found = _kind_names("expected text or a number, found {}", kinds[rows])
+                return self.errors(rows, found, field=name)
 
-            self.refuse(np.flatnonzero(np.isin(kinds, CONTAINERS)), error)
+            self.refuse(np.flatnonzero(np.isin(kinds, CONTAINERS)), errors)
         return values
 
-    def raw(self, row: int) -> bytes:
-        """Return the first bytes of a record's document."""
-        return self.nodes.raw(int(self.document[row]))[:SHOWN]
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the first bytes of several records' documents."""
+        return self.nodes.raws(self.document[rows], SHOWN)
 
     def check_objects(self) -> None:
         """Raise BadMessagesError if a record is not an object."""
         kinds: Octets = self.nodes.kinds(self.holder)
         bad = np.flatnonzero(kinds != OBJECT)
         if len(bad):
+            self.refuse(
+                bad,
+                lambda rows: self.errors(
+                    rows, _kind_names("expected a JSON object, found {}", kinds[rows])
+                ),
+            )
 
-            def error(row: int) -> DecodeError:
-                found = KINDS.get(int(kinds[row]), "nothing")
-                return self.error(row, f"expected a JSON object, found {found}")
 
-            self.refuse(bad, error)
+def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
+    """Return a text with the name of each JSON type."""
+    known, which = np.unique(kinds, return_inverse=True)
+    texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(which))
 
 
 def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
@@ -434,7 +504,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     kinds = nodes.kinds(parents)
     odd = np.flatnonzero((kinds != OBJECT) & (kinds != 0) & (kinds != NULL))
     if len(odd):
-        records.refuse(odd, lambda row: _not_text(records, row, name, int(kinds[row])))
+        records.refuse(odd, lambda rows: _not_text(records, rows, name, kinds[rows]))
     rows = np.flatnonzero(kinds == OBJECT)
     if not len(rows):
         return None
@@ -447,7 +517,10 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     below = nodes.kind[entries]
     if np.isin(below, CONTAINERS).any():
         at = np.repeat(rows, counts)[np.isin(below, CONTAINERS)]
-        records.refuse(np.unique(at), lambda row: _not_text(records, row, name, OBJECT))
+        records.refuse(
+            np.unique(at),
+            lambda rows: _not_text(records, rows, name, np.full(len(rows), OBJECT, np.uint8)),
+        )
     offsets = np.zeros(len(parents) + 1, np.int32)
     sizes = np.zeros(len(parents), np.int64)
     sizes[rows] = counts
@@ -461,6 +534,6 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     return pa.MapArray.from_buffers(maps.type, len(maps), buffers, children=[maps.values])
 
 
-def _not_text(records: JsonRecords, row: int, name: str, kind: int) -> DecodeError:
-    problem = f"expected an object of strings as {name}, found {KINDS[kind]}"
-    return records.error(row, problem, "Tokens are names with strings", field=name)
+def _not_text(records: JsonRecords, rows: Longs, name: str, kinds: Octets) -> ErrorColumns:
+    problem = _kind_names(f"expected an object of strings as {name}, found {{}}", kinds)
+    return records.errors(rows, problem, "Tokens are names with strings", field=name)

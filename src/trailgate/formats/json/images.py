@@ -8,7 +8,7 @@ columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is decode
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,11 +20,12 @@ from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
-from trailgate.errors import DecodeError, TrailgateError, did_you_mean
+from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
 from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_members
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.records import MessageRecordGroup, find_errors
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
@@ -124,9 +125,11 @@ class JsonValues:
     def _refuse(self, bad: Mask, hint: str) -> None:
         odd = np.flatnonzero(bad & np.asarray(self.strings.is_valid()))
         if len(odd):
-            row = int(odd[0])
-            type_name = KINDS[int(self.kinds[row])]
-            raise row_error(f"{type_name} is not a value of this column", self.strings, row, hint)
+            kind = int(self.kinds[odd[0]])
+            problem = f"{KINDS[kind]} is not a value of this column"
+            error = row_error(problem, self.strings, int(odd[0]), hint)
+            error.alike = odd[self.kinds[odd] == kind].tolist()
+            raise error
 
 
 class ConvertedJson(NamedTuple):
@@ -236,14 +239,32 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
 
     def _refuse_members(self, unknown: Longs, again: Longs) -> None:
-        nodes, names = self.records.nodes, [column.name for column in self.table.columns]
-        for at in np.flatnonzero(unknown >= 0).tolist():
-            name = nodes.names[nodes.name[unknown[at]]]
-            hint = did_you_mean(name, names)
-            self._refuse(np.array([at]), f"the table has no column {name!r}", None, hint)
-        for at in np.flatnonzero(again >= 0).tolist():
-            name = nodes.names[nodes.name[again[at]]]
-            self._refuse(np.array([at]), f"column {name} is found twice", name)
+        names = [column.name for column in self.table.columns]
+
+        def no_column(name: str) -> tuple[str, str, str | None]:
+            return f"the table has no column {name!r}", did_you_mean(name, names), None
+
+        self._refuse_named(unknown, no_column)
+        self._refuse_named(again, lambda name: (f"column {name} is found twice", "", name))
+
+    def _refuse_named(
+        self, members: Longs, of_name: Callable[[str], tuple[str, str, str | None]]
+    ) -> None:
+        """Add an error to each row that has one of these members, by its name: problem, hint and field."""
+        nodes, at = self.records.nodes, np.flatnonzero(members >= 0)
+        if not len(at):
+            return
+        codes, which = np.unique(nodes.name[members[at]], return_inverse=True)
+        texts = [of_name(nodes.names[code]) for code in codes.tolist()]
+        parts = [pa.array(part, pa.string()) for part in zip(*texts, strict=True)]
+        wrong = self.rows[at]
+
+        def errors(rows: Longs) -> ErrorColumns:
+            own = pa.array(which[np.searchsorted(wrong, rows)])
+            problem, hint, field = (part.take(own) for part in parts)
+            return self.records.errors(rows, problem, hint, table=self.table.name, field=field)
+
+        self.add(wrong, errors)
 
     def _column(self, i: int, values: JsonValues, convert: ConvertValues) -> StateColumn:
         # A member that is not there is missing; one that is null is NULL.
@@ -258,29 +279,23 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
             _, first, which = np.unique(
                 coded + values.kinds, return_index=True, return_inverse=True
             )
-            errors = find_errors(convert, values.take(pa.array(first)))
-            if not errors:
+            bad, errors = find_errors(convert, values.take(pa.array(first)))
+            if not len(bad):
                 raise error from None
-            for at in np.flatnonzero(np.isin(which, list(errors))).tolist():
-                self._add(at, errors[int(which[at])], self.table.columns[i].name)
+            which = which.reshape(-1)
+            wrong = np.flatnonzero(np.isin(which, bad))
+            of_value = errors.take(np.searchsorted(bad, which[wrong]))
+            self.add_values(wrong, of_value, self.table.columns[i].name)
             return ABSENT
         if made.missing is not None:
             missing = missing | made.missing
         return StateColumn(made.values, missing if missing.any() else None)
 
-    def _add(self, at: int, error: TrailgateError, name: str) -> None:
-        def error_at(row: int) -> TrailgateError:
-            located = self.records.error(row, error.problem, error.hint)
-            located.where = replace(located.where, raw=error.where.raw)
-            return located.with_place(table=self.table.name, field=name)
-
-        self.add(self.rows[[at]], error_at)
-
     def _refuse(self, at: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        def error(row: int) -> TrailgateError:
-            return self.records.error(row, problem, hint, table=self.table.name, field=name)
+        def errors(rows: Longs) -> ErrorColumns:
+            return self.records.errors(rows, problem, hint, table=self.table.name, field=name)
 
-        self.add(self.rows[at], error)
+        self.add(self.rows[at], errors)
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:

@@ -18,7 +18,12 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import group_rows, text_view
-from trailgate.columnar.templates import EscapeTable, MeasuredRows, PieceForm, RowPiece
+from trailgate.columnar.templates import (
+    JSON_ESCAPES,
+    MeasuredRows,
+    PieceForm,
+    RowPiece,
+)
 from trailgate.columnar.templates import measure_templates as measure_pieces
 from trailgate.errors import EncodeError
 from trailgate.formats.json import object_kernels as kernels
@@ -31,8 +36,6 @@ from trailgate.model.values import formatter_for
 # How a member's value is written: no value; as it is; in quotes unless it is a number; in quotes;
 # in quotes and escaped.
 NOTHING, BARE, NUMBER, PLAIN, STRING = range(5)
-SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
-ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **SHORT})
 COMMA, OPENING = b",", b"{"
 
 
@@ -83,7 +86,7 @@ def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
             has = np.ones(rows, bool) if member.missing is None else ~member.missing
             fresh = (fresh & ~has) | (has & begins)
             some = begins or bool(fresh.any())
-    return measure_pieces(pieces, rows, ESCAPES)
+    return measure_pieces(pieces, rows, JSON_ESCAPES)
 
 
 def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
@@ -161,7 +164,7 @@ def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
     first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
     pieces = [_piece(entries[0], first if rows else None, rows)]
     pieces += [_piece(entry, None, rows) for entry in entries[1:]]
-    measured = measure_pieces(pieces, rows, ESCAPES)
+    measured = measure_pieces(pieces, rows, JSON_ESCAPES)
     ends = np.concatenate([[0], np.cumsum(measured.sizes)]).astype(np.int64)
     out = np.empty(int(ends[-1]), np.uint8)
     measured.write(ends[:-1], out)

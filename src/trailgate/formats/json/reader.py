@@ -23,7 +23,7 @@ from trailgate.formats.json.images import ConvertValues, JsonImages, converter_f
 from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import MessageErrors
+from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
 

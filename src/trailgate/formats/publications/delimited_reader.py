@@ -43,9 +43,16 @@ from trailgate.formats.publications.options import (
     is_byte_safe,
 )
 from trailgate.messages.bounds import AUTO, POINT, MessageBoundaries
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import BadMessagesError, MessageErrors, MessageRecordGroup, are_utf8
+from trailgate.messages.problems import MessageErrors
+from trailgate.messages.records import (
+    BadMessagesError,
+    MessageRecordGroup,
+    are_utf8,
+    one_by_one,
+)
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
@@ -168,12 +175,10 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
     text, bad = decode_column(page, bodies)
     if bad is not None and bad.any():
         problem = f"the message is not text of the code page {page.name}"
-        raise BadMessagesError(
-            {
-                at: DecodeError(problem, where=Where(raw=bodies[at].as_py()))
-                for at in np.flatnonzero(bad).tolist()
-            }
-        )
+        numbers, errors = np.flatnonzero(bad), MessageErrors()
+        raw = bodies.take(pa.array(numbers))
+        errors.add(numbers, ErrorColumns.of(len(numbers), problem, raw=raw))
+        raise BadMessagesError(errors)
     offsets, data = text_view(text)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     return replace(messages, data=pa.py_buffer(data), starts=starts, ends=ends)
@@ -229,7 +234,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         """
         none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
         if len(none):
-            self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
+            self.refuse(none, lambda rows: self.errors(rows, _NO_IDS, field="commit_lsn"))
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
@@ -260,7 +265,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
             digests[at] = _digest(self._content_of(int(rows[at])))
         return MessageBoundaries(self.content, rows, numbers, digests)
 
-    def undecodable(self, row: int, place: int) -> DecodeError:
+    def undecodable(self, row: int, place: int) -> TrailgateError:
         """Create the error of a key with undecodable bytes."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
@@ -454,13 +459,15 @@ def _check(
     codes, strings = records.codes(name)
     wrong = np.array([not is_right(text) for text in strings], bool)
 
-    def error(row: int) -> TrailgateError:
-        text = strings[int(codes[row])]
-        field = text if name == IDENTIFIER and text else name
-        return records.error(row, problem.format(text), hint, field=field)
+    def errors(rows: Longs) -> ErrorColumns:
+        own = pa.array(codes[rows])
+        fields = [text if name == IDENTIFIER and text else name for text in strings]
+        texts = pa.array([problem.format(text) for text in strings], pa.string())
+        field = pa.array(fields, pa.string()).take(own)
+        return records.errors(rows, texts.take(own), hint, field=field)
 
     if wrong.any():
-        records.refuse(np.flatnonzero(wrong[codes]), error)
+        records.refuse(np.flatnonzero(wrong[codes]), errors)
 
 
 def _refuse_values(group: MessageRecordGroup[DelimitedPublicationRecords], kind: int) -> None:
@@ -474,16 +481,16 @@ def _refuse_values(group: MessageRecordGroup[DelimitedPublicationRecords], kind:
     # Empty fields have only the columns - 1 delimiters between the first start and the last end.
     filled = fields.ends[begin + columns - 1] - fields.starts[begin] != columns - 1
 
-    def error(row: int) -> TrailgateError:
+    def errors(rows: Longs) -> ErrorColumns:
         place = len(HEADER) + side * columns
-        own = slice(place + int(fields.first[row]), place + int(fields.first[row]) + columns)
-        column = int(np.argmax(fields.ends[own] > fields.starts[own]))
-        found = group.records.field_error(
-            row, place + column, DecodeError(problem, hint=_ALWAYS_NULL)
-        )
-        return found.with_place(table=group.table.name, field=group.table.columns[column].name)
+        own = (fields.first[rows] + place)[:, None] + np.arange(columns)
+        column = np.argmax(fields.ends[own] > fields.starts[own], axis=1)
+        name = pa.array([each.name for each in group.table.columns]).take(pa.array(column))
+        found = ErrorColumns.of(len(rows), problem, _ALWAYS_NULL)
+        located = group.records.field_errors(rows, place + column, found)
+        return located.with_place(table=group.table.name, field=name)
 
-    group.add(group.rows[filled], error)
+    group.add(group.rows[filled], errors)
 
 
 def _refuse_keys(
@@ -504,7 +511,7 @@ def _refuse_keys(
             found = group.records.undecodable(row, place)
             return found.with_place(table=table.name, field=name)
 
-        group.add(group.rows[bad], error)
+        group.add(group.rows[bad], one_by_one(error))
 
 
 def _without_lobs(table: Table, before: Image) -> Image:

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.messages import MessageBatch
@@ -105,11 +105,16 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 def looks_delimited(messages: MessageBatch) -> bool:
     """Return whether the first message begins like a delimited one. False if it is empty."""
-    if not len(messages) or messages.starts[0] == messages.ends[0]:
-        return False
-    first = messages.slice(0, 1).without_marks()
-    body = octets(first.data)[first.starts[0] : first.ends[0]]
-    return len(body) > 0 and body[0] in _FIRST[DELIMITED]
+    return bool(look_delimited(messages.slice(0, 1)).any())
+
+
+def look_delimited(messages: MessageBatch) -> Mask:
+    """Return the mask of messages that begin like delimited ones."""
+    messages = messages.without_marks()
+    filled = messages.ends > messages.starts
+    look = np.zeros(len(messages), bool)
+    look[filled] = np.isin(octets(messages.data)[messages.starts[filled]], list(_FIRST[DELIMITED]))
+    return look
 
 
 def _table() -> Octets:

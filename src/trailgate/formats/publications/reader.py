@@ -21,7 +21,13 @@ from trailgate.formats.publications.delimited_reader import (
     DelimitedPublicationRecords,
     DelimitedPublications,
 )
-from trailgate.formats.publications.kinds import DELIMITED, XML, detect_format, looks_delimited
+from trailgate.formats.publications.kinds import (
+    DELIMITED,
+    XML,
+    detect_format,
+    look_delimited,
+    looks_delimited,
+)
 from trailgate.formats.publications.options import HEADER, EventPublishingOptions
 from trailgate.formats.publications.xml_envelopes import as_utf8
 from trailgate.formats.publications.xml_large_objects import (
@@ -34,7 +40,8 @@ from trailgate.formats.publications.xml_schemas import described_tables
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import CompleteMessages, MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import BadMessagesError, MessageErrors, MessageRecords
+from trailgate.messages.problems import BadMessageIds, MessageErrors
+from trailgate.messages.records import BadMessagesError, MessageRecords
 from trailgate.model.changes import Image
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -106,11 +113,22 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return documents is not None and keeps_waiting(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
-        """Whether the messages are delimited. An XML message may be a part of the row before it."""
-        return looks_delimited(messages)
+        """Whether no message can be a part of the row before it, as a large object in XML can be."""
+        if looks_delimited(messages):
+            return True
+        return b"lob" not in bytes(messages.data).lower() and not look_delimited(messages).any()
 
-    def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:
-        """Return the transaction of one bad XML message, such as a row whose large object is missing."""
+    def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
+        """Return the transactions of bad XML messages, such as a row whose large object is missing."""
+        others = np.flatnonzero(~look_delimited(messages))
+        documents = self._documents(messages.only(others)) if len(others) else None
+        if documents is not None:
+            ids = [transaction_of_bad(documents, at) for at in range(len(others))]
+        else:  # some may be delimited after blanks: each is looked at alone
+            ids = [self._transaction_of(messages.slice(at, at + 1)) for at in others.tolist()]
+        return BadMessageIds.unknown(len(messages)).put(others, BadMessageIds.of(ids))
+
+    def _transaction_of(self, message: MessageBatch) -> tuple[str, ...] | None:
         documents = self._documents(message)
         return None if documents is None else transaction_of_bad(documents, 0)
 
@@ -126,7 +144,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
                 return as_utf8(messages, page_of(self.options)) if kind == XML else None
             except BadMessagesError as bad:  # the parser reports these
                 ends = messages.ends.copy()
-                ends[list(bad.errors)] = messages.starts[list(bad.errors)]
+                ends[bad.messages] = messages.starts[bad.messages]
                 messages = replace(messages, ends=ends)
         return None
 

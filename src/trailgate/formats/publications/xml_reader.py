@@ -38,8 +38,9 @@ from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.reader import RuleReader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.properties import Lookup
-from trailgate.messages.records import BadMessagesError, MessageErrors
+from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 

@@ -246,9 +246,10 @@ class XmlPublicationRecords(MessageRecords):
         last[:-1] = self.message[1:] != self.message[:-1]
         return last & self.envelopes.last[self.around]
 
-    def raw(self, row: int) -> bytes:
-        """Return the first bytes of a row's element."""
-        return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the first bytes of several rows' elements."""
+        start, end = self.offset[rows], self.end[rows]
+        return element_bytes(self.messages, self.message[rows], start, end)
 
 
 class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):

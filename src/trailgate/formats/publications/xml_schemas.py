@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.kinds import XML, detect_format
@@ -397,7 +399,7 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
             return
         messages = as_utf8(messages, page)
     except BadMessagesError as bad:
-        kept = [number for number in range(len(messages)) if number not in bad.errors]
+        kept = np.setdiff1d(np.arange(len(messages)), bad.messages).tolist()
         # One bad message must not hide the schemas in the others: look at each of them alone.
         if kept and len(kept) < len(messages):
             for number in kept:

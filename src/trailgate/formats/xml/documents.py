@@ -63,6 +63,7 @@ BETWEEN: Final = (
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _SHOWN: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"
+_AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
 _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
@@ -291,16 +292,57 @@ def document_error(
     """
     line, column, at = place
     at = max(at, 0)  # expat reports -1 in an empty document
-    here = at - start
+    return DecodeError(
+        _with_surroundings(problem, data, at - start),
+        where=Where(line=line, column=column + 1, offset=at + shift),
+        hint=hint,
+    )
+
+
+def _with_surroundings(problem: str, data: bytes, here: int) -> str:
+    """Return a problem with the text on both sides of a place."""
     # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
     rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
     around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
-    text = f"{problem}, at {around!r}" if around else problem
-    return DecodeError(
-        text, where=Where(line=line, column=column + 1, offset=at + shift), hint=hint
-    )
+    return f"{problem}, at {around!r}" if around else problem
+
+
+class XmlFault(NamedTuple):
+    """The first fault of a document: the problem, and its place from 1, 1 and 0."""
+
+    problem: str
+    line: int
+    column: int
+    offset: int
+
+
+def syntax_fault(body: bytes, limits: XmlLimits, encoding: str = DECLARED) -> XmlFault | None:
+    """Return the fault of a document that is not well-formed, as `parse_document` finds it, without its tree.
+
+    None if `parse_document` must read the document to tell: because it is well-formed, is not
+    ASCII, may declare another encoding or a document type, or may exceed a limit.
+    """
+    if (
+        encoding not in _AS_ASCII
+        or not body.isascii()
+        or len(body) > _KEPT
+        or b"\0" in body
+        or b"<?xml" in body
+        or b"<!DOCTYPE" in body
+        or body.count(b"<") > limits.depth
+        or body.count(b"=") > limits.attributes
+    ):
+        return None
+    parser = expat.ParserCreate("utf-8", BETWEEN)
+    try:
+        parser.Parse(body, True)
+    except expat.ExpatError as error:
+        at = max(parser.ErrorByteIndex, 0)
+        problem = _with_surroundings(expat.ErrorString(error.code), body, at)
+        return XmlFault(problem, error.lineno, error.offset + 1, at)
+    return None
 
 
 class _Window(NamedTuple):

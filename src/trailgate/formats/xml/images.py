@@ -8,7 +8,6 @@ a group of operations to columns and rows, and each column is then converted fro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,16 +16,17 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.gather import measure_error
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.errors import DecodeError, TrailgateError, did_you_mean
+from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.xml.findings import MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels import cells as kernels
 from trailgate.formats.xml.kernels.names import ABSENT_CELL
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import XmlRecords
 from trailgate.formats.xml.rules import XmlRule
+from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.properties import ValueSource
 from trailgate.messages.records import (
-    MessageErrors,
     MessageRecordGroup,
     MessageRecords,
     errors_by_row,
@@ -163,17 +163,25 @@ class CellColumns:
 
     def _refuse(self, cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
         """Add errors to cells. `cells` are numbers among the group's cells."""
-        for cell in cells.tolist():
-            text, hint = problem(cell)
-            self._refuse_row(int(self.row[cell]), text, hint)
-
-    def _refuse_row(self, at: int, problem: str, hint: str) -> None:
+        if not len(cells):
+            return
         group = self.group
+        # The first cell of each row counts, and most have the same text.
+        _, first = np.unique(self.row[cells], return_index=True)
+        kept = cells[first]
+        problems, hints = (
+            pa.array(part, pa.string())
+            for part in zip(*[problem(cell) for cell in kept.tolist()], strict=True)
+        )
+        wrong = group.rows[self.row[kept]]
 
-        def error(row: int) -> TrailgateError:
-            return group.records.error(row, problem, hint, table=self.table.name)
+        def errors(rows: Longs) -> ErrorColumns:
+            own = pa.array(np.searchsorted(wrong, rows))
+            return group.records.errors(
+                rows, problems.take(own), hints.take(own), table=self.table.name
+            )
 
-        group.add(group.rows[[at]], error)
+        group.add(wrong, errors)
 
 
 class PlacedCells(NamedTuple):
@@ -254,28 +262,17 @@ class CellGroup(MessageRecordGroup[R]):
         try:
             return StateColumn(converter.convert(text), missing)
         except DecodeError as error:
-            errors = errors_by_row(converter.convert, text, error)
-        for at, found in errors.items():
-            self._add(at, found, self.table.columns[converter.column].name)
+            at, errors = errors_by_row(converter.convert, text, error)
+        self.add_values(at, errors, self.table.columns[converter.column].name)
         return ABSENT
-
-    def _add(self, at: int, error: DecodeError, name: str) -> None:
-        row = int(self.rows[at])
-
-        def error_at(row: int) -> TrailgateError:
-            found = self.records.error(row, error.problem, error.hint)
-            found.where = replace(found.where, raw=error.where.raw)
-            return found.with_place(table=self.table.name, field=name)
-
-        self.add(np.array([row]), error_at)
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
         """Add errors to rows, by their numbers in the group. `name` is the column."""
 
-        def error(row: int) -> TrailgateError:
-            return self.records.error(row, problem, hint, table=self.table.name, field=name)
+        def errors(rows: Longs) -> ErrorColumns:
+            return self.records.errors(rows, problem, hint, table=self.table.name, field=name)
 
-        self.add(self.rows[rows], error)
+        self.add(self.rows[rows], errors)
 
 
 class CellImages:

@@ -13,13 +13,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
-from trailgate.formats.xml.documents import DECLARED, XmlLimits, names_in, parse_document
+from trailgate.formats.xml.documents import (
+    DECLARED,
+    XmlFault,
+    XmlLimits,
+    names_in,
+    parse_document,
+    syntax_fault,
+)
 from trailgate.formats.xml.findings import MOST_GROWN, RuleMatches, merge_matches
 from trailgate.formats.xml.images import XmlImageReader
 from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
@@ -27,9 +35,11 @@ from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import RuleSources, XmlRecords
 from trailgate.formats.xml.rules import XmlRule
 from trailgate.formats.xml.scanner import ScanResult, XmlScanner, convert_to_utf8, replace_bodies
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.records import BadMessagesError, MessageErrors
+from trailgate.messages.problems import MessageErrors
+from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import Image
 from trailgate.model.tables import Table
 
@@ -86,8 +96,14 @@ class RuleReader:
             for number in crowded
         }
         data = memoryview(messages.data)
+        faulty, faults = [], []
         for number in numbers:
             body = bytes(data[messages.starts[number] : messages.ends[number]])
+            fault = syntax_fault(body, self.limits, self.encoding)
+            if fault is not None:
+                faulty.append(number)
+                faults.append(fault)
+                continue
             try:
                 document = parse_document(body, self.limits, self.encoding)
             except DecodeError as error:
@@ -96,9 +112,18 @@ class RuleReader:
                 collector.add(number, self._matcher.matches(document), document.shift)
                 if len(names) < MOST_NAMES:
                     names |= names_in(document.top)
-        if errors:
-            raise BadMessagesError(errors)
+        if errors or faults:
+            bad = MessageErrors(errors)
+            bad.add(np.array(faulty, np.int64), _fault_errors(faults))
+            raise BadMessagesError(bad)
         return collector.findings(), names
+
+
+def _fault_errors(faults: Sequence[XmlFault]) -> ErrorColumns:
+    parts = list(zip(*faults, strict=True)) or [()] * len(XmlFault._fields)
+    problem, line, column, offset = (list(part) for part in parts)
+    problems = pa.array(problem, pa.string())
+    return ErrorColumns.of(len(faults), problems, line=line, column=column, offset=offset)
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:

@@ -7,7 +7,7 @@ of the text, literals of rules, or message headers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct, matrix_to_strings
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
@@ -26,17 +27,21 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import message_ids
 from trailgate.messages.properties import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageRecords
+from trailgate.messages.records import MessageRecords, RowErrors, one_by_one
 
 _SHOWN: Final = 4096  # bytes of an element that an error keeps
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
 
 
-def element_bytes(messages: MessageBatch, message: int, start: int, end: int) -> bytes:
-    """Return the first bytes of the element in [start, end) of a message."""
-    begin = int(messages.starts[message])
-    shown = slice(begin + int(start), begin + min(int(end), int(start) + _SHOWN))
-    return bytes(memoryview(messages.data)[shown])
+def element_bytes(
+    messages: MessageBatch, message: Longs, starts: Longs, ends: Longs
+) -> pa.BinaryArray:
+    """Return the first bytes of the elements in [start, end) of messages."""
+    begins, size = messages.starts[message], messages.data.size
+    # Offsets in a message that was converted to UTF-8 may lie beyond its original bytes.
+    first = np.minimum(begins + starts, size)
+    last = np.minimum(begins + np.minimum(ends, starts + _SHOWN), size)
+    return gather(messages.data, first, np.maximum(first, last))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +227,10 @@ class XmlRecords(MessageRecords):
         assert places is not None
         return places.text(self.findings.text), which
 
-    def raw(self, row: int) -> bytes:
-        """Return the first bytes of an operation's element."""
-        start, end = self.findings.start[row], self.findings.end[row]
-        return element_bytes(self.messages, self.message[row], start, end)
+    def raws(self, rows: Longs) -> pa.BinaryArray:
+        """Return the first bytes of several operations' elements."""
+        start, end = self.findings.start[rows], self.findings.end[rows]
+        return element_bytes(self.messages, self.message[rows], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the rows of each timestamp format.
@@ -363,9 +368,7 @@ class XmlRecords(MessageRecords):
             table[pair] = numbers.setdefault(letter, len(numbers))
         return table[pairs], list(numbers)
 
-    def _unknown_error(
-        self, name: str, values: pa.Array, deciding: Longs
-    ) -> Callable[[int], DecodeError]:
+    def _unknown_error(self, name: str, values: pa.Array, deciding: Longs) -> RowErrors:
         rules = self.values.rules
 
         def error(row: int) -> DecodeError:
@@ -375,7 +378,7 @@ class XmlRecords(MessageRecords):
             problem = f"unknown {name} value {values[row].as_py()!r}, by rule {rule.name}"
             return self.error(row, problem, f"Known: {known}" if known else "")
 
-        return error
+        return one_by_one(error)
 
     def _indicators(self) -> pa.Array:
         """Return the indicators that rules read, or else those that follow from the transactions found."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import TrailgateError
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.problems import Problems
 from trailgate.model.changes import ChangeBatch
 
 
@@ -17,12 +16,12 @@ class OwnedBatch:
 
     The first unit may have begun in the previous batch, and the last unit may continue in the
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
-    `problems` has the first error of each bad message, in order; key -1 is the unit that was open
-    before the batch.
+    `problems` are in the order of their messages, one for each bad message; message -1 is the unit
+    that was open before the batch.
     """
 
     messages: MessageBatch
     operations: ChangeBatch
     message: Longs
     starts_unit: Mask
-    problems: Mapping[int, TrailgateError]
+    problems: Problems

@@ -27,20 +27,24 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
+from trailgate.columnar.digits import format_positions
+from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.bounds import TransactionState
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
-from trailgate.messages.problems import Problem
+from trailgate.messages.problems import Problem, Problems
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.files.quarantine import write_lines
 from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
@@ -49,6 +53,7 @@ from trailgate.storage.reading.message_files import (
     position_of,
     read_messages,
     with_place,
+    with_places,
 )
 from trailgate.storage.writing.segments import (
     EncodedOperations,
@@ -70,6 +75,7 @@ GROWTH: Final = 8  # factor from one part to the next
 
 
 SMALL: Final = 1 << 16  # bytes per read when single messages are read again
+_CHANGED: Final = "the messages changed during the run"
 
 
 class RangeReader:
@@ -137,7 +143,7 @@ class RangeReader:
         if self._begun:
             yield from self._at_end()
 
-    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
+    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem]]:
         """Return the messages whose ids are new, and the problems of the unreadable ones."""
         if self._ids is None:
             return read.messages, read.problems
@@ -185,22 +191,18 @@ class RangeReader:
         self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
     ) -> Iterator[OwnedBatch]:
         """Yield messages [begin, stop) with their problems, or nothing if there are neither."""
-        problems = {}
         # Before this range's first run, an operation of an earlier message (-1) belongs to another
         # range.
         first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
-        for problem in parsed.problems:
-            if begin <= problem.message < stop:
-                place = position_of(batch, problem.message)
-                problems[problem.message - begin] = with_place(problem.error, self._files, place)
-            elif problem.message < 0 and self._begun:
-                problems[-1] = with_place(problem.error, self._files, self._place_before(problem))
+        number = parsed.problems.message
+        owned = (number >= begin) & (number < stop) | (number < 0) & self._begun
+        problems = self._placed(parsed.problems.where(owned), batch, begin)
         if self.start is None and begin < stop:
             self.start = position_of(batch, begin)
         self._begun = True
         if begin < stop:
             self.last = position_of(batch, stop - 1)
-        elif not problems:
+        elif not len(problems):
             return
         inside = (parsed.message >= first) & (parsed.message < stop)
         yield OwnedBatch(
@@ -208,24 +210,32 @@ class RangeReader:
             parsed.batch.where(inside),
             parsed.message[inside] - begin,
             parsed.starts_unit[begin:stop],
-            {at: problems[at] for at in sorted(problems)},
+            problems,
         )
 
-    def _place_before(self, problem: Problem) -> MessagePosition:
-        """Return the position of a problem in the unit that was open before a batch."""
-        return self.last if problem.place is None else MessagePosition(*problem.place)
+    def _placed(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
+        """Add the places to problems, and number their messages from `begin` on."""
+        if not len(problems):
+            return problems
+        number = problems.message
+        own = number >= 0
+        # A problem in the unit that was open before a batch is at its own place, or at the last message.
+        unknown = problems.files < 0
+        files = np.where(unknown, self.last.file, problems.files)
+        offsets = np.where(unknown, self.last.offset, problems.offsets)
+        files[own], offsets[own] = batch.files[number[own]], batch.offsets[number[own]]
+        errors = with_places(problems.errors, self._files, files, offsets)
+        moved = np.where(own, number - begin, -1)
+        return replace(problems, message=moved, errors=errors).last_of_each()
 
     def _at_end(self) -> Iterator[OwnedBatch]:
         """Yield a batch without messages if the input's end completes a transaction or leaves one open."""
         parsed = self._capture.at_end(self._state)
         self.notes |= parsed.notes
-        problems = {}
-        if parsed.problems:
-            first = parsed.problems[0]
-            problems[-1] = with_place(first.error, self._files, self._place_before(first))
-        if problems or parsed.batch.rows:
-            none = np.zeros(0, np.int64)
-            nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
+        none = np.zeros(0, np.int64)
+        nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
+        problems = self._placed(parsed.problems[:1], nothing, 0)
+        if len(problems) or parsed.batch.rows:
             yield OwnedBatch(nothing, parsed.batch, parsed.message, none.astype(bool), problems)
 
 
@@ -239,9 +249,6 @@ def reason_of(error: TrailgateError) -> str:
     """Return the problem of an error with its table and field, but without position and value, for counting."""
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
-
-
-Rejections = dict[int, TrailgateError]
 
 
 def encode_or_reject(
@@ -268,17 +275,39 @@ def encode_or_reject(
     return None, blamed
 
 
-def unit_reasons(
-    bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
-) -> dict[int, str]:
-    """Return the reason why each bad unit is bad, by unit number.
+@dataclass(frozen=True, slots=True)
+class BadUnits:
+    """The bad units of a batch, in order, and the reason why each is bad. Unit 0 was open before the batch."""
 
-    `before` is the reason for unit 0, which was open before the batch.
-    """
-    reasons = {} if before is None else {0: before}
-    for at in sorted(bad):
-        reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
-    return reasons
+    units: Longs
+    reasons: pa.StringArray
+
+    @staticmethod
+    def of(message: Longs, texts: pa.StringArray, unit: Longs, before: str | None) -> BadUnits:
+        """Return the units of bad messages, which are in order, with the texts of their errors.
+
+        `before` is the reason for unit 0, if it was bad before.
+        """
+        own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
+        if before is not None:
+            own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
+        units, first = np.unique(own, return_index=True)
+        return BadUnits(units, texts.take(pa.array(first)))
+
+    def __contains__(self, unit: int) -> bool:
+        return bool((self.units == unit).any())
+
+    def reason(self, unit: int) -> str | None:
+        """Return the reason why a unit is bad, or None if it is good."""
+        at = np.flatnonzero(self.units == unit)
+        return str(self.reasons[int(at[0])]) if len(at) else None
+
+    def reasons_of(self, units: Longs) -> pa.StringArray:
+        """Return the reason of each of these bad units."""
+        return self.reasons.take(pa.array(np.searchsorted(self.units, units)))
+
+
+NO_BAD_UNITS: Final = BadUnits(np.zeros(0, np.int64), pa.array([], pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +365,10 @@ class RangeCapture:
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
-        self._quarantined: list[tuple[MessagePosition, str]] = []
-        self._bad: list[TrailgateError] = []
-        self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
+        self._quarantined: list[QuarantinedMessages] = []
+        self._bad: list[ErrorColumns] = []  # in a dry run
+        self._counted: Counter[str] = Counter()
+        self._bad_units = NO_BAD_UNITS  # of the last batch
 
     def run(self, index: int) -> RangeReport:
         """Capture the range, and return its report. `index` is the range's number."""
@@ -366,17 +396,18 @@ class RangeCapture:
         for at, error in blamed.items():
             place = self._owned.last if at < 0 else position_of(batch.messages, at)
             with_place(error, self._files, place)
-        bad = {**batch.problems, **blamed}
+        found = Problems.of([Problem(at, error) for at, error in blamed.items()])
+        bad = Problems.join([batch.problems, found]).last_of_each()
         # -1, the open unit, sorts first.
-        if bad and self._stop:
-            return bad[min(bad)]
+        if len(bad) and self._stop:
+            return bad[0].error
         self._messages += len(batch.messages)
         unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         kept = self._quarantine_bad(batch, bad, unit)
         operations, message = batch.operations, batch.message
         # `message` is -1 for operations of the unit that was open before; -1 indexes the appended
         # last element, which is whether unit 0 is good.
-        good = np.append(kept, 0 not in self._reasons)[message]  # -1 is the last slot
+        good = np.append(kept, 0 not in self._bad_units)[message]  # -1 is the last slot
         if encoded is None or not good.all():
             operations, message = operations.where(good), message[good]
             encoded, _ = encode_or_reject(self._encoding, operations, message)
@@ -403,22 +434,42 @@ class RangeCapture:
             self._write(written, 0, cut)
             self._commit()
             mark = () if self._writer is None else self._writer.mark()
-            self._unit = _Unit(mark, reason=self._reasons.get(int(unit[-1])))
+            self._unit = _Unit(mark, reason=self._bad_units.reason(int(unit[-1])))
         self._write(written, cut, written.operations.rows)
         self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
 
-    def _quarantine_bad(self, batch: OwnedBatch, bad: Rejections, unit: Longs) -> Mask:
+    def _quarantine_bad(self, batch: OwnedBatch, bad: Problems, unit: Longs) -> Mask:
         """Quarantine all messages of bad units. Return the mask of messages in good units."""
-        self._reasons = unit_reasons(bad, unit, self._unit.reason)
-        if self._unit.reason is None and 0 in self._reasons:
-            self._drop_unit(self._reasons[0])
-        self._bad += [bad[at] for at in sorted(bad)]
-        kept = ~np.isin(unit, np.fromiter(self._reasons, np.int64))
-        for at in np.flatnonzero(~kept).tolist():
-            own = bad.get(at)
-            reason = OTHERS + self._reasons[int(unit[at])] if own is None else str(own)
-            self._quarantined.append((position_of(batch.messages, at), reason))
+        if not len(bad) and self._unit.reason is None:
+            self._bad_units = NO_BAD_UNITS
+            return np.ones(len(unit), bool)
+        texts = bad.errors.texts()
+        self._bad_units = units = BadUnits.of(bad.message, texts, unit, self._unit.reason)
+        reason = units.reason(0)
+        if self._unit.reason is None and reason is not None:
+            self._drop_unit(reason)
+        self._count(bad.errors)
+        kept = ~np.isin(unit, units.units)
+        rows = np.flatnonzero(~kept)
+        own = np.isin(rows, bad.message)
+        reasons = texts.take(pa.array(np.searchsorted(bad.message, rows[own])))
+        if not own.all():
+            others = pc.binary_join_element_wise(OTHERS, units.reasons_of(unit[rows[~own]]), "")
+            order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)))
+            reasons = pa.concat_arrays([reasons, others]).take(pa.array(order))
+        messages = batch.messages
+        self._quarantined.append(
+            QuarantinedMessages(messages.files[rows], messages.offsets[rows], reasons)
+        )
         return kept
+
+    def _count(self, errors: ErrorColumns) -> None:
+        """Count errors by their reasons."""
+        if self._writer is None:
+            self._bad.append(errors)
+        counted = pc.value_counts(errors.reasons())
+        for reason, count in zip(*(part.to_pylist() for part in counted.flatten()), strict=True):
+            self._counted[reason] += count
 
     def _drop_unit(self, reason: str) -> None:
         """Roll back the open unit and quarantine its messages."""
@@ -426,8 +477,8 @@ class RangeCapture:
         if self._writer is not None:
             self._writer.rollback(unit.mark)
         for files, offsets in unit.places:
-            places = zip(files.tolist(), offsets.tolist(), strict=True)
-            self._quarantined += [(MessagePosition(*place), OTHERS + reason) for place in places]
+            reasons = pa.repeat(OTHERS + reason, len(files))
+            self._quarantined.append(QuarantinedMessages(files, offsets, reasons))
         self._unit = _Unit(unit.mark, reason=reason)
 
     def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
@@ -448,10 +499,11 @@ class RangeCapture:
 
     def _report(self, index: int) -> RangeReport:
         self._commit()
-        reasons = Counter(map(reason_of, self._bad))
+        reasons, quarantined = self._counted, sum(map(len, self._quarantined))
         # The other quarantined messages are good, but in a unit with a bad one.
-        if len(self._quarantined) > len(self._bad):
-            reasons[WITH_OTHERS] = len(self._quarantined) - len(self._bad)
+        others = quarantined - reasons.total()
+        if others > 0:
+            reasons[WITH_OTHERS] = others
         return RangeReport(
             index,
             segments=self._close(),
@@ -459,7 +511,7 @@ class RangeCapture:
             messages=self._messages,
             transactions=self._transactions,
             operations=sum(count for kinds in self._counts.values() for count in kinds.values()),
-            quarantined=len(self._quarantined),
+            quarantined=quarantined,
             quarantine=self._write_quarantine(),
             start=self._owned.start,
             end=self._owned.end,
@@ -468,7 +520,7 @@ class RangeCapture:
             **({} if self._ids is None else self._ids.report()),
             duplicate_messages=self._owned.duplicates,
             reasons=dict(reasons),
-            errors=tuple(self._bad) if self._writer is None else (),
+            errors=tuple(error for errors in self._bad for error in errors),
         )
 
     def _write_quarantine(self) -> str | None:
@@ -476,7 +528,8 @@ class RangeCapture:
         if not self._quarantined or self._writer is None:
             return None
         name = f"{self._writer.stem}.quarantine"
-        write_quarantine(self._writer.folder / name, self._files, dict(self._quarantined))
+        every = QuarantinedMessages.join(self._quarantined)
+        write_quarantine(self._writer.folder / name, self._files, every)
         return name
 
 
@@ -496,40 +549,103 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
         return RangeCapture(job, owned, writer).run(index)
 
 
-def write_quarantine(
-    path: Path, files: MessageFiles, reasons: Mapping[MessagePosition, str]
-) -> None:
-    """Write the messages at these positions, with the reasons for quarantine, as JSON lines."""
+@dataclass(frozen=True, slots=True)
+class QuarantinedMessages:
+    """Messages by the number of their file and their offset, and the reason why each is quarantined."""
+
+    files: Longs
+    offsets: Longs
+    reasons: pa.StringArray
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    @staticmethod
+    def join(parts: Sequence[QuarantinedMessages]) -> QuarantinedMessages:
+        """Concatenate messages, and sort them by place. Of the reasons of a message the last one counts."""
+        files = np.concatenate([part.files for part in parts])
+        offsets = np.concatenate([part.offsets for part in parts])
+        order = np.lexsort((offsets, files))
+        after = order[1:]
+        same = (files[order[:-1]] == files[after]) & (offsets[order[:-1]] == offsets[after])
+        last = order[np.append(~same, True)]
+        reasons = pa.chunked_array([part.reasons for part in parts], pa.string())
+        return QuarantinedMessages(
+            files[last], offsets[last], pa.concat_arrays(reasons.take(pa.array(last)).chunks)
+        )
+
+
+def write_quarantine(path: Path, files: MessageFiles, messages: QuarantinedMessages) -> None:
+    """Write messages, which are in order, with their reasons as JSON lines."""
     with convert_write_errors(path), path.open("wb") as file:
-        for place, body, headers in _read_again(files, sorted(reasons)):
-            name = mask_logins(files.files[place.file].path)
-            file.write(write_line(body, headers, (name, *place), reasons[place]))
+        for begin, batch, bodies in _read_again(files, messages):
+            count = len(batch)
+            known, which = np.unique(batch.files, return_inverse=True)
+            names = [mask_logins(files.files[number].path) for number in known.tolist()]
+            sources = pa.array(names, pa.string()).take(pa.array(which))
+            positions = format_positions(batch.files, batch.offsets)
+            reasons = messages.reasons.slice(begin, count)
+            file.write(write_lines(bodies, batch.headers, sources, positions, reasons))
 
 
 def _read_again(
-    files: MessageFiles, places: Sequence[MessagePosition]
-) -> Iterator[tuple[MessagePosition, bytes, Mapping[str, str]]]:
-    """Yield the messages at ascending positions.
+    files: MessageFiles, wanted: QuarantinedMessages
+) -> Iterator[tuple[int, MessageBatch, pa.BinaryArray]]:
+    """Yield the messages, in batches: the number of the first one, the messages, and their bodies.
 
-    An unreadable message is returned as its raw bytes.
+    The body of an unreadable message is its raw bytes.
     """
     done = 0
-    while done < len(places):
-        for batch, problems in read_messages(files, places[done], SMALL):
-            raw = {problem.message: problem.error.where.raw for problem in problems}
+    while done < len(wanted):
+        start = MessagePosition(int(wanted.files[done]), int(wanted.offsets[done]))
+        for batch, problems in read_messages(files, start, _chunk(wanted, done)):
             # A read returns a batch from the first wanted message on. Take all wanted messages that
             # it contains.
-            index = {position_of(batch, i): i for i in range(len(batch))}
-            before = done
-            while done < len(places) and places[done] in index:
-                i = index[places[done]]
-                body = bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])])
-                headers = {} if batch.headers is None else batch.headers[i]
-                yield places[done], raw.get(i) or body, headers
-                done += 1
+            rows = _wanted_rows(batch, wanted, done)
+            if len(rows):
+                taken = batch.only(rows)
+                yield done, taken, _bodies(taken, rows, problems)
+                done += len(rows)
             # Reading on is cheaper than a new start in a compressed file, which is always unpacked from its beginning.
-            if done == len(places) or (done == before and files.splittable(places[done].file)):
+            if done == len(wanted) or (not len(rows) and files.splittable(int(wanted.files[done]))):
                 break
         else:
-            if done < len(places) and places[done] not in index:
-                raise StorageError("the messages changed during the run")
+            raise StorageError(_CHANGED)
+
+
+def _chunk(wanted: QuarantinedMessages, done: int) -> int:
+    """Return how many bytes to read: few if the next messages are far from each other."""
+    ahead = done + TAIL
+    if ahead >= len(wanted) or wanted.files[ahead] != wanted.files[done]:
+        return SMALL
+    return CHUNK if wanted.offsets[ahead] - wanted.offsets[done] < SMALL else SMALL
+
+
+def _wanted_rows(batch: MessageBatch, wanted: QuarantinedMessages, done: int) -> Longs:
+    """Return the rows of a batch that are wanted. They are the wanted messages from number `done` on."""
+    count = len(batch)
+    ahead = slice(done, done + count)
+    files, offsets = wanted.files[ahead], wanted.offsets[ahead]
+    if len(files) == count and (files == batch.files).all() and (offsets == batch.offsets).all():
+        return np.arange(count)
+    # Sorted together, a wanted row of the batch is followed by the wanted message at its place.
+    both = np.append(batch.files, files), np.append(batch.offsets, offsets)
+    order = np.lexsort((both[1], both[0]))
+    one, next_one = order[:-1], order[1:]
+    same = (both[0][one] == both[0][next_one]) & (both[1][one] == both[1][next_one])
+    if not (next_one[same] - count == np.arange(same.sum())).all():
+        raise StorageError(_CHANGED)
+    rows: Longs = one[same]
+    return rows
+
+
+def _bodies(taken: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryArray:
+    """Return the bodies of some rows of a batch: of an unreadable message, its raw bytes."""
+    bodies = gather(taken.data, taken.starts, taken.ends)
+    raw = problems.errors.columns.get("raw")
+    if raw is None:
+        return bodies
+    here = np.isin(problems.message, rows) & (np.asarray(pc.binary_length(raw).fill_null(0)) > 0)
+    places = np.arange(len(bodies))
+    places[np.searchsorted(rows, problems.message[here])] = len(bodies) + np.arange(here.sum())
+    return pa.concat_arrays([bodies, raw.filter(pa.array(here))]).take(pa.array(places))

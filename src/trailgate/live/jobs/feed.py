@@ -59,7 +59,7 @@ class FeedPart:
     """
 
     messages: MessageBatch
-    problems: tuple[Problem, ...]
+    problems: Sequence[Problem]
     numbers: Longs
     end: int
     repeated: int = 0

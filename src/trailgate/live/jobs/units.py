@@ -22,7 +22,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.ranges import OTHERS, encode_or_reject, unit_reasons
+from trailgate.jobs.capture.ranges import OTHERS, encode_or_reject
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
@@ -32,6 +32,19 @@ from trailgate.trail.writing.writer import EncodedTrail
 HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take several times as much
 
 T = TypeVar("T")
+
+
+def unit_reasons(
+    bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
+) -> dict[int, str]:
+    """Return the reason why each bad unit is bad, by unit number.
+
+    `before` is the reason for unit 0, which was open before the batch.
+    """
+    reasons = {} if before is None else {0: before}
+    for at in sorted(bad):
+        reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
+    return reasons
 
 
 class SpillingBuffer(Generic[T]):

@@ -11,6 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Mask
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.templates import JSON_ESCAPES, PieceForm, RowPiece, measure_templates
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 
@@ -23,6 +30,69 @@ def write_line(
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
     return _line(_body_fields(body) | own)
+
+
+def write_lines(
+    bodies: pa.BinaryArray,
+    headers: Iterable[Mapping[str, str]] | None,
+    sources: pa.StringArray,
+    positions: pa.StringArray,
+    reasons: pa.StringArray,
+) -> pa.Buffer:
+    """Format messages as the lines that `write_line` makes of each, all at once.
+
+    A step for each message is needed only for headers, and for a body that is not UTF-8.
+    """
+    texts, encoded = _body_texts(bodies)
+    own = None
+    if headers is not None:
+        lines = [json.dumps(dict(each), ensure_ascii=False) for each in headers]
+        own = pa.array([line.encode("utf-8", "backslashreplace") for line in lines], pa.binary())
+    body = (
+        PieceForm(b'{"body": "', b'", "headers": '),
+        PieceForm(b'{"body_base64": "', b'", "headers": '),
+    )
+    measured = measure_templates(
+        [
+            RowPiece(texts, body, encoded.astype(np.uint8)),
+            RowPiece(
+                own,
+                (PieceForm(b"{}" if own is None else b"", None if own is None else b""),),
+                plain=True,
+            ),
+            RowPiece(sources, (PieceForm(b', "source": "', b'"'),)),
+            RowPiece(positions, (PieceForm(b', "position": "', b'"'),), plain=True),
+            RowPiece(reasons, (PieceForm(b', "reason": "', b'"}\n'),)),
+        ],
+        len(bodies),
+        JSON_ESCAPES,
+    )
+    ends = np.cumsum(measured.sizes)
+    size = int(ends[-1]) if len(ends) else 0
+    out = np.empty(size + SPARE, np.uint8)
+    measured.write(ends - measured.sizes, out)
+    return pa.py_buffer(out[:size])
+
+
+def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
+    """Return bodies as text, and the mask of those that are not UTF-8 and therefore in base64."""
+    encoded = np.zeros(len(bodies), bool)
+    try:
+        bodies.cast(pa.string()).validate(full=True)
+    except pa.ArrowInvalid:
+        texts = [_in_base64(body) for body in bodies.to_pylist()]
+        encoded = np.array([text is not None for text in texts], bool)
+        bodies = pc.if_else(pa.array(encoded), pa.array(texts, pa.binary()), bodies)
+    return bodies, encoded
+
+
+def _in_base64(body: bytes) -> bytes | None:
+    """Return a body in base64 if it is not UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(body)
+    return None
 
 
 def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:

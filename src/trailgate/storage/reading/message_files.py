@@ -16,12 +16,14 @@ from typing import Final, NamedTuple, overload
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_token_offsets
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
-from trailgate.messages.problems import Problem
+from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
 from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
@@ -200,6 +202,22 @@ def with_place(
     return error
 
 
+def with_places(
+    errors: ErrorColumns, files: MessageFiles, numbers: Longs, offsets: Longs
+) -> ErrorColumns:
+    """Do the same as `with_place` for errors of several messages, whose files and offsets are given."""
+    known, which = np.unique(numbers, return_inverse=True)
+    paths = pa.array([files.files[number].path for number in known.tolist()], pa.string())
+    lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
+    source = paths.take(pa.array(which))
+    begin, within = errors.columns.get("begin"), errors.columns.get("offset")
+    if lined.any():
+        begin = pa.array(offsets, mask=~lined)
+    if not lined.all() and within is not None:
+        within = pc.add(within, pa.array(np.where(lined, 0, offsets)))
+    return errors.replace(source=source, message=None, begin=begin, offset=within)
+
+
 def find_messages(
     path: Addresses,
     per_line: bool = False,
@@ -268,12 +286,12 @@ class ReadMessages(NamedTuple):
     """Messages that were read. A message that cannot be read has an empty body and a problem."""
 
     messages: MessageBatch
-    problems: tuple[Problem, ...] = ()
+    problems: Problems = NO_PROBLEMS
 
     def part(self, begin: int, stop: int) -> ReadMessages:
         """Return the messages from ``begin`` to before ``stop``."""
-        in_part = (p for p in self.problems if begin <= p.message < stop)
-        problems = tuple(Problem(p.message - begin, p.error) for p in in_part)
+        number = self.problems.message
+        problems = self.problems.where((number >= begin) & (number < stop)).moved(-begin)
         return ReadMessages(self.messages.slice(begin, stop), problems)
 
 
@@ -479,7 +497,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
         offsets=starts + begin.offset,
         headers=tuple(headers),
     )
-    return ReadMessages(messages, tuple(problems))
+    return ReadMessages(messages, Problems.of(problems))
 
 
 def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
@@ -488,9 +506,5 @@ def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
         return parts[0]
     batches = [part.messages for part in parts]
     counts = np.cumsum([0, *(len(batch) for batch in batches[:-1])]).tolist()
-    problems = tuple(
-        Problem(problem.message + count, problem.error)
-        for part, count in zip(parts, counts, strict=True)
-        for problem in part.problems
-    )
-    return ReadMessages(MessageBatch.join(batches), problems)
+    moved = [part.problems.moved(count) for part, count in zip(parts, counts, strict=True)]
+    return ReadMessages(MessageBatch.join(batches), Problems.join(moved))

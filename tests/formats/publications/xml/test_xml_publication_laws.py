@@ -30,7 +30,7 @@ WARM = message(f"<heartbeat sendQName='Q'/><!--{'-.' * INTERPRETED}-->").encode(
 def compiled() -> Capture:
     """Return a capture that has read so much that it scans."""
     capture = xml_publications()
-    assert capture.parse(messages_from([WARM])).problems == ()
+    assert not capture.parse(messages_from([WARM])).problems
     return capture
 
 

@@ -1,0 +1,382 @@
+"""The errors of messages as columns: a row for each error, and a column for each part of its text.
+
+A file in which every message is bad has as many errors as messages. An exception for each would cost
+more than reading a good message, so the checks, which find whole columns of bad rows, give their errors as
+columns too. A part that is the same for all rows is stated once:
+
+    ErrorColumns.of(3, "not a number", table="S.T", field="ID", offset=[4, 4, 4], raw=values)
+
+`texts` makes the texts of all rows, by Arrow. `errors[row]` makes the exception of one row; both give the
+same text, which `errors.py` defines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate import errors as every_error
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import text_view
+from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
+
+_TEXTS: Final = ("kind", "problem", "hint", "source", "table", "field", "text")
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    **dict.fromkeys(_TEXTS, pa.string()),
+    **dict.fromkeys(NUMBERED, pa.int64()),
+    "raw": pa.binary(),
+}
+_PLACE: Final = tuple(one.name for one in fields(Where))
+_HEX_SHOWN: Final = 32  # bytes that a text shows in hex
+_DECODED: Final = 4 * SHOWN  # bytes of a value that are decoded to show it
+
+# A superset of the texts in which `mask_logins` finds something, in the notation of Arrow.
+_PERHAPS_LOGIN: Final = r"://[^\s@]*:[^\s@]*@|(?i:[?&](client_secret|sig)=)"
+
+# What a byte is to the text of an error: shown as it is, a blank, a line's end or a tab, a control
+# character, or a part of a character that is not ASCII.
+_GRAPHIC, _BLANK, _WHITE, _CONTROL, _HIGH = range(5)
+_KINDS: Final = np.full(256, _CONTROL, np.uint8)
+_KINDS[33:127] = _GRAPHIC
+_KINDS[32] = _BLANK
+_KINDS[[9, 10, 13]] = _WHITE
+_KINDS[128:] = _HIGH
+_HEX: Final = np.frombuffer("".join(f"{byte:02x} " for byte in range(256)).encode(), "V3")
+_ESCAPED: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ErrorColumns:
+    """Errors as columns. A column that is absent is unknown in all rows, a null in one row.
+
+    `kind` is the name of the error's class, `problem` and `hint` are its own; the other columns are the members of
+    `Where`.
+    """
+
+    count: int
+    columns: Mapping[str, pa.Array]
+
+    @staticmethod
+    def of(
+        count: int,
+        problem: str | pa.Array,
+        hint: str | pa.Array = "",
+        *,
+        kind: type[TrailgateError] = DecodeError,
+        **place: Any,
+    ) -> ErrorColumns:
+        """Return `count` errors. Each part is one value for all rows, a column, or None if it is unknown."""
+        parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
+        return ErrorColumns(
+            count,
+            {
+                name: _column(name, value, count)
+                for name, value in parts.items()
+                if value is not None
+            },
+        )
+
+    @staticmethod
+    def of_errors(errors: Sequence[TrailgateError]) -> ErrorColumns:
+        """Return exceptions as columns."""
+        columns: dict[str, pa.Array] = {
+            "kind": _column("kind", [type(error).__name__ for error in errors], len(errors)),
+            "problem": _column("problem", [error.problem for error in errors], len(errors)),
+            "hint": _column("hint", [error.hint for error in errors], len(errors)),
+        }
+        for name in _PLACE:
+            values = [getattr(error.where, name) for error in errors]
+            if values.count(None) < len(values):
+                columns[name] = _column(name, values, len(errors))
+        return ErrorColumns(len(errors), columns)
+
+    @staticmethod
+    def join(parts: Sequence[ErrorColumns]) -> ErrorColumns:
+        """Concatenate errors."""
+        if len(parts) == 1:
+            return parts[0]
+        names = dict.fromkeys(name for part in parts for name in part.columns)
+        count = sum(part.count for part in parts)
+        return ErrorColumns(
+            count, {name: pa.concat_arrays([part.column(name) for part in parts]) for name in names}
+        )
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, row: int) -> TrailgateError:
+        values = {name: column[row].as_py() for name, column in self.columns.items()}
+        kind = getattr(every_error, values.pop("kind"))
+        problem, hint = values.pop("problem"), values.pop("hint")
+        error: TrailgateError = kind(problem, where=Where(**values), hint=hint)
+        return error
+
+    def __iter__(self) -> Iterator[TrailgateError]:
+        return (self[row] for row in range(self.count))
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column, all null if it is unknown."""
+        column = self.columns.get(name)
+        return pa.nulls(self.count, _TYPES[name]) if column is None else column
+
+    def take(self, rows: Longs) -> ErrorColumns:
+        """Return the errors of some rows."""
+        if len(rows) == self.count and (rows == np.arange(self.count)).all():
+            return self
+        places = pa.array(rows, pa.int64())
+        return ErrorColumns(
+            len(rows), {name: column.take(places) for name, column in self.columns.items()}
+        )
+
+    def with_place(self, **place: Any) -> ErrorColumns:
+        """Fill in the parts of the places that are still unknown."""
+        columns = dict(self.columns)
+        for name, value in place.items():
+            if value is None:
+                continue
+            given, before = _column(name, value, self.count), columns.get(name)
+            columns[name] = given if before is None else pc.coalesce(before, given)
+        return ErrorColumns(self.count, columns)
+
+    def replace(self, **parts: Any) -> ErrorColumns:
+        """Replace parts, by None if they are unknown."""
+        columns = {name: column for name, column in self.columns.items() if name not in parts}
+        for name, value in parts.items():
+            if value is not None:
+                columns[name] = _column(name, value, self.count)
+        return ErrorColumns(self.count, columns)
+
+    def texts(self) -> pa.StringArray:
+        """Return the text of each error: `str` of its exception."""
+        return _masked(_texts(self))
+
+    def reasons(self) -> pa.StringArray:
+        """Return the problem of each error with its table and field, but without position and value, for counting."""
+        alone = self.replace(hint="", **dict.fromkeys({*_PLACE} - {"table", "field"}))
+        return _texts(alone)
+
+
+def _texts(errors: ErrorColumns) -> pa.StringArray:
+    """Return the texts before logins are masked."""
+    known = [errors.columns[name] for name in _PLACE if name in errors.columns]
+    hint = errors.column("hint")
+    if pc.all(pc.equal(hint, "")).as_py():
+        hint = pa.scalar("")
+    else:
+        hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(". ", hint, ""))
+    problem = errors.column("problem")
+    if not known:
+        return pc.binary_join_element_wise(problem, hint, "")
+    texts = pc.binary_join_element_wise(problem, " (", _places(errors), ")", hint, "")
+    if any(column.null_count < len(column) and not column.null_count for column in known):
+        return texts
+    nowhere: Mask = np.logical_and.reduce([np.asarray(column.is_null()) for column in known])
+    if not nowhere.any():
+        return texts
+    return pc.if_else(pa.array(nowhere), pc.binary_join_element_wise(problem, hint, ""), texts)
+
+
+def _places(errors: ErrorColumns) -> pa.StringArray:
+    """Return `str` of each error's place, which is not known to be nowhere."""
+    parts = [_filled(errors.columns[name]) for name in ("source",) if name in errors.columns]
+    labels = {**NUMBERED, "table": "table", "field": "field"}
+    for name, label in labels.items():
+        column = errors.columns.get(name)
+        if column is None:
+            continue
+        text = column.cast(pa.string()) if name in NUMBERED else _filled(column)
+        parts.append(pc.binary_join_element_wise(f"{label} ", text, ""))
+    if "raw" in errors.columns:
+        parts.append(_shown_values(errors.columns["raw"], errors.columns.get("text")))
+    if not parts:
+        return pa.repeat("unknown place", errors.count)
+    # Arrow leaves out the rows in which it skips everything.
+    if all(part.null_count for part in parts):
+        nowhere = np.logical_and.reduce([np.asarray(part.is_null()) for part in parts])
+        parts[0] = pc.if_else(pa.array(nowhere), "unknown place", parts[0])
+    return pc.binary_join_element_wise(*parts, ", ", null_handling="skip")
+
+
+def _column(name: str, value: Any, count: int) -> pa.Array:
+    if isinstance(value, pa.Array):
+        return value if value.type == _TYPES[name] else value.cast(_TYPES[name])
+    if isinstance(value, str | int | bytes | np.integer):
+        return pa.repeat(_column(name, [value], 1)[0], count)
+    try:
+        return pa.array(value, _TYPES[name])
+    except UnicodeEncodeError:  # Arrow has no text with half a pair of surrogates
+        return pa.array([_encodable(text) for text in value], _TYPES[name])
+
+
+def _encodable(text: str | None) -> str | None:
+    return None if text is None else text.encode("utf-8", "backslashreplace").decode()
+
+
+def _filled(column: pa.StringArray) -> pa.StringArray:
+    """Return text with null in place of empty text, which is not printed."""
+    empty = pc.equal(column, "")
+    return pc.if_else(empty, None, column) if pc.any(empty).as_py() else column
+
+
+def _masked(texts: pa.StringArray) -> pa.StringArray:
+    """Return texts with logins and secrets masked. Only those that may have one cost a step."""
+    found = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, _PERHAPS_LOGIN)))
+    return _replaced(texts, found, mask_logins) if len(found) else texts
+
+
+def _replaced(texts: pa.StringArray, rows: Longs, change: Any) -> pa.StringArray:
+    """Apply a function to the texts of some rows, once per distinct text."""
+    some = texts.take(pa.array(rows)).dictionary_encode()
+    changed = pa.array([change(text) for text in some.dictionary.to_pylist()], pa.string())
+    return _put(texts, rows, changed.take(some.indices))
+
+
+def _put(texts: pa.StringArray, rows: Longs, others: pa.StringArray) -> pa.StringArray:
+    """Return texts with other ones in some rows."""
+    places = np.arange(len(texts))
+    places[rows] = len(texts) + np.arange(len(rows))
+    return pa.concat_arrays([texts, others]).take(pa.array(places))
+
+
+def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.StringArray:
+    """Return the bytes at fault as an error's place shows them: as text, in hex, or both. Null stays null."""
+    offsets, data = _bounds(raw)
+    begins, ends = offsets[:-1], offsets[1:]
+    own = None if text is None else np.asarray(text.is_valid())
+    # The text that is shown, and whether it is ASCII throughout.
+    cut = gather(data, begins, np.minimum(ends, begins + _DECODED))
+    if own is not None and own.any():
+        shown_bytes = text.cast(pa.binary())  # type: ignore[union-attr]
+        cut = shown_bytes if own.all() else pc.coalesce(shown_bytes, cut)
+    kinds, bounds = _kinds_of(cut)
+    high, control = _counts(kinds == _HIGH, bounds), _counts(kinds == _CONTROL, bounds)
+    visible = _counts(kinds == _GRAPHIC, bounds) > 0
+    readable = visible & (control == 0)
+    parts = pc.binary_join_element_wise("text ", _quoted(_ascii(cut, high == 0)), "")
+    # Bytes are printed in hex too if the text does not show them completely.
+    plain = _are_plain(data, offsets)
+    if own is not None:
+        plain &= ~own | _begin_with(raw, cut)
+    sizes = ends - begins
+    long = sizes > SHOWN
+    if (readable & plain & long).any():
+        more = pc.binary_join_element_wise(" (", _numbers(sizes), " bytes)", "")
+        parts = pc.if_else(
+            pa.array(plain & long), pc.binary_join_element_wise(parts, more, ""), parts
+        )
+    in_hex = np.flatnonzero(~(readable & plain))
+    if len(in_hex):
+        hexed = _hex(data, begins[in_hex], ends[in_hex])
+        both = pa.array(readable[in_hex])
+        joined = pc.binary_join_element_wise(parts.take(pa.array(in_hex)), hexed, ", ")
+        parts = _put(parts, in_hex, pc.if_else(both, joined, hexed))
+    odd = np.flatnonzero((high > 0) & np.asarray(raw.is_valid()))
+    if len(odd):
+        parts = _put(parts, odd, _described(raw, text, odd))
+    if raw.null_count:
+        parts = pc.if_else(raw.is_valid(), parts, None)
+    return parts
+
+
+def _bounds(values: pa.Array) -> tuple[Longs, Octets]:
+    offsets, data = text_view(values)
+    return offsets.astype(np.int64), data
+
+
+def _kinds_of(values: pa.BinaryArray) -> tuple[Octets, Longs]:
+    """Return what each byte of the values is, and where each value begins among them."""
+    offsets, data = _bounds(values)
+    return _KINDS[data[offsets[0] : offsets[-1]]], offsets - offsets[0]
+
+
+def _counts(marks: Mask, bounds: Longs) -> Longs:
+    """Return how many bytes of each value are marked."""
+    if not marks.any():
+        return np.zeros(len(bounds) - 1, np.int64)
+    before = np.append(0, np.cumsum(marks))
+    counts: Longs = before[bounds[1:]] - before[bounds[:-1]]
+    return counts
+
+
+def _ascii(values: pa.BinaryArray, good: Mask) -> pa.StringArray:
+    """Return the values as text; those that are not ASCII as empty text."""
+    if not good.all():
+        values = pc.if_else(pa.array(good), values, b"")
+    return values.cast(pa.string())
+
+
+def _quoted(texts: pa.StringArray) -> pa.StringArray:
+    """Return `repr` of texts of ASCII without control characters, cut after `SHOWN` characters."""
+    long = pc.greater(pc.binary_length(texts), SHOWN)
+    if pc.any(long).as_py():
+        texts = pc.binary_slice(texts.cast(pa.binary()), 0, SHOWN).cast(pa.string())
+    for character, escaped in _ESCAPED.items():
+        if pc.any(pc.match_substring(texts, character)).as_py():
+            texts = pc.replace_substring(texts, character, escaped)
+    quote: Any = "'"
+    single = pc.match_substring(texts, "'")
+    if pc.any(single).as_py():
+        double = pc.match_substring(texts, '"')
+        both = pc.and_(single, double)
+        quote = pc.if_else(pc.and_not(single, double), '"', "'")
+        texts = pc.if_else(both, pc.replace_substring(texts, "'", "\\'"), texts)
+    quoted = pc.binary_join_element_wise(quote, texts, quote, "")
+    if pc.any(long).as_py():
+        quoted = pc.if_else(long, pc.binary_join_element_wise(quoted, "...", ""), quoted)
+    return quoted
+
+
+def _are_plain(data: Octets, offsets: Longs) -> Mask:
+    """Return the mask of values that are ASCII without control characters, and without blanks at an end."""
+    begins, ends = offsets[:-1], offsets[1:]
+    filled = ends > begins
+    kinds = _KINDS[data[offsets[0] : offsets[-1]]]
+    plain: Mask = filled & (_counts(kinds > _BLANK, offsets - offsets[0]) == 0)
+    for at in (begins, ends - 1):
+        plain[filled] &= _KINDS[data[at[filled]]] == _GRAPHIC
+    return plain
+
+
+def _begin_with(raw: pa.BinaryArray, start: pa.BinaryArray) -> Mask:
+    """Return the mask of values that begin with the bytes of another column, which are not empty."""
+    offsets, data = _bounds(raw)
+    begins = offsets[:-1]
+    sizes = np.asarray(pc.binary_length(start)).astype(np.int64)
+    head = gather(data, begins, np.minimum(offsets[1:], begins + sizes))
+    same: Mask = np.asarray(pc.equal(head, start)) & (sizes > 0)
+    return same
+
+
+def _numbers(values: Longs) -> pa.StringArray:
+    return pa.array(values, pa.int64()).cast(pa.string())
+
+
+def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
+    """Return bytes in hex, with blanks between; long ones are cut."""
+    sizes = ends - begins
+    cut = gather(data, begins, np.minimum(ends, begins + _HEX_SHOWN))
+    offsets, some = _bounds(cut)
+    digits = pa.py_buffer(np.ascontiguousarray(_HEX[some[offsets[0] : offsets[-1]]]))
+    places = pa.py_buffer((3 * (offsets - offsets[0])).astype(np.int32))
+    pairs = pc.ascii_rtrim(pa.StringArray.from_buffers(len(cut), places, digits), " ")
+    texts = pc.binary_join_element_wise("bytes ", pairs, "")
+    if (sizes > _HEX_SHOWN).any():
+        more = pc.binary_join_element_wise(texts, " ... (", _numbers(sizes), " bytes)", "")
+        texts = pc.if_else(pa.array(sizes > _HEX_SHOWN), more, texts)
+    return pc.if_else(pa.array(sizes == 0), "no bytes", texts) if (sizes == 0).any() else texts
+
+
+def _described(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
+    """Return how values are shown that are not ASCII, with a step for each distinct one."""
+    places = pa.array(rows)
+    values = raw.take(places).to_pylist()
+    texts = [None] * len(values) if text is None else text.take(places).to_pylist()
+    pairs = list(zip(values, texts, strict=True))
+    known = {pair: str(Where(raw=pair[0], text=pair[1])) for pair in set(pairs)}
+    return pa.array([known[pair] for pair in pairs], pa.string())
