@@ -18,7 +18,7 @@ from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import OPTIONS as OF_ADDRESSES
 from trailgate.options import Option, field_options
-from trailgate.publish.command import PublishArguments
+from trailgate.publish.commands.publish import PublishArguments
 from trailgate.storage.reading.options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -50,6 +50,7 @@ def test_each_field_of_a_captures_arguments_is_a_flag_in_their_order() -> None:
         "source": "--from",
         "target": "--to",
         "apply_to": "--apply",
+        "publish_to": "--publish",
         "as_json": "--json",
     }
     assert [other.get(row.name, flag(row)) for row in rows] == options_of("capture")[:-1]
@@ -78,7 +79,15 @@ def test_the_page_of_a_command_has_a_row_for_each_option(command: str) -> None:
 
 
 # Of a function and its command: the keywords that only the function has, and the flags that only the command has.
-OF_RUNS = {"target", "apply_to", "as_json", "master", "threads"}
+OF_RUNS = {
+    "target",
+    "apply_to",
+    "publish_to",
+    "publish_format",
+    "as_json",
+    "master",
+    "threads",
+}
 OF_BROKERS = {"follow", "until_empty", "remember_ids", "metrics"}
 OF_RULES = {"no_compress_updates", "update_befores", "no_compress_deletes"}
 
@@ -96,7 +105,7 @@ OF_RULES = {"no_compress_updates", "update_befores", "no_compress_deletes"}
             trailgate.publish_trail,
             PublishArguments,
             {"trail", "to", "file_bytes", "options", "progress"},
-            {"target", "option", "as_json"},
+            {"target", "option", "as_json", "follow", "status", "metrics"},
         ),
         (trailgate.redact_trail, RedactArguments, {"trail", "to"}, {"target", "as_json"}),
     ],

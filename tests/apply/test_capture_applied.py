@@ -120,7 +120,7 @@ class Capturing:
             beside_capture.apply_beside(self.prefix, self.to, output) as beside,
         ):
             live = LiveCapture(self.capture, feed, appender, self.prefix, LIVE)
-            print_live(live, output, beside)
+            print_live(live, output, [beside])
 
     def command(self, source: Path, *more: str) -> int:
         """Run the command on a folder or a file of messages."""

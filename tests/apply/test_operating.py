@@ -29,7 +29,6 @@ from trailgate import (
 from trailgate.apply.commands.follow import metric_labels
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
-    count_bytes_after,
     find_position_end,
     format_apply_metrics,
 )
@@ -44,6 +43,7 @@ from trailgate.jobs.retries import LOG, Retries, call_with_retries
 from trailgate.live.commands.output import LiveOutput
 from trailgate.live.jobs.metrics import ReportOptions
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.reading.trail_rest import count_bytes_after
 
 STATUS = {
     "delta": ("delta:lake", "current"),

@@ -1,13 +1,20 @@
-"""What publications have sent to a real broker, read by clients that are not ours."""
+"""Publishers in processes of their own, and what they have sent to a real broker, read by clients that are not ours."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import time
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 from brokers.kafka import Kafka
 from brokers.receivers import PATIENCE
+from trailgate.live.brokers.address import parse_address
+from trailgate.live.brokers.stomp.connection import StompConnection
 
 
 class Published(NamedTuple):
@@ -47,3 +54,71 @@ def consumed(kafka: Kafka, topic: str, *, parse: Any = json.loads) -> list[Publi
     finally:
         consumer.close()
     return found
+
+
+def received(address: str, count: int, **headers: str) -> list[tuple[dict[str, str], str]]:
+    """Return headers and bodies of the messages in a queue, taken from it by STOMP; at least ``count`` of them."""
+    connection = StompConnection(parse_address(address))
+    name = connection.dialect.kinds["queue"].format(parse_address(address).destination)
+    kind = {"subscription-type": "ANYCAST"} if connection.dialect.name == "Artemis" else {}
+    connection.send("SUBSCRIBE", {"id": "0", "destination": name, "ack": "auto", **kind, **headers})
+    found: list[tuple[dict[str, str], str]] = []
+    until = time.monotonic() + PATIENCE
+    try:
+        # One more second shows whether there are too many.
+        while (frames := connection.frames(1.0, 1000)) or len(found) < count:
+            assert time.monotonic() < until, f"{len(found)} of {count} messages"
+            for at in range(0 if frames is None else len(frames)):
+                assert frames is not None
+                found.append((frames.headers(at), frames.body(at).decode()))
+    finally:
+        connection.close()
+    return found
+
+
+class PublishPlace:
+    """Runs of ``trailgate publish`` for one trail; those that still run at the end are killed."""
+
+    def __init__(self, trail: Path) -> None:
+        self.trail, self.log = trail, trail.parent / "log"
+        self._started: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate(timeout=PATIENCE)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a run."""
+        root = Path(__file__).parents[2]
+        with self.log.open("a") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "trailgate", "publish", str(self.trail), *arguments],
+                env={**os.environ, "PYTHONPATH": str(root / "src"), "PYTHONUNBUFFERED": "1"},
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self._started.append(process)
+        return process
+
+    def wait_for_output(self, process: subprocess.Popen[str]) -> str:
+        """Return the first line of a run's output, which comes when it has sent something or ends."""
+        assert process.stdout is not None
+        return process.stdout.readline()
+
+    def run(self, *arguments: str, code: int = 0) -> str:
+        """Run until the end, and return the output."""
+        process = self.start(*arguments)
+        output = process.communicate(timeout=PATIENCE)[0]
+        assert process.returncode == code, (output, self.log.read_text()[-3000:])
+        return output
+
+    def kill(self, process: subprocess.Popen[str], number: int = signal.SIGKILL) -> str:
+        """End a run, and return the rest of its output."""
+        process.send_signal(number)
+        return process.communicate(timeout=PATIENCE)[0]

@@ -10,7 +10,7 @@ from brokers.kafka import Kafka
 from brokers.published import consumed
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
-from trailgate.publish.job import publish_trail
+from trailgate.publish.job import Publication, publish_trail
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 TRANSACTIONS = [
@@ -93,3 +93,20 @@ def test_a_topic_of_positions_that_forgets_is_refused(kafka: Kafka, tmp_path: Pa
             publish_trail(trail, kafka.address("policy"), "json")
     finally:
         kafka.configure("trailgate-positions", {"cleanup.policy": "compact"})
+
+
+def test_an_older_run_of_a_group_ends_with_the_reason(
+    kafka: Kafka, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trail = write_trail(tmp_path / "older", [TRANSACTIONS[:1]])
+    to = kafka.address("older", "?create")
+    older = Publication(trail, to, "json")
+    older.run()
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    newer = publish_trail(trail, to, "json")
+    with pytest.raises(BrokerRefusedError, match="another run publishes there"), older:
+        older.run()
+
+    assert newer.messages == 3
+    assert len(consumed(kafka, "older")) == 5
+    assert "FATAL" not in capfd.readouterr().err  # a raw line of the library

@@ -55,7 +55,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "apply": "trailgate.apply.commands.apply",
         "journal": "trailgate.live.commands.journal",
-        "publish": "trailgate.publish.command",
+        "publish": "trailgate.publish.commands.publish",
         "copybook": "trailgate.mainframe.commands.copybook",
         "records": "trailgate.mainframe.commands.records",
         "browse": "trailgate.browse.commands.browse",

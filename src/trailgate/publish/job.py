@@ -10,6 +10,7 @@ that has not ended. Its messages are published together with the new position.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -20,23 +21,27 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.errors import OptionError, did_you_mean, mask_logins
+from trailgate.columnar.digits import parse_position
+from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, is_address, parse_address
-from trailgate.messages.publishing import MessageWriter
+from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.brokers import broker_sink
-from trailgate.publish.senders.folder import MessageFileWriter, message_folder
-from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.publish.senders.brokers import broker_sink, sender_for
+from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
+from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink, StoredState
+from trailgate.storage.files.addresses import is_stored
+from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.storage.reading.trails import plan_reading
+from trailgate.storage.reading.transaction_spans import find_first_end
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 FILE_BYTES: Final = 64 << 20
@@ -50,7 +55,7 @@ class PublishSummary:
     ``position`` is the position of the last published operation; a later run continues after it.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
     ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
-    once", or "at least once" at a broker without transactions.
+    once".
     """
 
     target: str
@@ -107,6 +112,9 @@ def read_changes(
 
 
 Progress = Callable[[int], None]
+PAUSE: Final = 0.02  # seconds between two looks at a trail that does not grow
+STORE_PAUSE: Final = 1.0  # as PAUSE, for a trail in an object store
+SHARE: Final = 10  # a look takes at most this part of the time
 
 
 @check_arguments
@@ -197,6 +205,7 @@ class Publication:
         self._format = format.casefold()
         self._trail, self._definitions = trail, definitions
         source = self._source()
+        self._prefix = source.prefix
         patterns = ",".join(self._chosen.patterns) if self._chosen else ""
         form = {"format": self._format, "message_per": message_per, "tables": patterns}
         # the state records how messages are written, and refuses another form later
@@ -246,7 +255,7 @@ class Publication:
 
     @property
     def guarantee(self) -> str:
-        """What the target guarantees: exactly once, or at least once."""
+        """What the target guarantees."""
         return self._sink.guarantee
 
     @property
@@ -272,6 +281,28 @@ class Publication:
             self._state, self._open_operations = run.state, run.open_operations
         self._sink.flush()
         return done
+
+    def follow(self, stopped: Callable[[], bool]) -> None:
+        """Publish as the trail grows, until ``stopped``, which is asked before each look at the trail."""
+        seen = None
+        while not stopped():
+            begun = time.monotonic()
+            sizes = tuple((file.path, file.size) for file in self._source().files)
+            took = time.monotonic() - begun
+            if sizes != seen:
+                self.run()
+                seen = sizes
+            pause = STORE_PAUSE if is_stored(self._prefix) else PAUSE
+            time.sleep(max(0.0, begun + max(pause, SHARE * took) - time.monotonic()))
+
+    def lag_bytes(self) -> int:
+        """Return the bytes of complete transactions in the trail that are not published."""
+        source = self._source()
+        place = source.begin
+        if self._state.position:
+            at = TrailPosition(*parse_position(self._state.position))
+            place = find_first_end(source, max(at, place)) or source.end
+        return count_bytes_after(source, place)
 
     def summary(self) -> PublishSummary:
         """Return the result so far, without the counts of earlier runs."""
@@ -299,6 +330,7 @@ class Publication:
         )
 
     def _source(self) -> TrailFiles:
+        """Find the trail's files as they are now."""
         if isinstance(self._trail, TrailFiles):
             return self._trail
         return find_trail(self._trail, self._definitions)
@@ -392,6 +424,25 @@ def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
     wanted = np.arange(min(most, batch.rows), batch.rows, min(most, batch.rows))
     places = np.searchsorted(ends, wanted)
     return np.unique(np.append(ends[places[places < len(ends)]], ends[-1])).tolist()  # type: ignore[no-any-return]
+
+
+def read_status(
+    trail: TrailFiles, to: str | os.PathLike[str], group: str | None = None
+) -> PublishedState | None:
+    """Return what is published of a trail, or None if nothing is. Raises StorageError and BrokerError."""
+    if not is_address(str(to)):
+        return read_published(message_folder(to))
+    address = parse_address(str(to), direction=Direction.SENT)
+    # The form does not matter for reading.
+    sender = sender_for(
+        address, group or name_group(trail.prefix), PublishOptions(content="row"), ""
+    )
+    try:
+        text = sender.read()
+    finally:
+        sender.close()
+    where = Where(source=str(address))
+    return None if text is None else StoredState.decode(text, where).state
 
 
 def name_group(prefix: str) -> str:

@@ -24,7 +24,7 @@ from received_messages import ListFeed
 from trailgate.capture.capture import Capture
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.jobs.capture.job import plan_capture, run_local
-from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
+from trailgate.live.jobs.run import WAITS, LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
 
@@ -160,3 +160,14 @@ def test_a_stop_while_messages_wait_loses_none(tmp_path: Path, size: int) -> Non
 
     assert of_trail(tmp_path, "live")[0] == ([("ID", "1"), ("L", "a")], "W", "0001")
     assert quarantined(tmp_path, "live") == sorted(str({"body": one.decode()}) for one in lacking)
+
+
+def test_a_last_transaction_that_waits_for_a_later_message_is_noted(tmp_path: Path) -> None:
+    sent = [record(',,"one",', tx="1"), record(',,"two",', tx="2")]
+
+    with live(tmp_path, delimited_publications(), ListFeed(sent, [9]), 1 << 20) as running:
+        list(running.run())
+        noted = running.open_problem
+
+    assert len(of_trail(tmp_path, "live")) == 1
+    assert noted == WAITS

@@ -11,7 +11,7 @@ from typing import Any, Final
 from trailgate.apply.commands.follow import retry_policy
 from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import describe_unapplied
-from trailgate.apply.jobs.metrics import ApplyLag, count_bytes_after, find_position_end
+from trailgate.apply.jobs.metrics import ApplyLag, find_position_end
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.targets.target import GroupPosition, group_positions
@@ -20,6 +20,7 @@ from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.retries import LOG, call_with_retries
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.terminal.counts import format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import log_to_stderr

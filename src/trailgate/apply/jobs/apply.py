@@ -21,7 +21,6 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
-from trailgate.apply.jobs.metrics import count_bytes_after
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
@@ -48,7 +47,7 @@ from trailgate.storage.reading.stored_position import StoredPosition, record_dig
 from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_defined_tables
-from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
+from trailgate.storage.reading.trail_rest import TrailRest, count_bytes_after, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
 LOG: Final = logging.getLogger("trailgate.jobs.apply")  # `--follow` prints "trailgate.apply"

@@ -13,7 +13,7 @@ from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
 from trailgate.jobs.retries import Retries
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
-from trailgate.storage.reading.transaction_spans import find_first_end, find_last_end
+from trailgate.storage.reading.transaction_spans import find_first_end
 
 REASONS: Final = ("unreachable", "locked", "conflict")
 OPERATIONS: Final = Metric("trailgate_apply_operations_total", "operations", "Operations that were applied.")  # fmt: skip
@@ -41,25 +41,6 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     if at >= trail.end:
         return trail.end
     return find_first_end(trail, max(at, trail.begin)) or trail.end
-
-
-def count_bytes_after(trail: TrailFiles, position: TrailPosition) -> int:
-    """Return the number of bytes between a trail position and the end of the last complete transaction."""
-    if position >= trail.end:
-        return 0
-    end = find_last_end(trail, trail.end, max(position, trail.begin))
-    if end is None or end <= position:
-        return 0
-    sizes = {
-        one.number: one.size for one in trail.files if position.number <= one.number <= end.number
-    }
-    # All files from the position to the end, minus the last file's bytes after the end and the first
-    # file's bytes before the position. A purged first file has no size here.
-    return (
-        sum(sizes.values())
-        - (sizes[end.number] - end.offset)
-        - min(position.offset, sizes.get(position.number, 0))
-    )
 
 
 class ApplyLag(NamedTuple):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +23,7 @@ from trailgate.terminal.standard_input import buffer_input, is_stream
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
     from trailgate.jobs.capture.loading import LoadedCapture
+    from trailgate.live.commands.output import CaptureCompanion, LiveOutput
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
@@ -127,10 +130,8 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-    if arguments.apply_to is not None and not arguments.dry_run:
-        from trailgate.apply.commands.apply import apply_captured
-
-        apply_captured(location.prefix, arguments.apply_to, as_json=arguments.as_json)
+    if not arguments.dry_run:
+        _use_captured(arguments, location.prefix)
     if is_bad(summary, arguments.max_bad, stop=arguments.on_error == "stop"):
         raise typer.Exit(1)
 
@@ -149,10 +150,21 @@ def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> 
     appending = AppendOptions(**loaded.writing(arguments))
     repaired = capture_repaired(loaded.capture, arguments.source, prefix, appending)
     print_repaired(repaired, as_json=arguments.as_json)
+    _use_captured(arguments, prefix)
+
+
+def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
+    """Apply and publish what was captured into a trail, as far as that is asked for."""
     if arguments.apply_to is not None:
         from trailgate.apply.commands.apply import apply_captured
 
         apply_captured(prefix, arguments.apply_to, as_json=arguments.as_json)
+    if arguments.publish_to is not None:
+        from trailgate.publish.commands.publish import publish_captured
+
+        publish_captured(
+            prefix, arguments.publish_to, arguments.publish_format, as_json=arguments.as_json
+        )
 
 
 def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: BrokerAddress) -> None:
@@ -188,17 +200,35 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
         arguments.as_json,
         view=arguments.follow,
     )
-    with open_live(loaded.capture, address, output.trail, options) as live:
-        if arguments.apply_to is None:
-            total = print_live(live, output)
-        else:
-            from trailgate.cli.applied_beside import apply_beside
-
-            with apply_beside(output.trail, arguments.apply_to, output) as beside:
-                total = print_live(live, output, beside)
+    opened = open_live(loaded.capture, address, output.trail, options)
+    with opened as live, _work_beside(arguments, output) as beside:
+        total = print_live(live, output, beside)
     # A capture that follows runs until it is stopped, so its exit code does not report bad messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _work_beside(
+    arguments: CaptureArguments, output: LiveOutput
+) -> Iterator[list[CaptureCompanion]]:
+    """Yield what works beside a live capture: applying and publishing, as far as they are asked for."""
+    with ExitStack() as stack:
+        beside: list[CaptureCompanion] = []
+        if arguments.apply_to is not None:
+            from trailgate.cli.applied_beside import apply_beside
+
+            beside.append(
+                stack.enter_context(apply_beside(output.trail, arguments.apply_to, output))
+            )
+        if arguments.publish_to is not None:
+            from trailgate.cli.published_beside import publish_beside
+
+            publishing = publish_beside(
+                output.trail, arguments.publish_to, arguments.publish_format, output
+            )
+            beside.append(stack.enter_context(publishing))
+        yield beside
 
 
 def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:

@@ -60,6 +60,18 @@ class CaptureArguments:
         Flag("ADDRESS", "--apply"),
         "Also apply the trail to tables, such as delta:lake/.",
     ] = None
+    publish_to: Annotated[
+        str | None,
+        TEXT,
+        Flag("ADDRESS", "--publish"),
+        "Also publish the trail to a broker, such as kafka://HOST/TOPIC.",
+    ] = None
+    publish_format: Annotated[
+        str,
+        TEXT,
+        Flag("FORMAT"),
+        "With --publish: the messages, as of trailgate publish. Values: delimited, xml, json, debezium.",
+    ] = "delimited"
     definitions: Annotated[
         str | None,
         PATH,

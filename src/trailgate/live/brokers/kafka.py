@@ -139,6 +139,7 @@ class KafkaReceiver:
         self._patience = address.number("patience", PATIENCE)
         self.silence = math.inf if lasting else self._patience  # seconds without an answer
         self.is_reached, self.connections = False, 0
+        self._passed = 0  # the offset after the last message and marker, as far as it is known
         self.next = 0
 
     @property
@@ -148,7 +149,11 @@ class KafkaReceiver:
 
     def connect(self) -> None:
         """Connect and choose the partition. Raises BrokerError."""
-        settings = {**consumer_settings(self._address), "error_cb": self._note}
+        settings = {
+            **consumer_settings(self._address),
+            "error_cb": self._note,
+            "enable.partition.eof": True,
+        }
         try:
             self._consumer = self._kafka.Consumer(settings, logger=_LOG)
         except (self._kafka.KafkaException, TypeError, ValueError) as error:
@@ -171,7 +176,7 @@ class KafkaReceiver:
         Raises BrokerError if the offset is not retained.
         """
         low, high = self.bounds(self._patience)
-        self.next = low if offset is None else offset
+        self.next, self._passed = low if offset is None else offset, 0
         # `high` is the offset of the next message to come, from which a caught-up trail continues.
         if not low <= self.next <= high:
             problem = (
@@ -203,10 +208,11 @@ class KafkaReceiver:
         if len(messages) < len(fetched):
             self._check(fetched)
         if not messages:
+            self.next = max(self.next, self._passed)
             return None
         self._note_reached()
         offsets = np.array([message.offset() for message in messages], np.int64)
-        self.next = int(offsets[-1]) + 1
+        self.next = max(int(offsets[-1]) + 1, self._passed)
         return MessageWindow(received_messages(messages, offsets, time.time_ns() // 1000), offsets)
 
     def close(self) -> None:
@@ -220,8 +226,14 @@ class KafkaReceiver:
 
     def _check(self, fetched: Sequence[Any]) -> None:
         """Log the errors among fetched messages. Raises BrokerError if a retry cannot cure one."""
-        for error in (message.error() for message in fetched):
+        for message in fetched:
+            error = message.error()
             if error is None:
+                continue
+            if error.code() == self._kafka.KafkaError._PARTITION_EOF:  # noqa: SLF001  the library's public name
+                # Markers of transactions have offsets too, and no message comes for them. After
+                # messages 0 to 4 and a marker the end is 6, and the next message has the offset 6.
+                self._passed = int(message.offset())
                 continue
             if error.fatal() or error.code() in self._fatal():
                 raise self._error(self._kafka.KafkaException(error))

@@ -10,6 +10,7 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
@@ -107,7 +108,7 @@ class CaptureCompanion(Protocol):
 
 
 def print_live(
-    live: LiveCapture, output: LiveOutput, beside: CaptureCompanion | None = None
+    live: LiveCapture, output: LiveOutput, beside: Sequence[CaptureCompanion] = ()
 ) -> CaptureStatistics:
     """Run a live capture until it is stopped, print each batch, and return the totals."""
     log_to_stderr(LOG, logging.INFO)
@@ -115,8 +116,8 @@ def print_live(
         watch = _Watch(output, stack, beside)
 
         def published(new: bool) -> None:
-            if beside is not None:
-                beside.published(new)
+            for companion in beside:
+                companion.published(new)
 
         is_stopped = stack.enter_context(catch_stop_signals())
 
@@ -165,7 +166,7 @@ class _Watch:
     """Pass the results of batches to the output, the reports, the metrics and the view."""
 
     def __init__(
-        self, output: LiveOutput, stack: ExitStack, beside: CaptureCompanion | None
+        self, output: LiveOutput, stack: ExitStack, beside: Sequence[CaptureCompanion]
     ) -> None:
         self.statistics = CaptureStatistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
@@ -188,7 +189,7 @@ class _Watch:
 
     def _more(self) -> str:
         """Return the metrics of the work beside the capture."""
-        return "" if self._beside is None else self._beside.text()
+        return "".join(companion.text() for companion in self._beside)
 
     def batch(self, report: BatchReport) -> None:
         """Report the result of a batch."""

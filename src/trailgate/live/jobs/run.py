@@ -55,6 +55,9 @@ NO_POSITION: Final = (
 )
 INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
 AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
+WAITS: Final = (
+    "the last transaction is not in the trail yet, since only a later message shows its end"
+)
 POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
 
 
@@ -400,12 +403,14 @@ class LiveCapture:
 
     @property
     def open_problem(self) -> str | None:
-        """The problem of a last transaction that has not ended, or None.
+        """The problem of a last transaction that has not ended, or whose end is not known, or None.
 
         The next start continues with its messages.
         """
-        error = self._capture.finish(self._state)
-        return None if error is None else error.problem
+        ended = self._capture.at_end(self._state)
+        if ended.problems:
+            return ended.problems[0].error.problem
+        return WAITS if ended.batch.rows else None
 
     def _take(self, received: FeedPart) -> BatchReport:
         part, duplicates = self._ids.deduplicate(received)

@@ -16,7 +16,11 @@ from trailgate.publish.senders.sender import PublishedState, Sender
 
 # Only the module in use is imported: its library may not be installed.
 SENDERS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
-    {ProtocolFamily.KAFKA: "kafka:KafkaSender"}
+    {
+        ProtocolFamily.KAFKA: "kafka:KafkaSender",
+        ProtocolFamily.STOMP: "stomp:StompSender",
+        ProtocolFamily.AMQP: "amqp:AmqpSender",
+    }
 )
 WITH_TOMBSTONES: Final = frozenset({"debezium"})
 

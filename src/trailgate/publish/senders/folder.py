@@ -17,6 +17,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from trailgate.errors import EncodeError, StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.senders.sender import (
@@ -43,6 +46,7 @@ MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names o
 LOCAL_STAGING: Final = STAGED.removeprefix(".")
 RUN_FIELDS: Final = ("edition", "run")  # fields of the state that only object stores need
 
+KEY: Final = "kafka.key"  # as a live capture names it
 VERSION: Final = 1
 HINT: Final = "Publish into an empty folder"
 NEWLINE: Final = b"\n"
@@ -309,6 +313,10 @@ class MessageFileWriter:
 
 def _lines(messages: WrittenMessages, *, bare: bool) -> Iterator[bytes]:
     headers = {name: values.to_pylist() for name, values in messages.headers.items()}
+    if messages.keys is not None:
+        keys = messages.keys.cast(pa.string())
+        # Truncates, and tables without a key, have none.
+        headers[KEY] = pc.if_else(pc.equal(keys, ""), None, keys).to_pylist()
     for at, body in enumerate(messages.bodies.to_pylist()):
         if bare:
             if NEWLINE in body.rstrip(NEWLINE):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final
 
@@ -131,8 +132,10 @@ class KafkaSender:
         """Leave the broker. A transaction that is open is aborted."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.purge()
-            producer.close(0)
+            # After a fatal error the library's close fails, and states that by a SystemError.
+            with suppress(self._kafka.KafkaException, SystemError):
+                producer.purge()
+                producer.close(0)
 
     def _make_producer(self) -> None:
         self._refusal = self._trouble = None

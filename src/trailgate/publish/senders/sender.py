@@ -21,7 +21,6 @@ GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
 EXACTLY_ONCE: Final = "exactly once"
-AT_LEAST_ONCE: Final = "at least once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class Sink(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """``EXACTLY_ONCE`` or ``AT_LEAST_ONCE``, known after ``begin``."""
+        """What is promised for each message."""
         ...
 
     @property
@@ -155,7 +154,7 @@ class Sender(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """``EXACTLY_ONCE`` or ``AT_LEAST_ONCE``, known after ``open``."""
+        """What is promised for each message."""
         ...
 
     @property
@@ -179,6 +178,10 @@ class Sender(Protocol):
 
         An open connection is replaced. Raises BrokerError.
         """
+        ...
+
+    def read(self) -> str | None:
+        """Return the stored state, and change nothing. Raises BrokerError."""
         ...
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:

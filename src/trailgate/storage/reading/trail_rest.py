@@ -212,3 +212,22 @@ class RestTimer:
             return ()
         self._reported = True
         return rest.notices
+
+
+def count_bytes_after(trail: TrailFiles, position: TrailPosition) -> int:
+    """Return the number of bytes between a trail position and the end of the last complete transaction."""
+    if position >= trail.end:
+        return 0
+    end = find_last_end(trail, trail.end, max(position, trail.begin))
+    if end is None or end <= position:
+        return 0
+    sizes = {
+        one.number: one.size for one in trail.files if position.number <= one.number <= end.number
+    }
+    # All files from the position to the end, minus the last file's bytes after the end and the first
+    # file's bytes before the position. A purged first file has no size here.
+    return (
+        sum(sizes.values())
+        - (sizes[end.number] - end.offset)
+        - min(position.offset, sizes.get(position.number, 0))
+    )

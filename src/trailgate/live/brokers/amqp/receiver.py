@@ -166,18 +166,22 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
     ``broker`` are the properties that the broker sent when the connection was opened.
     """
     library, options = import_proton(), address.options
-    # Add the prefix that the broker announces, as Qpid's JMS client does.
-    prefix = broker.get(f"{address.kind}-prefix") or ""
-    if not address.destination.startswith("/"):
-        prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(address.kind, "")
-    source.address = f"{prefix}{address.destination}"
-    source.capabilities.put_object(library.symbol(address.kind))
+    name_terminus(source, address.destination, address.kind, broker)
     if "selector" in options:
         described = library.Described(library.symbol(SELECTOR), options["selector"])
         source.filter.put_dict({library.symbol("selector"): described})
     if "durable" in options:
         source.durability = library.Terminus.DELIVERIES
         source.expiry_policy = library.Terminus.EXPIRE_NEVER
+
+
+def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]) -> None:
+    """Set the address of a link's source or target, with the prefix that the broker announces, as Qpid's JMS client does."""
+    prefix = broker.get(f"{kind}-prefix") or ""
+    if not name.startswith("/"):
+        prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(kind, "")
+    terminus.address = f"{prefix}{name}"
+    terminus.capabilities.put_object(import_proton().symbol(kind))
 
 
 class AmqpConnection(BrokerConnection):

@@ -184,6 +184,10 @@ class StompConnection(BrokerConnection):
         """Send one frame, and return when it has left this process."""
         self._send(encode_frame(command, headers, body))
 
+    def send_bytes(self, frames: bytes) -> None:
+        """Send encoded frames, and return when they have left this process."""
+        self._send(frames)
+
     def frames(self, seconds: float, limit: int) -> StompFrames | None:
         """Return the frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
         until = time.monotonic() + seconds

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from trailgate.errors import OptionError
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
 from trailgate.terminal.counts import count_noun, counts_table
 from trailgate.terminal.layout import print_rows
+from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.options import (
     After,
     AsJson,
@@ -25,6 +28,8 @@ from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
+    from trailgate.storage.files.trail_files import TrailFiles
+
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",
@@ -67,27 +72,92 @@ class PublishArguments:
     message_per: Annotated[
         Literal["json", "line"], "Write each message as a JSON object with a body, or as a line."
     ] = "json"
+    follow: Annotated[bool, "Keep publishing to a broker as the trail grows, until stopped."] = (
+        False
+    )
+    status: Annotated[bool, "Show up to which position the trail is published."] = False
+    metrics: Annotated[
+        str | None,
+        TEXT,
+        Flag("PORT|FILE"),
+        "With --follow: metrics for Prometheus, a port to serve them at, or a .prom file.",
+    ] = None
     as_json: AsJson = False
 
 
 @takes
 def command(trail: TrailPath, given: PublishArguments) -> None:
     """Publish the operations of a trail as messages."""
-    from trailgate.publish.job import publish_trail
+    publish(trail, given)
+
+
+def publish(trail: str, given: PublishArguments) -> None:
+    """Publish a trail, or show what is published, and print the result."""
+    from trailgate.publish.commands.follow import follow_trail
+    from trailgate.publish.job import Publication
     from trailgate.storage.files.trail_files import find_trail
 
+    if given.follow and given.status:
+        raise OptionError("--follow and --status exclude each other")
+    if given.follow and not is_address(given.target):
+        raise OptionError("--follow publishes to a broker, and not to a folder")
+    if given.metrics is not None and not given.follow:
+        raise OptionError("--metrics needs --follow", hint="Add --follow")
     files = find_trail(trail, given.definitions)
-
-    with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
-        named = named_fields(given, "target", "definitions", "option", "as_json")
-        named["after"] = position_in(files.files, given.after)
-        named["options"] = named_values(given.option or [])
-        summary = publish_trail(files, given.target, **named, progress=progress)
+    if given.status:
+        _show_status(given, files)
+        return
+    named = named_fields(
+        given, "target", "definitions", "option", "as_json", "follow", "status", "metrics"
+    )
+    named["after"] = position_in(files.files, given.after)
+    named["options"] = named_values(given.option or [])
+    if is_address(given.target):
+        log_to_stderr(logging.getLogger("trailgate.brokers"))
+    if given.follow:
+        summary = follow_trail(trail, given.target, given.metrics, named, as_json=given.as_json)
+    else:
+        with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
+            with Publication(files, given.target, **named) as publication:
+                publication.run(progress)
+            summary = publication.summary()
     with report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             _print(summary)
+
+
+def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
+    """Publish what was captured into a trail, and print the result.
+
+    Does nothing if there is no trail, because no message was good.
+    """
+    from trailgate.storage.files.trail_files import find_begun_trail
+
+    if find_begun_trail(trail) is not None:
+        publish(trail, PublishArguments(target=to, format=form, as_json=as_json))
+
+
+def _show_status(given: PublishArguments, files: TrailFiles) -> None:
+    """Print what is published."""
+    from trailgate.columnar.digits import short_position
+    from trailgate.publish.job import read_status
+
+    state = read_status(files, given.target, given.group)
+    if given.as_json:
+        print(json.dumps(None if state is None else asdict(state), ensure_ascii=False))
+    elif state is None:
+        say("nothing is published")
+    else:
+        counts = (
+            f"{count_noun(state.messages, 'message')}, {count_noun(state.operations, 'operation')}"
+        )
+        say(
+            f"published up to {short_position(state.position)}: {counts}"
+            if state.position
+            else counts
+        )
 
 
 def _print(summary: PublishSummary) -> None:

@@ -1,0 +1,99 @@
+"""Publish what a live capture (``trailgate capture --publish``) has captured, in a thread beside it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Final
+
+from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import Retries
+from trailgate.live.brokers.address import Direction, parse_address
+from trailgate.live.commands.output import LiveOutput
+from trailgate.publish.commands.follow import (
+    PublishWatch,
+    format_publish_metrics,
+    print_guarantee,
+)
+from trailgate.publish.job import Publication
+from trailgate.storage.files.trail_files import find_begun_trail
+
+LOOK: Final = 0.1  # seconds between two looks for a trail that has not begun
+LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class CompanionPublish:
+    """Publishes the trail of a live capture as it grows. The capture continues if the broker does not work."""
+
+    def __init__(self, trail: str, to: str, form: str, output: LiveOutput) -> None:
+        address = parse_address(to, direction=Direction.SENT)
+        self._trail, self._to, self._format, self._as_json = trail, to, form, output.as_json
+        self._labels = {"trail": trail, "target": str(address)}
+        self._stopped, self._error = Event(), list[BaseException]()
+        self._retries = Retries(
+            address.number("patience", PATIENCE),
+            lasting=True,
+            stopped=self._stopped.is_set,
+            what="the broker to publish to",
+            log=LOG,
+        )
+        show = not output.is_viewed
+        self._watch = PublishWatch(None, self._retries, as_json=output.as_json, show=show)
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def published(self, new: bool) -> None:
+        """Raise what has ended the publication."""
+        del new  # the thread looks at the trail itself
+        if self._error:
+            raise self._error[0]
+
+    def finish(self) -> None:
+        """Publish everything captured. Raises BrokerError if the broker does not work now."""
+        self._stopped.set()
+        self._thread.join()
+        self.published(new=False)
+
+    def text(self) -> str:
+        """Return the metrics of publishing."""
+        self._watch.tick()
+        return format_publish_metrics(self._watch.statistics, self._labels)
+
+    def _run(self) -> None:
+        try:
+            while find_begun_trail(self._trail) is None:
+                if self._stopped.wait(LOOK):
+                    # All messages were bad, or the last ones have come just now.
+                    if find_begun_trail(self._trail) is None:
+                        return
+                    break
+            self._publish()
+        except BaseException as error:  # noqa: BLE001  raised in the thread of the capture
+            self._watch.failed()
+            self._error.append(error)
+
+    def _publish(self) -> None:
+        watch = self._watch
+        with Publication(
+            self._trail, self._to, self._format, retries=self._retries, sent=watch.sent
+        ) as publication:
+            watch.publication = publication
+            print_guarantee(publication.guarantee, self._to, as_json=self._as_json)
+            publication.follow(self._stopped.is_set)
+            publication.run()  # what has come between the last look and the stop
+
+
+@contextmanager
+def publish_beside(
+    trail: str, to: str, form: str, output: LiveOutput
+) -> Iterator[CompanionPublish]:
+    """Yield a ``CompanionPublish`` for a live capture; at the end, publish all captured operations."""
+    beside = CompanionPublish(trail, to, form, output)
+    try:
+        yield beside
+    except BaseException:
+        beside.finish()
+        raise
+    beside.finish()

@@ -1,0 +1,323 @@
+"""Send by AMQP 1.0: messages and a restart message in one transaction of the broker's coordinator.
+
+The restart queue is as in ``stomp.py``. Links are those of AMQP 1.0: one to the coordinator, one to
+the destination, and two for the restart queue.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from trailgate.errors import BrokerError, EncodeError, Where
+from trailgate.live.brokers.address import QUEUE, BrokerAddress, check_tls_files
+from trailgate.live.brokers.amqp.receiver import (
+    AmqpConnection,
+    import_proton,
+    name_terminus,
+)
+from trailgate.publish.senders.jms import (
+    MARKS,
+    jms_properties,
+    named_properties,
+    restart_queue,
+)
+from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
+
+SECONDS: Final = 60.0  # in which a broker has to answer
+EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
+HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
+UNANSWERED: Final = 500  # messages that wait for the broker's answer
+# AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
+TRANSACTIONAL: Final = 0x34
+DECLARE: Final = "amqp:declare:list"
+DISCHARGE: Final = "amqp:discharge:list"
+LOCAL: Final = "amqp:local-transactions"
+JMS_TYPE: Final = "x-opt-jms-msg-type"
+TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextMessage
+
+
+class RestartQueue(NamedTuple):
+    """How a broker distinguishes a new group from a restart message that is held.
+
+    ``first`` are properties of a group's first restart message, which the broker accepts once.
+    Without them the queue is browsed.
+    """
+
+    first: Mapping[str, str] = MappingProxyType({})
+
+
+RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
+    {
+        "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),
+        "ActiveMQ": RestartQueue(),
+        "Apache Qpid Broker-J Core": RestartQueue(),
+        "qpid": RestartQueue(),
+    }
+)
+
+
+class SendingConnection(AmqpConnection):
+    """A connection with links to a destination, to a restart queue and to the coordinator."""
+
+    def _log_in(self) -> None:
+        self._links: list[Any] = []
+        self._received: Any = None
+        super()._log_in()
+
+    def attach(self, to: BrokerAddress, queue: str) -> None:
+        """Open the links for sending."""
+        self._begin()
+        known = self._engine.remote_properties or {}
+        self.coordinator = self._session.sender("coordinator")
+        self.coordinator.target.type = self._proton.Terminus.COORDINATOR
+        self.coordinator.target.capabilities.put_object(self._proton.symbol(LOCAL))
+        self.sender, self.restart = (self._session.sender(str(uuid.uuid4())) for _ in range(2))
+        name_terminus(self.sender.target, to.destination, to.kind, known)
+        name_terminus(self.restart.target, queue, QUEUE, known)
+        for link in (self.coordinator, self.sender, self.restart):
+            self._attach(link)
+
+    def listen(self, queue: str, *, browse: bool = False) -> Any:
+        """Open a link that receives one message at a time from the restart queue, and return it."""
+        self._begin()
+        link = self._session.receiver(str(uuid.uuid4()))
+        name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
+        if browse:
+            link.source.distribution_mode = self._proton.Terminus.DIST_MODE_COPY
+        self._attach(link)
+        link.flow(1)
+        return link
+
+    def close_link(self, link: Any) -> None:
+        """Close a link."""
+        self._links.remove(link)
+        link.close()
+        self.work(0.0)
+
+    def take(self, link: Any, seconds: float) -> tuple[Any, str] | None:
+        """Wait for a message of a link, and return its delivery and body, or None."""
+
+        def arrived() -> bool:
+            delivery = link.current
+            return delivery is not None and delivery.readable and not delivery.partial
+
+        if not self.work(seconds, arrived):
+            return None
+        delivery = link.current
+        message = self._proton.Message()
+        message.decode(link.recv(delivery.pending))
+        link.advance()
+        body = message.body
+        return delivery, bytes(body).decode() if isinstance(body, (bytes, memoryview)) else str(
+            body
+        )
+
+    def answered(self, delivery: Any, what: str) -> Any:
+        """Wait for the broker's answer to a delivery, and return it. Raises BrokerError if it is a refusal."""
+        if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
+            raise self.error(f"the broker does not answer to {what}")
+        if delivery.remote_state == self._proton.Delivery.REJECTED:
+            raise self._condition_error(f"the broker refuses {what}", delivery.remote.condition)
+        return delivery.remote
+
+    def wait_for_credit(self, link: Any) -> None:
+        """Wait until the broker takes another message of a link."""
+        if link.credit <= 0 and not self.work(SECONDS, lambda: link.credit > 0):
+            raise self.error("the broker takes no more messages")
+
+    def refusal(self, delivery: Any) -> BrokerError:
+        """Return the error of a message that the broker has refused."""
+        return self._condition_error("the broker refuses a message", delivery.remote.condition)
+
+    def _begin(self) -> None:
+        if self._session is None:
+            self._session = self._engine.session()
+            self._session.open()
+
+    def _attach(self, link: Any) -> None:
+        self._links.append(link)
+        link.open()
+        self._answer(link)
+
+    def _check(self) -> None:
+        super()._check()
+        for link in self._links:
+            if link.state & self._proton.Endpoint.REMOTE_CLOSED:
+                self.is_detached = True
+                raise self._condition_error("the broker closes the link", link.remote_condition)
+
+
+class AmqpSender:
+    """Sends to a queue or topic, each message once; see ``Sender``."""
+
+    guarantee = EXACTLY_ONCE
+
+    def __init__(
+        self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
+    ) -> None:
+        del is_whole, has_tombstones  # a queue takes messages of all tables, and has no keys
+        check_tls_files(address)
+        self._proton = import_proton()
+        self._address, self._group, self._where = address, group, Where(source=str(address))
+        self._queue = restart_queue(address, group)
+        self._link: SendingConnection | None = None
+        self._receiver: Any = None
+        self._held: Any = None
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """No topics: all messages go to one destination."""
+        return {}
+
+    def remember(self, topics: Mapping[str, str]) -> None:
+        """Do nothing; see ``topics``."""
+
+    def check(self, parts: Iterable[OutgoingMessages]) -> None:
+        """Raise EncodeError for a message that is larger than the broker states as its limit."""
+        limit = self._connected.sender.remote_max_message_size
+        if not limit:
+            return
+        for part in parts:
+            for at, body in enumerate(part.messages.bodies):
+                size = len(body.as_buffer())
+                if size + 1024 > limit:  # and headers
+                    position = part.origins.positions[at].as_py()
+                    problem = f"the message has {size} bytes, and the broker takes {limit} (operation at {position})"
+                    table = part.origins.tables[at].as_py() or ""
+                    raise EncodeError(problem, where=Where(table=table))
+
+    def open(self) -> str | None:
+        """Connect and take the restart message; see ``Sender``."""
+        restart = self._connect()
+        link = self._connected
+        link.attach(self._address, self._queue)
+        if restart.first or self._browse() is None:
+            first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
+            self._answered(link.restart, self._message("", first), "a restart message")
+        self._receiver = link.listen(self._queue)
+        taken = link.take(self._receiver, HELD_SECONDS)
+        if taken is None:
+            problem = f"another run of the group {self._group} holds the restart message"
+            hint = "Stop one of the two, or give one a group of its own: --group NAME"
+            raise link.error(problem, refused=True, hint=hint)
+        self._held, text = taken
+        return text or None
+
+    def read(self) -> str | None:
+        """Return the stored state; see ``Sender``. A message that another run holds is not seen by Artemis."""
+        self._connect()
+        return self._browse() or None
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        """Send messages and the new restart message in one transaction; see ``Sender``."""
+        if self._link is None or self._held is None:
+            raise BrokerError("there is no connection", where=self._where)
+        link, held = self._link, self._held
+        self._held = None
+        name = self._declare()
+        for part in parts:
+            self._send_part(part, name)
+        new = self._send_in(link.restart, self._message(state, {}).encode(), name)
+        held.local.data = [name, self._proton.Described(self._proton.ulong(0x24), [])]  # accepted
+        held.update(TRANSACTIONAL)
+        link.answered(new, "a restart message")
+        ended = self._control(DISCHARGE, [name, False])
+        self._answered(link.coordinator, ended, "the end of a transaction")
+        held.settle()
+        self._receiver.flow(1)
+        taken = link.take(self._receiver, SECONDS)
+        if taken is None:
+            raise link.error("the new restart message does not arrive")
+        self._held = taken[0]
+
+    def close(self) -> None:
+        """Disconnect. The broker rolls back what is not committed, and has the restart message again."""
+        link, self._link = self._link, None
+        self._receiver = self._held = None
+        if link is not None:
+            link.close()
+
+    @property
+    def _connected(self) -> SendingConnection:
+        assert self._link is not None, "called after open"
+        return self._link
+
+    def _connect(self) -> RestartQueue:
+        self.close()
+        link = self._link = SendingConnection(self._address)
+        if link.product not in RESTARTS:
+            problem = f"{link.product} is not known to have transactions by AMQP 1.0"
+            raise link.error(problem, refused=True, hint="docs/publications.md lists the brokers")
+        return RESTARTS[link.product]
+
+    def _browse(self) -> str | None:
+        """Return the body of the restart message, or None if none is seen."""
+        link = self._connected
+        receiver = link.listen(self._queue, browse=True)
+        found = link.take(receiver, EMPTY_SECONDS)
+        if found is not None:
+            found[0].settle()
+        link.close_link(receiver)
+        return None if found is None else found[1]
+
+    def _message(self, body: str, properties: Mapping[str, str]) -> Any:
+        message = self._proton.Message(body.encode(), durable=True, inferred=True)
+        message.properties = dict(properties) or None
+        return message
+
+    def _control(self, name: str, values: list[Any]) -> Any:
+        """Return a message to the coordinator."""
+        return self._proton.Message(body=self._proton.Described(self._proton.symbol(name), values))
+
+    def _declare(self) -> Any:
+        """Begin a transaction, and return its id."""
+        message = self._control(DECLARE, [None])
+        return self._answered(self._connected.coordinator, message, "a transaction").data[0]
+
+    def _answered(self, to: Any, message: Any, what: str) -> Any:
+        """Send a message outside transactions, and return the broker's answer."""
+        self._connected.wait_for_credit(to)
+        delivery = to.send(message)
+        answer = self._connected.answered(delivery, what)
+        delivery.settle()
+        return answer
+
+    def _send_in(self, to: Any, data: bytes, transaction: Any) -> Any:
+        """Send an encoded message in a transaction."""
+        self._connected.wait_for_credit(to)
+        delivery = to.delivery(to.delivery_tag())
+        to.stream(data)
+        delivery.local.data = [transaction]
+        delivery.update(TRANSACTIONAL)
+        to.advance()
+        return delivery
+
+    def _send_part(self, part: OutgoingMessages, transaction: Any) -> None:
+        """Send messages, and wait for the broker's answers to many at once."""
+        link, library = self._connected, self._proton
+        waiting: list[Any] = []
+        bodies = part.messages.bodies.to_pylist()
+        for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
+            message = library.Message(body.decode(), durable=True, id=one.id)
+            message.properties = named_properties(one, self._group)
+            message.annotations = {library.symbol(JMS_TYPE): library.byte(TEXT_MESSAGE)}
+            if one.table is not None or one.is_mark:
+                message.subject = one.table or MARKS
+            waiting.append(self._send_in(link.sender, message.encode(), transaction))
+            if len(waiting) >= UNANSWERED:
+                self._wait_for(waiting)
+        self._wait_for(waiting)
+
+    def _wait_for(self, waiting: list[Any]) -> None:
+        """Wait until the broker has answered, and forget the deliveries."""
+        link = self._connected
+        if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):
+            raise link.error("the broker does not answer to messages")
+        for one in waiting:
+            if one.remote_state == self._proton.Delivery.REJECTED:
+                raise link.refusal(one)
+            one.settle()
+        waiting.clear()

@@ -1,0 +1,68 @@
+"""What senders to queues share: the restart queue, and the properties of GoldenGate's JMS delivery."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.columnar.temporal import format_times
+from trailgate.errors import OptionError, Where
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.model.operations_table import codes_to_letters
+from trailgate.publish.senders.sender import OutgoingMessages
+
+RESTART: Final = "trailgate.restart."
+_OTHER: Final = re.compile("[^A-Za-z0-9._-]")
+MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
+
+
+class JmsProperties(NamedTuple):
+    """The properties of one message, without the text ``table`` where it has none."""
+
+    id: str
+    position: str
+    kind: str
+    table: str | None
+    time: str
+    is_mark: bool
+
+
+def restart_queue(address: BrokerAddress, group: str) -> str:
+    """Return the name of a group's restart queue. Raises OptionError if messages should go there."""
+    if address.destination.startswith(RESTART):
+        problem = f"{address.destination} has the positions of publications, and no messages"
+        raise OptionError(
+            problem, where=Where(source=str(address)), hint="Publish to another queue"
+        )
+    return RESTART + _OTHER.sub("_", group)
+
+
+def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties]:
+    """Yield the properties of messages. Ids are the same whenever the same trail is published."""
+    origins = part.origins
+    numbers = pa.array(origins.numbers).cast(pa.string()).to_pylist()
+    positions = origins.positions.to_pylist()
+    kinds = codes_to_letters(np.ascontiguousarray(origins.kinds)).to_pylist()
+    columns = (
+        positions,
+        numbers,
+        kinds,
+        origins.tables.to_pylist(),
+        format_times(origins.times).to_pylist(),
+        origins.marks.tolist(),
+    )
+    for position, number, kind, table, time, is_mark in zip(*columns, strict=True):
+        name = f"{group}:{position}:{number}"
+        yield JmsProperties(name, position, kind, table, time, is_mark)
+
+
+def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
+    """Return the properties by the names that GoldenGate's JMS delivery gives them."""
+    known = {"GG_ID": one.position, "GG_TX_TIMESTAMP": one.time, "trailgate_group": group}
+    if one.table is not None:
+        known |= {"GG_OPTYPE": one.kind, "GG_TABLE": one.table}
+    return known

@@ -1,0 +1,256 @@
+"""Send by STOMP: messages and a restart message in one transaction of the broker.
+
+The restart queue of a group holds one message, whose body is the state. A transaction takes the old
+one, sends the messages and sends the new one. Holding the restart message is the lock: a second run
+receives none. Each opening is followed by a transaction without messages, because a broker moves a
+message away that was delivered too often.
+
+An empty restart queue means a new group, or that somebody holds the message. Artemis distinguishes
+them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which shows messages
+that are held.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.errors import BrokerError, Where
+from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress, check_tls_files
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import StompConnection, error_text
+from trailgate.live.brokers.stomp.frames import encode_frame
+from trailgate.publish.senders.jms import (
+    MARKS,
+    jms_properties,
+    named_properties,
+    restart_queue,
+)
+from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
+
+SECONDS: Final = 60.0  # in which a broker has to answer
+EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
+HELD_SECONDS: Final = 35.0  # in which a broker notices that a connection is lost
+PORTION: Final = 1 << 18  # bytes that are sent at once
+FRAMES: Final = 64  # the most frames taken at once
+PLACES: Final = "positions"  # the id of the subscription
+PERSISTENT: Final = MappingProxyType({"persistent": "true"})
+
+
+class RestartDialect(NamedTuple):
+    """How a broker keeps the restart message.
+
+    - ``kinds``: headers of SEND by the kind of the destination.
+    - ``subscribe``: headers of the subscription to the restart queue.
+    - ``first``: headers of a group's first restart message.
+    - ``always_first``: the first message may be sent always, because the broker accepts it once.
+    - ``browses``: browsing shows held messages too.
+    """
+
+    kinds: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+    subscribe: Mapping[str, str] = MappingProxyType({})
+    first: Mapping[str, str] = MappingProxyType({})
+    always_first: bool = False
+    browses: bool = False
+
+
+_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
+    {
+        "Artemis": RestartDialect(
+            kinds={kind: {"destination-type": name} for kind, name in _TYPES.items()},
+            subscribe={"subscription-type": "ANYCAST"},
+            first={"_AMQ_DUPL_ID": "first"},
+            always_first=True,
+        ),
+        "ActiveMQ Classic": RestartDialect(browses=True),
+    }
+)
+
+
+class StompSender:
+    """Sends to a queue or topic, each message once; see ``Sender``."""
+
+    guarantee = EXACTLY_ONCE
+
+    def __init__(
+        self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
+    ) -> None:
+        del is_whole, has_tombstones  # a queue takes messages of all tables, and has no keys
+        check_tls_files(address)
+        self._address, self._group, self._where = address, group, Where(source=str(address))
+        self._queue = restart_queue(address, group)
+        self._link: StompConnection | None = None
+        self._messages: list[tuple[dict[str, str], str]] = []
+        self._receipts: set[str] = set()
+        self._count = 0
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """No topics: all messages go to one destination."""
+        return {}
+
+    def remember(self, topics: Mapping[str, str]) -> None:
+        """Do nothing; see ``topics``."""
+
+    def check(self, parts: Iterable[OutgoingMessages]) -> None:
+        """Do nothing: these brokers state no limit of sizes."""
+
+    def open(self) -> str | None:
+        """Connect and take the restart message; see ``Sender``."""
+        dialect = self._connect()
+        is_new = dialect.always_first or (dialect.browses and self._browse() is None)
+        self._subscribe(dialect.subscribe)
+        if is_new:
+            first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
+            self._confirm("SEND", {**self._to(self._queue, QUEUE), **first})
+        if not self._wait(lambda: bool(self._messages), HELD_SECONDS):
+            problem = f"another run of the group {self._group} holds the restart message"
+            hint = "Stop one of the two, or give one a group of its own: --group NAME"
+            raise self._connected.error(problem, refused=True, hint=hint)
+        return self._messages[0][1] or None
+
+    def read(self) -> str | None:
+        """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back."""
+        dialect = self._connect()
+        if dialect.browses:
+            return self._browse() or None
+        self._subscribe(dialect.subscribe)
+        if not self._wait(lambda: bool(self._messages), EMPTY_SECONDS):
+            return None
+        return self._messages[0][1] or None
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        """Send messages and the new restart message in one transaction; see ``Sender``."""
+        if self._link is None or not self._messages:
+            raise BrokerError("there is no connection", where=self._where)
+        held = self._messages.pop(0)[0]
+        self._count += 1
+        own = {"transaction": f"t{self._count}"}
+        self._connected.send("BEGIN", own)
+        for part in parts:
+            self._send_part(
+                part, {**self._to(self._address.destination, self._address.kind), **own}
+            )
+        self._connected.send("SEND", {**self._to(self._queue, QUEUE), **own}, state.encode())
+        self._connected.send("ACK", {"id": held["ack"], **own})
+        self._confirm("COMMIT", own)
+        if not self._wait(lambda: bool(self._messages), SECONDS):
+            raise self._connected.error("the new restart message does not arrive")
+
+    def close(self) -> None:
+        """Disconnect. The broker rolls back what is not committed, and has the restart message again."""
+        link, self._link = self._link, None
+        self._messages, self._receipts = [], set()
+        if link is not None:
+            link.close()
+
+    @property
+    def _connected(self) -> StompConnection:
+        assert self._link is not None, "called after open"
+        return self._link
+
+    @property
+    def _dialect(self) -> RestartDialect:
+        name = self._connected.dialect.name
+        if name not in RESTARTS:
+            problem = f"messages are not sent to {name} by STOMP, since it is not known to keep a position"
+            raise self._connected.error(
+                problem, refused=True, hint="docs/publications.md lists the brokers"
+            )
+        return RESTARTS[name]
+
+    def _connect(self) -> RestartDialect:
+        self.close()
+        self._link = StompConnection(self._address)
+        return self._dialect
+
+    def _to(self, name: str, kind: str) -> dict[str, str]:
+        """Return the headers of SEND for a destination."""
+        kinds = self._connected.dialect.kinds
+        return {
+            "destination": kinds[kind].format(name),
+            **PERSISTENT,
+            **self._dialect.kinds.get(kind, {}),
+        }
+
+    def _send_part(self, part: OutgoingMessages, to: Mapping[str, str]) -> None:
+        """Send messages, many frames at once."""
+        frames: list[bytes] = []
+        size = 0
+        bodies = part.messages.bodies.to_pylist()
+        for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
+            headers = {**to, **named_properties(one, self._group)}
+            if one.table is not None or one.is_mark:
+                headers["type"] = one.table or MARKS
+            # Without a length the message is a text of JMS, and ends at the first NUL.
+            if b"\0" in body:
+                headers["content-length"] = str(len(body))
+            frames.append(encode_frame("SEND", headers, body))
+            size += len(frames[-1])
+            if size > PORTION:
+                self._connected.send_bytes(b"".join(frames))
+                self._take(0.0)
+                frames, size = [], 0
+        self._connected.send_bytes(b"".join(frames))
+
+    def _subscribe(self, headers: Mapping[str, str]) -> None:
+        """Subscribe to the restart queue."""
+        name = self._connected.dialect.kinds[QUEUE].format(self._queue)
+        known = {"id": PLACES, "destination": name, "ack": "client-individual"}
+        self._confirm("SUBSCRIBE", {**known, **headers})
+
+    def _browse(self) -> str | None:
+        """Return the body of the restart message, whoever holds it, or None if there is none."""
+        self._confirm(
+            "SUBSCRIBE",
+            {
+                "id": "browser",
+                "destination": self._connected.dialect.kinds[QUEUE].format(self._queue),
+                "browser": "true",
+                "ack": "auto",
+            },
+        )
+        # The end of a browsed queue is a message with this header.
+        ended = self._wait(lambda: any("browser" in head for head, _ in self._messages), SECONDS)
+        found = [body for head, body in self._messages if "browser" not in head]
+        self._messages = []
+        self._confirm("UNSUBSCRIBE", {"id": "browser"})
+        if not ended:
+            raise self._connected.error(f"the queue {self._queue} cannot be browsed")
+        return found[-1] if found else None
+
+    def _confirm(self, command: str, headers: Mapping[str, str]) -> None:
+        """Send a frame, and wait for its receipt."""
+        self._count += 1
+        receipt = f"r{self._count}"
+        self._connected.send(command, {**headers, "receipt": receipt})
+        if not self._wait(lambda: receipt in self._receipts, SECONDS):
+            raise self._connected.error(f"the broker does not confirm {command}")
+        self._receipts.discard(receipt)
+
+    def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
+        """Receive until something is there, and return whether it is."""
+        until = time.monotonic() + seconds
+        while not is_there():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            self._take(left)
+        return True
+
+    def _take(self, seconds: float) -> None:
+        """Receive frames: receipts, and messages of the restart queue. Raises BrokerError for an ERROR."""
+        found = self._connected.frames(seconds, FRAMES)
+        if found is None:
+            return
+        for at in range(len(found)):
+            kind, headers = found.kinds[at], found.headers(at)
+            if kind == kernels.ERROR:
+                raise self._connected.error(error_text(found, at))
+            if kind == kernels.MESSAGE:
+                self._messages.append((headers, found.body(at).decode("utf-8", "replace")))
+            else:
+                self._receipts.add(headers.get("receipt-id", ""))

@@ -1,0 +1,133 @@
+"""Publishing a trail to queues of real brokers: each message once, with its position in the broker's transaction."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import DEVNULL
+
+import pytest
+
+from brokers.artemis import Artemis, sent
+from brokers.classic import Classic
+from brokers.live_place import LivePlace, row
+from brokers.published import received
+from brokers.qpid import LOGIN as QPID_LOGIN
+from brokers.qpid import Qpid
+from sample_trail import NOTES, Op, write_trail
+from trailgate.errors import OptionError
+from trailgate.publish.job import Publication, publish_trail, read_status
+from trailgate.publish.senders.broker import BrokerSink
+from trailgate.storage.files.trail_files import find_trail
+
+TRANSACTIONS = [
+    [Op("I", 1, "one"), Op("I", 2, "two", table=NOTES)],
+    [Op("U", 1, "uno", "one"), Op("D", 2, ..., "two", table=NOTES)],
+    [Op("I", 3, "three")],
+]
+BY_AMQP = pytest.param(
+    "amqp",
+    marks=pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp"),
+)
+BOTH = pytest.mark.parametrize("scheme", ["stomp", BY_AMQP])
+IDLE = 12  # more openings than a broker delivers a message
+
+
+def check_once(trail: Path, address: str, reading: str) -> None:
+    """Check that later runs continue, whatever runs came between them, and that messages have their properties."""
+    write_trail(trail, [TRANSACTIONS[:1]])
+    first = publish_trail(trail, address, "json")
+    idle = [publish_trail(trail, address, "json").messages for _ in range(IDLE)]
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    rest = publish_trail(trail, address, "json")
+    status = read_status(find_trail(trail), address)
+
+    assert (first.messages, set(idle), rest.messages) == (2, {0}, 3)
+    assert status is not None
+    assert (status.position, status.messages) == (rest.position, 5)
+    found = received(reading, 5)
+    bodies = [json.loads(body) for _, body in found]
+    assert [body["op_type"] for body in bodies] == ["I", "I", "U", "D", "I"]
+    for (headers, _), body in zip(found, bodies, strict=True):
+        assert headers["GG_ID"] == body["pos"]
+        assert headers["GG_OPTYPE"] == body["op_type"]
+        assert headers["GG_TABLE"] == headers["type"] == body["table"]
+        assert headers["GG_TX_TIMESTAMP"] == body["op_ts"]
+
+
+@BOTH
+def test_artemis_has_each_message_once(artemis: Artemis, tmp_path: Path, scheme: str) -> None:
+    address, reading = (artemis.address(f"out.{scheme}", one) for one in (scheme, "stomp"))
+    check_once(tmp_path / f"artemis-{scheme}", address, reading)
+
+
+@BOTH
+def test_classic_has_each_message_once(classic: Classic, tmp_path: Path, scheme: str) -> None:
+    address, reading = (classic.address(f"out.{scheme}", one) for one in (scheme, "stomp"))
+    check_once(tmp_path / f"classic-{scheme}", address, reading)
+
+
+def test_a_restart_queue_takes_no_messages(tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "own", [TRANSACTIONS])
+    with pytest.raises(OptionError, match="has the positions of publications"):
+        publish_trail(trail, "stomp://127.0.0.1:1/trailgate.restart.other", "json")
+
+
+def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
+    artemis: Artemis, tmp_path: Path
+) -> None:
+    trail = write_trail(tmp_path / "begun", [TRANSACTIONS])
+    address = artemis.address("begun", "stomp")
+    publish_trail(trail, address, "json")
+    sink = Publication(trail, address, "json")._sink
+    assert isinstance(sink, BrokerSink)
+    for _ in range(IDLE):
+        # A connection that ends without a commit, as that of a process that is killed.
+        sink._sender.close()
+        assert sink._sender.open() is not None
+        sink._store()
+    sink.discard()
+
+    assert publish_trail(trail, address, "json").messages == 0
+    assert len(received(address, 5)) == 5
+
+
+def test_a_capture_publishes_what_it_captures(artemis: Artemis, tmp_path: Path) -> None:
+    with closing(LivePlace(tmp_path)) as place:
+        to = artemis.address("beside", "stomp")
+        publish = ("--publish", to, "--publish-format", "json")
+        process = place.start(
+            "--from", artemis.address("captured", "stomp"), "--follow", *publish, output=DEVNULL
+        )
+        sent(artemis, "captured", [row(1, "W"), row(2, "B"), row(3, "E")])
+        first = received(to, 3)
+        place.kill(process)
+        sent(artemis, "captured", [row(4, "W")])
+        place.run("--from", artemis.address("captured", "stomp"), *publish)
+        rest = received(to, 1)
+
+    names = [json.loads(body)["after"]["NAME"] for _, body in first + rest]
+    assert names == ["1", "2", "3", "4"]
+
+
+@pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp")
+def test_qpid_has_each_message_once(qpid: Qpid, tmp_path: Path) -> None:
+    from proton.utils import BlockingConnection  # noqa: PLC0415  an extra
+
+    address = qpid.address("out")
+    trail = write_trail(tmp_path / "qpid", [TRANSACTIONS[:1]])
+    counts = [publish_trail(trail, address, "json").messages for _ in range(3)]
+    write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+    counts.append(publish_trail(trail, address, "json").messages)
+    user, password = QPID_LOGIN
+    connection = BlockingConnection(
+        f"amqp://127.0.0.1:{qpid.amqp}", 30, user=user, password=password, allowed_mechs="PLAIN"
+    )
+    receiver = connection.create_receiver("out")
+    bodies = [json.loads(receiver.receive(timeout=30).body) for _ in range(5)]
+    connection.close()
+
+    assert counts == [2, 0, 0, 3]
+    assert [body["op_type"] for body in bodies] == ["I", "I", "U", "D", "I"]
