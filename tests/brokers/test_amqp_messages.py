@@ -42,7 +42,8 @@ def has_exact_times(raw: bytes) -> bool:
     """Return whether the library, whose times are floats of seconds, has each time to the millisecond."""
     message = proton.Message()
     message.decode(raw)
-    return max(abs(message.creation_time), abs(message.expiry_time)) * 1000 < 2**53
+    times = message.creation_time, message.expiry_time
+    return all(abs(float(one)) * 1000 < 2**53 for one in times)
 
 
 def same(own: Row, library: Row) -> None:
