@@ -32,6 +32,7 @@ from trailgate.messages.problems import Problem
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords, errors_by_row
+from trailgate.model.table_patterns import join_table_name
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
 REMEMBERED: Final = (
@@ -483,6 +484,8 @@ class MetadataValues:
         codes, names = self.codes(options.table[0], "table")
         for source in options.table[1:]:
             codes, names = _pair((codes, names), self.codes(source, "table"), "")
+        if options.quotes_table:
+            names = [join_table_name((name,)) for name in names]
         if options.schema is None:
             return codes, names
         return _pair(self.codes(options.schema, "schema"), (codes, names), ".")

@@ -545,6 +545,7 @@ class MetadataOptions:
 
     The table is named by `schemaandtable`, or by the joined sources of `table` with the schema
     before them. `infers` is set if no tables are defined and messages may describe them.
+    With `quotes_table` a point in the table's source is part of its name, and not a border of parts.
     `undefined_hint` is the hint for a table without a definition; if empty, the hint lists the
     known tables.
     """
@@ -560,6 +561,7 @@ class MetadataOptions:
     schemaandtable: ValueSource | None
     schema: ValueSource | None
     table: tuple[ValueSource, ...]
+    quotes_table: bool = False
     txind: ValueSource | None
     txind_values: Lookup[bytes, str]
     message_id: str | None

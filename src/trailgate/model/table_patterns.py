@@ -46,6 +46,23 @@ def join_table_name(parts: Iterable[str]) -> str:
     )
 
 
+def split_owner(name: str) -> tuple[str, str]:
+    """Return the part of a table name before its own name ("" if there is none), and the own name without quotes.
+
+    ``HR.JOBS`` gives ``HR`` and ``JOBS``, ``HR."A.B"`` gives ``HR`` and ``A.B``.
+    """
+    parts = list(map(unquote, split_table_name(name)))
+    if not parts:
+        owner, _, own = name.rpartition(".")
+        return owner, own
+    return join_table_name(parts[:-1]), parts[-1]
+
+
+def join_owner(owner: str, name: str) -> str:
+    """Join what ``split_owner`` returns. A point in ``name`` is part of the name."""
+    return f"{owner}.{join_table_name((name,))}"
+
+
 def unquote(written: str) -> str:
     """Return a name without its quotes."""
     if len(written) >= 2 and written[0] == written[-1] == '"':

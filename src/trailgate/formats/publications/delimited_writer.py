@@ -51,6 +51,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
+from trailgate.model.table_patterns import split_owner
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.model.types import TypeFamily
@@ -127,7 +128,7 @@ class DelimitedRecordPieces:
     def _header(self, block: ChangeBlock) -> Iterator[RowPiece]:
         marks = self.delimiters
         field, rows = marks.fielddelim, len(block)
-        owner, _, name = block.table.name.rpartition(".")
+        owner, name = split_owner(block.table.name)
         if not owner:
             problem = f"the table {block.table.name} has no schema, but a publication must name one"
             raise EncodeError(problem)

@@ -225,6 +225,7 @@ def event_publishing_options(
         "schemaandtable": None,
         "schema": _field(OWNER),
         "table": (_field(NAME_OF_TABLE),),
+        "quotes_table": True,
         "txind": None,
         "txind_values": Lookup(),
         "message_id": read.message_id(),

@@ -43,6 +43,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.records import BadMessagesError, MessageRecords
 from trailgate.model.changes import Image
+from trailgate.model.table_patterns import join_owner
 from trailgate.model.tables import Column, Definitions, Table
 
 # The reader of each format.
@@ -187,7 +188,7 @@ class PublicationTableInference:
             columns, odd = divmod(count - len(HEADER), 2)
             if odd or not columns:
                 continue  # the capture reports this record
-            table = f"{owner_names[owner]}.{table_names[name]}"
+            table = join_owner(owner_names[owner], table_names[name])
             known = self._columns.setdefault(table, columns)
             if known != columns:
                 problem = f"some records of {table} have {known} columns, and others {columns}"

@@ -32,6 +32,7 @@ from trailgate.formats.publications.xml_vocabulary import (
 from trailgate.formats.xml.documents import XmlElement, XmlLimits, parse_document
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
+from trailgate.model.table_patterns import join_owner
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TypeFamily
 
@@ -149,7 +150,9 @@ def parse_schema_table(element: XmlElement) -> Table:
     Raises DecodeError.
     """
     attributes = attributes_of(element)
-    name = ".".join(_need_text(attributes, word, element.name) for word in ("srcOwner", "srcName"))
+    name = join_owner(
+        *(_need_text(attributes, word, element.name) for word in ("srcOwner", "srcName"))
+    )
     columns = tuple(_column(child) for child in element.children if child.name == COLUMN)
     if not columns:
         raise DecodeError(f"{element.name} of {name} has no column")

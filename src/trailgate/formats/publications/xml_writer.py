@@ -61,6 +61,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
+from trailgate.model.table_patterns import split_owner
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import find_begin_rows, mask_begins, mask_ends
 from trailgate.model.types import TypeFamily
@@ -147,7 +148,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     if kind not in ROWS:
         problem = "a truncate cannot be published in this format"
         raise publication_error(block, 0, problem, "Leave it out, or publish in the format json")
-    owner, _, name = block.table.name.rpartition(".")
+    owner, name = split_owner(block.table.name)
     if not owner:
         problem = f"the table {block.table.name} has no schema, but a publication must name one"
         raise publication_error(block, 0, problem)
@@ -450,7 +451,7 @@ class ExtraMessages:
 
 
 def _common(table: Table) -> str:
-    owner, _, name = table.name.rpartition(".")
+    owner, name = split_owner(table.name)
     return f'subName="{_written_message(name)}" srcOwner="{_written_message(owner)}" srcName="{_written_message(name)}"'
 
 
