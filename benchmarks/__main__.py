@@ -37,6 +37,7 @@ BENCHMARKS: Final = (
     "json_messages",
     "cobrix",
     "live",
+    "publish",
     "scaling",
     "streams",
     "stores",
