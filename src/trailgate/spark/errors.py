@@ -28,6 +28,7 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 # ends after that, so setting it affects no other task.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 HELP: Final = "give absolute paths, or the option base, or call trailgate.spark.register(spark), which sends yours"
+WORKER_DAEMON: Final = "trailgate.spark.worker_daemon"  # the module of our daemon
 POSITIONS: Final = ("_position", "position")  # columns with the position of a row in a trail
 C = TypeVar("C", bound=type)
 
@@ -93,9 +94,9 @@ def _name_folder(error: TrailgateError) -> None:
 
 
 def _in_worker() -> bool:
-    """Return whether this process is a worker of PySpark."""
+    """Return whether this process is a worker of PySpark, with its daemon or with ours."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return main is not None and main.name.startswith("pyspark.")
+    return main is not None and main.name.startswith(("pyspark.", WORKER_DAEMON))
 
 
 def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
