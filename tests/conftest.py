@@ -57,6 +57,8 @@ def _no_wait(_: int) -> None:
 
 setattr(os, "fsync", _no_wait)  # noqa: B010  a function to all but tests
 
+LINES, WIDTH = 10, 300  # what is shown of an error of the first try
+
 SERVERS = frozenset(
     {"one_broker", "bucket", "s3_server", "azure_server", "gs_server", "hdfs_server"}
 )
@@ -73,9 +75,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """State the seed where something failed, and the errors of tests that passed when they ran once more (``--reruns``)."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.write_line(f"RERUN {report.nodeid}")
-        for line in report.longreprtext.splitlines():
-            if line.startswith("E "):
-                terminalreporter.write_line(line)
+        errors = [line for line in report.longreprtext.splitlines() if line.startswith("E ")]
+        for line in errors[:LINES]:
+            terminalreporter.write_line(line[:WIDTH])
     if {"failed", "error"} & terminalreporter.stats.keys():
         terminalreporter.write_line(
             f"{SEED_NAME}={seed()} draws the places of faults as this run did"
