@@ -52,7 +52,8 @@ def environment_of(version: str, *coordinates: str) -> dict[str, str]:
 
 def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> None:
     """Run the tests of a file beside this one by another PySpark and with jars; fails where one of them does."""
-    environment = environment_of(version, *coordinates) | variables
+    # Options of this run are for plugins that the other one does not load.
+    environment = environment_of(version, *coordinates) | {"PYTEST_ADDOPTS": ""} | variables
     options = [
         "-q",
         "-x",

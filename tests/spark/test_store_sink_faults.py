@@ -30,7 +30,7 @@ from trailgate.storage.writing.table_writing import NEEDED
 
 # A process that is gone, a request that fails, one that is done and whose answer is lost, and a store that is gone until the batch is given again.
 KILLED, FAILED, LOST, GONE = "killed", "failed", "lost", "gone"
-SEE: Final = "check what is published before writing the same again"
+SEE: Final = "check the published files before writing the same again"
 PROBLEM: Final = "the store cannot be reached: a test"
 
 
