@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ ROUNDS: Final = kills(5)
 MESSAGES: Final = 10_000 if WHOLE else 4_000  # of one round
 OPERATIONS: Final = MESSAGES * 5 // 2  # about as many as these messages have
 CHUNK: Final = 500  # messages that are sent at once
-QUEUE: Final = "killed.live.{}"  # of a protocol
+QUEUE: Final = "killed.live.{}.{}"  # of a protocol and a try, so that a second try has its own
 FULL: Final = 3  # the exit code of a receiver that cannot write
 WAIT: Final = 150.0
 
@@ -56,15 +57,15 @@ SENDERS: Final = {"stomp": sending_by_stomp, "amqp": sending_by_amqp}
 class Feeding(threading.Thread):
     """Sends messages, and knows how many the broker has confirmed."""
 
-    def __init__(self, broker: Artemis, scheme: str, bodies: list[str]) -> None:
+    def __init__(self, broker: Artemis, scheme: str, queue: str, bodies: list[str]) -> None:
         super().__init__(daemon=True)
         self._broker, self._scheme, self._bodies = broker, scheme, bodies
+        self._queue = queue
         self.confirmed = 0
         self.start()
 
     def run(self) -> None:
-        queue = QUEUE.format(self._scheme)
-        with SENDERS[self._scheme](self._broker, queue) as send:
+        with SENDERS[self._scheme](self._broker, self._queue) as send:
             for begin in range(0, len(self._bodies), CHUNK):
                 part = self._bodies[begin : begin + CHUNK]
                 send(part)
@@ -98,9 +99,10 @@ class Scene:
         port = {"stomp": broker.stomp, "amqp": broker.amqp}[scheme]
         self.proxy = Proxy(port)
         place.prefix, place.enter = disk.inside / "ot", tuple(disk.enter)
-        own = broker.address(QUEUE.format(scheme), scheme, heart_beat=2, window=500)
+        self.queue = QUEUE.format(scheme, uuid4().hex)
+        own = broker.address(self.queue, scheme, heart_beat=2, window=500)
         self.address = own.replace(f":{port}/", f":{self.proxy.port}/")
-        self.feeding = Feeding(broker, scheme, [])
+        self.feeding = Feeding(broker, scheme, self.queue, [])
         self.receiver = self.start()
 
     def start(self) -> subprocess.Popen[str]:
@@ -187,7 +189,7 @@ def test_each_operation_is_captured_once_whatever_fails(
         happened: Counter[str] = Counter()
         for number, happening in enumerate(scene.happenings(ROUNDS)):
             part = bodies[number * size : (number + 1) * size]
-            scene.feeding = Feeding(artemis, scheme, part)
+            scene.feeding = Feeding(artemis, scheme, scene.queue, part)
             if happening != scene.kill_receiver or drawn.random() < 0.7:
                 scene.wait_for_connection()  # else a start is killed too
             scene.feeding.wait_for(drawn.randrange(size // 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -92,3 +93,14 @@ def test_a_protocol_with_a_mistake_is_not_taken_for_a_file(place: LivePlace) -> 
 
     assert process.wait(PATIENCE) == 2
     assert "Did you mean stomp?" in place.log.read_text()
+
+
+def test_a_lost_connection_is_followed_by_a_pause() -> None:
+    """A broker needs it to put the messages of a lost consumer back, also if it knows of the loss."""
+    tried = Backoff(first=30.0)
+    tried.note_answer()
+    before = time.monotonic()
+    tried.note_loss(0.0)
+
+    assert tried.due >= before + 30.0
+    assert not tried.is_due(before)

@@ -57,11 +57,11 @@ class Backoff:
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Do not retry before ``owned``, a time of ``time.monotonic``.
+        """Do not retry before ``owned``, a time of ``time.monotonic``, and not before a first pause.
 
         Until then the broker may still hold the messages of the lost consumer.
         """
-        self._due = max(self._due, owned)
+        self._due = max(self._due, owned, time.monotonic() + self._first)
 
     def note_failure(self, error: RetriableError) -> None:
         """Schedule the next attempt.

@@ -51,4 +51,4 @@ def test_the_name_of_a_table_comes_back(name: str, format_: str) -> None:
     found, parsed = parse_all(capture_of(Definitions((table,))), [bodies])
 
     assert [list(one.problems) for one in parsed if one.problems] == []
-    assert [(one["table"], dict(one["after"])["NAME"]) for one in found] == [(name, "one")]
+    assert [(one["table"], one["after"]) for one in found] == [(name, {"ID": "1", "NAME": "one"})]

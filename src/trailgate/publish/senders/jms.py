@@ -58,7 +58,7 @@ def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties
     for position, number, kind, table, time, is_mark in zip(*columns, strict=True):
         name = f"{group}:{position}:{number}"
         yield JmsProperties(
-            name=name, position=position, kind=kind, table=table, time=time, is_mark=is_mark
+            id=name, position=position, kind=kind, table=table, time=time, is_mark=is_mark
         )
 
 
