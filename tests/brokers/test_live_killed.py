@@ -170,8 +170,8 @@ def captured(prefix: Path) -> tuple[np.ndarray, str]:
 
 
 # Known and not understood: on one try of three, after a reset of the first connection, Artemis 2.44
-# gives messages in the middle of a transaction first. The receiver ends with an error that says so,
-# and loses nothing. It is tried again until this is understood.
+# gives messages in the middle of a transaction first, and the receiver ends with an error that says
+# so. It is tried again until this is understood.
 @pytest.mark.flaky(reruns=4)
 @pytest.mark.timeout(600 + 60 * ROUNDS)
 @pytest.mark.parametrize("scheme", SENDERS)
