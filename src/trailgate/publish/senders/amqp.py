@@ -170,12 +170,12 @@ class AmqpSender:
         self._held: Any = None
 
     @property
-    def topics(self) -> dict[str, str]:
-        """No topics: all messages go to one destination."""
-        return {}
+    def tables(self) -> tuple[str, ...]:
+        """No tables: all messages go to one destination."""
+        return ()
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Do nothing; see ``topics``."""
+    def remember(self, tables: Iterable[str]) -> None:
+        """Do nothing; see ``tables``."""
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message that is larger than the broker states as its limit."""
