@@ -239,9 +239,7 @@ def _interval(name: str, order: Callable[[str], Any], values: ValueRange) -> _In
         raise OptionError(problem, where=Where(field=name)) from None
     if interval.low > interval.high:
         hint = f"Write {high} THRU {low}; text is compared in the order of its code page"
-        raise OptionError(
-            f"kinds: {values} has no values", where=Where(field=name), hint=hint
-        )
+        raise OptionError(f"kinds: {values} has no values", where=Where(field=name), hint=hint)
     return interval
 
 
