@@ -44,7 +44,7 @@ def _extract(path: Path) -> object:
 
 def _replicat(path: Path) -> object:
     write_trail(path.parent / "ot", [[[Op("I", 1)]]])
-    return apply_trail(path.parent / "ot", f"duckdb:{path.parent}/a.duckdb", params=path)
+    return apply_trail(path.parent / "ot", f"duckdb:{path.parent}/a.duckdb", params=str(path))
 
 
 FILES: Final[Mapping[str, tuple[str, Callable[[Path], object]]]] = {
