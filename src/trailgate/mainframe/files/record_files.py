@@ -342,7 +342,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
 
 
 def _has_mark(data: pa.Buffer, framing: Framing) -> bool:
-    """Return True if a file of lines begins with the byte order mark of UTF-8, which is no text of its first record."""
+    """Return True if a file of lines begins with the byte order mark of UTF-8, which is not part of its first record."""
     is_text = framing.kind is FrameKind.LINE and framing.delimiter.endswith(b"\n")
     return is_text and bool(data[: len(codecs.BOM_UTF8)] == codecs.BOM_UTF8)
 
