@@ -375,25 +375,30 @@ def test_a_statement_is_canceled_from_another_page(
         assert page.get_by_role("button", name="Cancel").is_hidden()
 
 
-# Clicks on the button once a second while it is shown: one click may come before the server has begun
-# the statement. Playwright itself waits for the answer of a page that is asked for.
-CLICK_CANCEL: Final = """setInterval(() => {
-  const button = document.querySelector("[data-cancel]");
-  if (button.getBoundingClientRect().width) button.click();
-}, 1000)"""
+# Playwright itself waits for the answer of a page that is asked for, so the page clicks.
+RUN_AND_CANCEL: Final = """(milliseconds) => {
+  document.querySelector("form.sql button").click();
+  setTimeout(() => document.querySelector("[data-cancel]").click(), milliseconds);
+}"""
 
 
-def test_a_statement_is_canceled_from_its_own_page(browser: Any, address: str) -> None:
+@pytest.mark.parametrize("milliseconds", [0, 300])
+def test_a_statement_is_canceled_from_its_own_page(
+    browser: Any, address: str, milliseconds: int
+) -> None:
+    """Even at once, before the server has begun it."""
     with opened(browser, f"{address}sql") as page:
         assert page.get_by_role("button", name="Cancel").is_hidden()
         page.locator("#sql").fill(ENDLESS)
-        page.evaluate(CLICK_CANCEL)
-        page.get_by_role("button", name="Run").click(no_wait_after=True)
+        page.evaluate(RUN_AND_CANCEL, milliseconds)
 
-        canceled = page.get_by_text("the statement was canceled")
+        canceled = page.get_by_text("The statement was canceled")
         playwright.expect(canceled).to_be_visible(timeout=60_000)
         assert page.locator("#sql").input_value() == ENDLESS
         assert page.get_by_role("button", name="Cancel").is_hidden()
+        page.locator("#sql").fill("SELECT 42")
+        page.get_by_role("button", name="Run").click()
+        playwright.expect(page.locator("table.answer")).to_contain_text("42", timeout=60_000)
 
 
 def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
