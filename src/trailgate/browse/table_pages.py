@@ -16,6 +16,7 @@ from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPosition
 
 LATEST: Final = 20  # operations shown
+COLUMNS: Final = 2000  # the most columns shown, of all definitions together
 
 
 def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
@@ -34,6 +35,12 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
+    listed, columns = [], 0
+    for place, definition in reversed(versions):
+        columns += len(definition.columns)
+        if listed and columns > COLUMNS:
+            break
+        listed.append((place, definition))
     latest = OperationSearch(
         index, OperationFilters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
     ).run()
@@ -52,8 +59,9 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
                 definition,
                 place and link_to("bytes", at=place_text(place)),
             )
-            for place, definition in reversed(versions)
+            for place, definition in listed
         ],
+        "more_versions": len(versions) - len(listed),
         "creations": [
             (key, database.title, *_creation(versions[-1][1], database))
             for key, database in DATABASES.items()
