@@ -384,7 +384,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
     """Return the values of the overview and of the report."""
     listing = list_trail(index.found.prefix)
-    manifest = _manifest(listing)
+    manifest = manifest_of(listing)
     with index.lock:
         kinds = index.over_time.counts.sum(axis=1).tolist()
         tables = sorted(index.tables.values(), key=lambda one: -one.operations)
@@ -480,7 +480,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
     }
 
 
-def _manifest(listing: TrailListing) -> Manifest | None:
+def manifest_of(listing: TrailListing) -> Manifest | None:
     """Read the trail's manifest, or return None if it is missing or unreadable (the check reports that)."""
     try:
         return read_manifest(listing.prefix, listing.store)

@@ -15,10 +15,10 @@ from typing import Any, Final
 from markupsafe import escape
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.pages import Query, link_to
+from trailgate.browse.pages import Query, link_to, manifest_of
 from trailgate.columnar.kernels.strings import DIGITS
-from trailgate.errors import DecodeError, OptionError, mask_logins
-from trailgate.storage.files.listing import list_trail
+from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
+from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
 
@@ -29,6 +29,7 @@ AROUND: Final = (
 )
 CHARACTERS: Final = 400_000  # characters of HTML of the messages on a page, about
 LOOKED_AT: Final = 64 << 20  # the most bytes read of a quarantine
+CAPTURED: Final = 64 << 10  # the most bytes read of the list of captured files, from its end
 _QUOTED: Final = re.compile(r"(?:text|value) '(.*?)'")
 _POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 _FIELD: Final = re.compile(r", field (\S+?)[,)]")
@@ -87,6 +88,7 @@ def quarantine_page(index: TrailIndex, query: Query) -> dict[str, Any]:
             (kind, number, link_to("quarantine", reason=kind))
             for kind, number in counts.most_common()
         ],
+        "captured": list(_captured_digests(listing)),
         "reason": wanted,
         "total": total,
         "first": first,
@@ -96,6 +98,31 @@ def quarantine_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         else "",
         "previous_page": link_to("quarantine", **query_parts, from_=before) if first else "",
     }
+
+
+def _captured_digests(listing: TrailListing) -> Iterator[str]:
+    """Yield the digests of the files of JSON lines that were captured last.
+
+    The page compares them with the files of repaired messages that were downloaded from it.
+    """
+    manifest = manifest_of(listing)
+    if manifest is None or not manifest.captured:
+        return
+    begin = max(0, manifest.captured - CAPTURED)
+    path = listing.spell(f"{listing.prefix}.captured.jsonl")
+    try:
+        opened = OpenedFile(path, manifest.captured, "list of captured files")
+        try:
+            lines = bytes(opened.read(begin, manifest.captured - begin)).splitlines()
+        finally:
+            opened.close()
+        # unless the list is read from its beginning, the first line is a part of one
+        for line in lines[bool(begin) :]:
+            entry = json.loads(line)
+            if str(entry["name"]).endswith(".jsonl"):
+                yield str(entry["digest"])
+    except (TrailgateError, ValueError, LookupError, TypeError):
+        return  # the list is damaged: nothing is marked
 
 
 def _number(text: str) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from trailgate.apply.effects.tables import make_target_table
-from trailgate.apply.targets.ddl import DATABASES, DdlDialect
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
@@ -35,7 +34,8 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
-    listed, columns = [], 0
+    listed: list[tuple[TrailPosition | None, Table]] = []
+    columns = 0
     for place, definition in reversed(versions):
         columns += len(definition.columns)
         if listed and columns > COLUMNS:
@@ -62,20 +62,23 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
             for place, definition in listed
         ],
         "more_versions": len(versions) - len(listed),
-        "creations": [
-            (key, database.title, *_creation(versions[-1][1], database))
-            for key, database in DATABASES.items()
-            if versions
-        ],
+        "creations": list(_creations(versions[-1][1])) if versions else [],
         "rows": latest.rows[::-1],
         "all_rows": link_to("operations", table=name),
     }
 
 
-def _creation(definition: Table, database: DdlDialect) -> tuple[str, str]:
-    """Return the CREATE TABLE statement for a database, or "" and the reason why there is none."""
-    try:
-        made = make_target_table(definition)
-        return f"{database.creation(made, made.name)};", ""
-    except TrailgateError as error:
-        return "", str(error)
+def _creations(definition: Table) -> Iterator[tuple[str, str, str, str]]:
+    """Yield CREATE TABLE for each database: its key and title, and the statement or the reason why there is none."""
+    # No other page needs these.
+    from trailgate.apply.effects.tables import make_target_table  # noqa: PLC0415
+    from trailgate.apply.targets.ddl import DATABASES  # noqa: PLC0415
+
+    for key, database in DATABASES.items():
+        statement = problem = ""
+        try:
+            made = make_target_table(definition)
+            statement = f"{database.creation(made, made.name)};"
+        except TrailgateError as error:
+            problem = str(error)
+        yield key, database.title, statement, problem
