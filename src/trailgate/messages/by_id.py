@@ -24,20 +24,12 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import mask_differing_rows
 from trailgate.errors import TransactionError
-from trailgate.messages.bounds import (
+from trailgate.messages.by_indicators import first_values
+from trailgate.messages.message_numbers import (
     NO_NUMBER,
-    ChainedTransactions,
     LastMessage,
-    RawOperations,
-    TransactionState,
-    check_lengths,
-    check_segments,
-    first_values,
     is_redelivered_start,
-    kept_operations,
     last_message,
-    missing_end_error,
-    unit_marks,
 )
 from trailgate.messages.problems import (
     NOTHING_LATER,
@@ -46,6 +38,9 @@ from trailgate.messages.problems import (
     Problem,
     Problems,
 )
+from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
+from trailgate.messages.segments import check_segments, missing_end_error
+from trailgate.messages.units import ChainedTransactions, TransactionState, unit_marks
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (

@@ -32,7 +32,6 @@ from trailgate.expressions.selection import (
     TableSelections,
     find_excluded,
 )
-from trailgate.messages.bounds import RawOperations
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
@@ -40,6 +39,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.records import (
     BadMessagesError,
     MessageRecordGroup,

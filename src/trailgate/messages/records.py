@@ -25,8 +25,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import encode_distinct
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.bounds import MessageBoundaries
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import Image, StateColumn

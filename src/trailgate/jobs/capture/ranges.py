@@ -37,11 +37,11 @@ from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_lines

@@ -27,10 +27,10 @@ from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.units import UnitSorter
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 
