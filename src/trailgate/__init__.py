@@ -33,7 +33,7 @@ from trailgate.errors import (
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import apply_trail
     from trailgate.apply.jobs.repaired import apply_repaired
-    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.reports import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
