@@ -71,7 +71,7 @@ class MessageFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name in messages, without credentials."""
+        """The folder as shown in errors and summaries, without credentials."""
         return self._backend.name
 
     @contextmanager
@@ -258,7 +258,7 @@ class MessageFileWriter:
                 self._size += len(line)
 
     def commit(self, state: PublishedState) -> None:
-        """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
+        """Commit the messages so far; see ``Sink``. A large file ends here, and is published."""
         known = {one.name: getattr(state, one.name) for one in fields(PublishedState)}
         self.published = FolderState(**known, files=self.published.files)
         self._safe = self._size
@@ -266,13 +266,13 @@ class MessageFileWriter:
             self.close()
 
     def drop_open(self) -> None:
-        """Do nothing: the file is cut at the last commit when it is closed."""
+        """Do nothing: ``close`` truncates the file at the last commit."""
 
     def flush(self) -> None:
-        """Do nothing: files end where they are large, or at the end of the run."""
+        """Do nothing: a file is published when it is large, or at the end of the run."""
 
     def close(self) -> None:
-        """Cut the open file at the last commit, and publish it with the state."""
+        """Truncate the open file at the last commit, and publish it with the state."""
         if self._file is None or not self._safe:
             self.discard()
             self._folder.write_state(self._fields(self.published))

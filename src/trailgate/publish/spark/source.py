@@ -103,7 +103,7 @@ def _is_messages(option: str) -> bool:
 
 
 class TrailOrMessages:
-    """The options of the format ``trail``: those of messages if the option ``messages`` is set."""
+    """The options of the format ``trail``, which returns messages if the option ``messages`` is set."""
 
     @staticmethod
     def of(
