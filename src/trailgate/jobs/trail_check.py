@@ -303,9 +303,8 @@ class _Place:
     known: KnownTables = field(default_factory=KnownTables)
     reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
-    sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = (
-        None  # after the last chunk
-    )
+    # After the last chunk.
+    sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = None
 
     def file_end(self, number: int, file: TrailFile) -> FileEnd:
         """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""

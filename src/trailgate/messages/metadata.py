@@ -35,9 +35,8 @@ from trailgate.messages.records import MessageRecords, errors_by_row
 from trailgate.model.table_patterns import join_table_name
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
-REMEMBERED: Final = (
-    200_000  # message ids: many times the number of messages that brokers send ahead
-)
+# Message ids: many times the number of messages that brokers send ahead.
+REMEMBERED: Final = 200_000
 ANY_BODY: Final = -1  # instead of the checksum of an unknown body
 _FIXED: Final = (
     "Message ids (jms.id) must be unique, ascend, and have a fixed length, because they are compared as text: "

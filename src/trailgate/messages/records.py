@@ -50,6 +50,9 @@ _MARKS: Final = (
 # Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
 _REGISTRY_HEAD = 5
 
+C = TypeVar("C", bound="ValueColumn")
+R = TypeVar("R", bound="MessageRecords")
+
 
 class BadMessagesError(Exception):
     """The errors of several bad messages, by message number in the batch.
@@ -100,9 +103,6 @@ class ValueColumn(Protocol):
     def take(self, rows: pa.Array, /) -> Self:
         """Return the values of the given rows."""
         ...
-
-
-C = TypeVar("C", bound=ValueColumn)
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
@@ -325,9 +325,6 @@ RowErrors = Callable[[Longs], ErrorColumns]
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
     """Return the function that makes the errors of rows from the one that makes the error of a row."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
-
-
-R = TypeVar("R", bound=MessageRecords)
 
 
 class MessageRecordGroup(Generic[R]):

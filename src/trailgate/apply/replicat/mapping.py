@@ -32,6 +32,7 @@ from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes
+# Bytes of the longest VARCHAR2 in an Oracle database without extended strings.
 LONGEST = 4000
 
 
@@ -75,9 +76,8 @@ class ReplicatMapping:
     @property
     def name(self) -> str:
         """A text that identifies these statements, as part of the trail name in checkpoints."""
-        common_mode = (
-            self._parameters.mode
-        )  # if all statements have the same mode, it is not repeated for each
+        # If all statements have the same mode, it is not repeated for each.
+        common_mode = self._parameters.mode
         mapped = {
             f"{one.rule.pattern}>{one.target}"
             + (f":{one.mode}" if one.mode and not common_mode else "")

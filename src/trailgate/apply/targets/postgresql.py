@@ -122,6 +122,7 @@ NO_TABLES: Final = MappingProxyType(
 # example, varchar(20) has 24.
 UNCONSTRAINED: Final = -1
 HEADER: Final = 4
+# The precision of Arrow's decimal128.
 MOST_DIGITS: Final = 38
 ENUM: Final = "e"  # pg_type.typtype
 ARROW_TYPES: Final = (

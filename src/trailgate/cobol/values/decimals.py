@@ -45,6 +45,8 @@ from trailgate.cobol.values.kernels import (
 from trailgate.columnar.rows import byte_view, find_failing_row, flat_rows, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
+# Every number of 18 digits fits a signed word of 64 bits (10**18 < 2**63 < 10**19), and every number of
+# 38 digits two of them (10**38 < 2**127).
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # the offset of a sign that has no byte

@@ -34,9 +34,8 @@ _PLACES: Final = (
 
 
 _SCHEMA_TYPE: Final = "schematype"
-_WIDEST: Final = (
-    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
-)
+# UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16.
+_WIDEST: Final = 3
 _NO_DATABASE: Final = DatabaseLines()
 
 

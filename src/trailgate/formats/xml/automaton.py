@@ -63,6 +63,8 @@ from trailgate.formats.xml.rules import (
 )
 from trailgate.messages.properties import ValueSource
 
+# The number of states can grow exponentially with the number of paths that begin with //. Rules with more
+# states than this are left to the general engine.
 _MOST_STATES: Final = 1 << 16
 _MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times names
 _MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag

@@ -82,7 +82,10 @@ _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
 _FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # numbered as in kernels/names.py
+# XML declarations to remember. The messages of a source have one or two different ones.
 _MOST_DECLARATIONS: Final = 64
+# The least sizes of the working arrays: open elements, attributes of an element, pieces of text, and
+# namespace prefixes. A long message gets more of the first two; the others are doubled when they are full.
 _DEPTH: Final = 256
 _ATTRIBUTES: Final = 4096
 _PIECES: Final = 4096

@@ -38,6 +38,7 @@ from trailgate.storage.files.durable import convert_write_errors, replace_whole_
 LOOKED_AT: Final = 256
 FACTOR: Final = 4
 _LOG: Final = logging.getLogger("trailgate.jobs")
+# How long to wait for messages before looking whether the stream was stopped.
 POLL_SECONDS: Final = 0.5
 LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
 SETTLE_SECONDS: Final = 2.0

@@ -93,6 +93,7 @@ Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 # have few rows but many columns, so that the cost of a value would grow with the record's length.
 # Batches of long records are therefore larger.
 _ROWS_OF_BATCH: Final = 512
+# Limits the memory for long records; a chunk of short records has many rows anyway.
 _MOST_CHUNK: Final = 32 << 20
 
 

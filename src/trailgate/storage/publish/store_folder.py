@@ -51,9 +51,8 @@ from trailgate.storage.stores.object_store import (
     check_conditions,
 )
 
-HEAD: Final = (
-    5 << 20
-)  # bytes of a file that are read to change its header; the store copies the rest
+# Bytes of a file that are read to change its header; the store copies the rest.
+HEAD: Final = 5 << 20
 AT_ONCE: Final = 8  # parallel requests, since a store answers slowly
 OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # set for Spark's workers: the folders that they spill to
 OF_STREAM: Final = "stream-"

@@ -72,6 +72,7 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
+# Bytes of a split: small enough that all cores have work, large enough that starting a task costs little.
 TRAIL_SPLIT_BYTES: Final = 64 << 20
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "

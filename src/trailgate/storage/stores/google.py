@@ -33,11 +33,13 @@ TRIED: Final = 5  # retries of a request if the store is busy or cannot be reach
 BUSY: Final = (408, 429, 500, 502, 503, 504)
 SECONDS: Final = (10, 300)  # timeouts for connecting, and for waiting for more of an answer
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+# HTTP status: the object does not exist.
 GONE: Final = 404
 CONTINUED: Final = 308  # the answer to a part that is not the last one
 LISTED: Final = "items(name,size),nextPageToken"
 DELETING: Final = 8  # objects at once
 UPLOADED: Final = "/upload/storage/v1"
+# HTTP status: a condition of the request is not met.
 CONDITION: Final = 412
 UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their names later
 

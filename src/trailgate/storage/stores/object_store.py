@@ -28,10 +28,10 @@ GONE: Final = "the upload is gone"  # deleted by another run or by the store
 
 Store = TypeVar("Store", bound="ObjectStore")
 
+# Bytes of a part, at first. S3 refuses parts below 5 MiB, except for the last one.
 PART: Final = 8 << 20
-LONGER: Final = (
-    1000  # after this many parts the part size doubles, since S3 allows at most 10,000 parts
-)
+# After this many parts the part size doubles, since S3 allows at most 10,000 parts.
+LONGER: Final = 1000
 COPIED: Final = 1 << 30  # bytes that a store copies per request; S3 allows 5 GiB, Azure 4,000 MiB
 NEVER: Final = sys.maxsize  # the minimum size of a part if a store cannot copy
 
@@ -165,9 +165,8 @@ class PartedUpload(RawIOBase):
         least = self._parts.least
         while at < end:
             buffered = len(self._buffer)
-            filled = (
-                max(0, least - buffered) if buffered else 0
-            )  # buffered bytes become a part first
+            # Buffered bytes become a part first.
+            filled = max(0, least - buffered) if buffered else 0
             left = end - at - filled
             if filled or left < least:
                 stop = min(end, at + (min(least, PART) if left < least else filled))
