@@ -84,7 +84,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     quarantined = _messages(f"{prefix}.quarantine.jsonl", min(position.quarantine, COUNTED))
     waiting = None
     if position.source == JOURNAL:
-        waiting = JournalIndex(Path(f"{prefix}.journal")).held().end - position.number
+        waiting = JournalIndex(Path(f"{prefix}.journal")).extent().end - position.number
     counted = position.quarantine <= COUNTED
     return LastCommit(
         end=end,

@@ -99,9 +99,9 @@ def _parse_good(
         if len(numbers) < len(part):
             # Message i of the remaining batch was `numbers[i]` before, so `numbers[i] - i` messages
             # were removed ahead of it. Example: of 0, 1, 2, 3 message 1 is bad: numbers = [0, 2,
-            # 3], left_out = [0, 1, 1].
-            left_out = numbers - np.arange(len(numbers))
-            part = replace(messages.only(numbers), left_out=left_out)
+            # 3], removed = [0, 1, 1].
+            removed = numbers - np.arange(len(numbers))
+            part = replace(messages.only(numbers), removed=removed)
         try:
             raw = parser.parse(part)
         except BadMessagesError as several:

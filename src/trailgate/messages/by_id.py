@@ -33,9 +33,9 @@ from trailgate.messages.message_numbers import (
 )
 from trailgate.messages.problems import (
     NOTHING_LATER,
-    FoundProblems,
     Lookahead,
     Problem,
+    ProblemCollector,
     Problems,
 )
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
@@ -73,7 +73,7 @@ def chain_by_id(
     `raw.tx_id` names the transaction.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
-    bad = FoundProblems(problems)
+    bad = ProblemCollector(problems)
     unreadable = bad.unreadable
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
@@ -134,7 +134,7 @@ def _follow(
     raw: RawOperations,
     walk: _Walk,
     unknown: Longs,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> LastMessage | None:
     """Compare messages on both sides of each boundary inside a transaction, and return the last message.

@@ -25,7 +25,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other
 from trailgate.errors import TransactionError
-from trailgate.messages.problems import FoundProblems, Problem
+from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.units import (
     ChainedTransactions,
@@ -53,7 +53,7 @@ def chain_by_indicators(
 
     Adds the problems found to the problems of the parser.
     """
-    bad = FoundProblems(problems)
+    bad = ProblemCollector(problems)
     unreadable = bad.messages
     length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
@@ -97,7 +97,7 @@ def _check(
     followed: FollowedTransactions,
     letters: Octets,
     marks: MessageUnitMarks,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
     """Complete the operations' transactions.
@@ -144,7 +144,7 @@ def _check_bounds(
     followed: FollowedTransactions,
     unended: Mask,
     unit: Longs,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> None:
     """Add a problem for each operation that begins inside a transaction or continues outside one.
@@ -168,7 +168,7 @@ def _check_bounds(
         bad.add(int(raw.message[i]), error)
 
 
-def _check_members(raw: RawOperations, tx_id: pa.Array, bad: FoundProblems) -> None:
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -> None:
     """Add a problem to each message whose operations have different ids within one transaction."""
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
@@ -184,7 +184,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: FoundProblems) -> N
         bad.add(int(raw.message[i]), error)
 
 
-def _check_contiguous(raw: RawOperations, opens: Mask, bad: FoundProblems) -> None:
+def _check_contiguous(raw: RawOperations, opens: Mask, bad: ProblemCollector) -> None:
     """Add a problem to each message in which a transaction's id returns after another one."""
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
@@ -209,7 +209,7 @@ def _check_ends(
     raw: RawOperations,
     unended: Mask,
     unit: Longs,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> None:
     """Add a problem to each unit whose transaction is still open when the next unit begins."""
@@ -227,7 +227,7 @@ def _open_after(
     tx_id: pa.Array,
     csn: pa.Array,
     marks: MessageUnitMarks,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> TransactionState:
     """Return the state after messages of which the last may leave a transaction open."""

@@ -137,7 +137,7 @@ class MessageIdRule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicated:
+class DeduplicatedMessages:
     """The result of deduplicating a batch.
 
     `kept` are the numbers of new messages, or None if all are new. `problems` number the messages
@@ -188,7 +188,7 @@ class MessageIds:
             self._known.setdefault(last, ANY_BODY)
             self._last = max(last, self._last or last)
 
-    def screen(self, messages: MessageBatch) -> Deduplicated:
+    def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
         """Find the new messages of a batch."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
@@ -198,7 +198,7 @@ class MessageIds:
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
             self._forget()
-            return Deduplicated(None, (), names)
+            return DeduplicatedMessages(None, (), names)
         return self._one_by_one(names, sums, absent=ids.null_count < len(ids))
 
     def _ascends(self, ids: pa.Array) -> bool:
@@ -219,7 +219,7 @@ class MessageIds:
 
     def _one_by_one(
         self, names: list[str | None], sums: list[int], *, absent: bool
-    ) -> Deduplicated:
+    ) -> DeduplicatedMessages:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
@@ -236,7 +236,9 @@ class MessageIds:
                     self._last = own if self._last is None else max(own, self._last)
             last.append(self._last)
         self._forget()
-        return Deduplicated(None if kept.all() else np.flatnonzero(kept), tuple(problems), last)
+        return DeduplicatedMessages(
+            None if kept.all() else np.flatnonzero(kept), tuple(problems), last
+        )
 
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
         """Return the error of a new message's id, or None."""

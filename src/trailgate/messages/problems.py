@@ -1,6 +1,6 @@
 """The problems of messages in a batch, and what is known about the messages that follow it.
 
-`MessageErrors` collects the errors of a batch while it is parsed, `FoundProblems` while its transactions are
+`MessageErrors` collects the errors of a batch while it is parsed, `ProblemCollector` while its transactions are
 checked; the first error of each message counts. `Problems` are the result. All of them hold columns
 (`error_columns.py`), so that a file in which every message is bad costs no step for each.
 """
@@ -214,7 +214,7 @@ class MessageErrors:
         return messages, ErrorColumns.join([errors for _, errors in self._parts]).take(rows)
 
 
-class FoundProblems:
+class ProblemCollector:
     """The problems of a batch while its transactions are checked. The first of each message counts."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:

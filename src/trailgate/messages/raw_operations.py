@@ -19,7 +19,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import find_row_without_mark, text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.message_numbers import MessageBoundaries
-from trailgate.messages.problems import FoundProblems
+from trailgate.messages.problems import ProblemCollector
 from trailgate.model.changes import ChangeBlock
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -105,7 +105,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
     return np.concatenate(masks) if masks else parts[0]
 
 
-def kept_operations(raw: RawOperations, bad: FoundProblems) -> Mask:
+def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
     """Return the mask of operations whose messages are good."""
     if not bad:
         return np.ones(len(raw.message), bool)
@@ -114,7 +114,7 @@ def kept_operations(raw: RawOperations, bad: FoundProblems) -> Mask:
 
 def check_lengths(
     raw: RawOperations,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     length: int | None,
     *,
     operation_ids: bool = False,

@@ -411,7 +411,7 @@ def registry_hint(body: bytes) -> str:
     )
 
 
-def other_encoding(body: bytes, where: Where) -> DecodeError | None:
+def encoding_error(body: bytes, where: Where) -> DecodeError | None:
     """Return an error if a body begins with the byte order mark of UTF-16 or UTF-32.
 
     Otherwise None.
@@ -466,5 +466,5 @@ def _utf8_errors(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]
             where = Where(offset=error.start, raw=raw)
             own_hint = registry_hint(body) or hint
             not_text = DecodeError("the message is not UTF-8 text", where=where, hint=own_hint)
-            errors[message] = other_encoding(body, where) or not_text
+            errors[message] = encoding_error(body, where) or not_text
     return errors

@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import TransactionError
-from trailgate.messages.problems import FoundProblems, Problem
+from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.units import TransactionState
 from trailgate.model.transactions import mask_ends
@@ -25,7 +25,7 @@ def check_segments(
     raw: RawOperations,
     opens: Mask,
     unreadable: Longs,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> int:
     """Check that segment numbers follow each other: 1, 2, 3 ... in each transaction.

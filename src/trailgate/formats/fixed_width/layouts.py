@@ -288,7 +288,7 @@ def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[R
 
 def _header(read: PropertyReader, names: list[str]) -> str:
     """Return the name of the header, spelled as in the definitions."""
-    wanted = read.given("header", str)
+    wanted = read.required("header", str)
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:
         return folded[wanted.casefold()]

@@ -25,7 +25,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Offsets
-from trailgate.formats.xml.findings import AGAIN, PATHS
 from trailgate.formats.xml.kernels.names import (
     ACTION,
     ANCHORS,
@@ -51,6 +50,7 @@ from trailgate.formats.xml.kernels.names import (
     SPACE,
     ActionType,
 )
+from trailgate.formats.xml.matches import AGAIN, PATHS
 from trailgate.formats.xml.rules import (
     ANY,
     ElementPart,

@@ -147,7 +147,7 @@ class RangeReader:
         """Return the messages whose ids are new, and the problems of the unreadable ones."""
         if self._ids is None:
             return read.messages, read.problems
-        fresh = self._ids.screen(read.messages)
+        fresh = self._ids.deduplicate(read.messages)
         self.duplicates += fresh.duplicates
         return fresh.apply(read.messages, read.problems)
 
@@ -544,7 +544,7 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
     if job.options.dry_run:
         return RangeCapture(job, owned, None).run(index)
-    with job.target.filling() as folder:
+    with job.target.staged_folder() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
         return RangeCapture(job, owned, writer).run(index)
 

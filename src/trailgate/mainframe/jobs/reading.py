@@ -55,7 +55,7 @@ from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
 from trailgate.options import list_names
-from trailgate.storage.files.found_files import (
+from trailgate.storage.files.file_search import (
     Addresses,
     check_folder,
     folder_of,

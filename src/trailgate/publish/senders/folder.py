@@ -40,7 +40,7 @@ from trailgate.storage.publish.protocol import (
     overtaken_error,
 )
 from trailgate.storage.publish.store_folder import STAGED, STATE, StoreBackend
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
 LOCAL_STAGING: Final = STAGED.removeprefix(".")
@@ -77,7 +77,7 @@ class MessageFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for one run, if the storage supports locks."""
-        with self._backend.held(), self._filling:
+        with self._backend.locked(), self._filling:
             yield
 
     def state(self) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ class MessageFolder:
         self._backend.check()
         if self._backend.appends:
             folder = Path(self.name)
-            self._backend.make(folder)
+            self._backend.create_staging(folder)
             for left in folder.glob(".messages-*.new"):  # staged by earlier versions
                 left.unlink()
             self._backend.discard(self._backend.staging(LOCAL_STAGING))
@@ -117,8 +117,8 @@ class MessageFolder:
         """Return the local path at which to write a file before it is published."""
         folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
         self._staging = self._backend.staging(folder_name)
-        self._backend.make(self._staging)
-        return self._filling.enter_context(self._backend.filling(self._staging)) / name
+        self._backend.create_staging(self._staging)
+        return self._filling.enter_context(self._backend.staged_folder(self._staging)) / name
 
     def discard(self) -> None:
         """Delete the staging folder of a file that is not published."""

@@ -303,7 +303,7 @@ class StoreBackend(PublishBackend):
             raise
 
     @contextmanager
-    def filling(self, staging: Path) -> Iterator[Path]:
+    def staged_folder(self, staging: Path) -> Iterator[Path]:
         """Provide a temporary folder, and upload its files unless an exception is raised."""
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
@@ -324,7 +324,7 @@ class StoreBackend(PublishBackend):
         try:
             with self._overtaken_first(staging):
                 yield upload.file, staged_files
-                staged_files.append(StagedFile(staged, name, 0, upload=upload.leave()))
+                staged_files.append(StagedFile(staged, name, 0, upload=upload.suspend()))
         finally:
             upload.abort()
 
@@ -482,7 +482,7 @@ class StoreBackend(PublishBackend):
         if is_own is not None:
             self._abandon(is_own)
 
-    def forget(self, staging: Path) -> None:
+    def discard_query(self, staging: Path) -> None:
         """Delete what batches up to this one have staged. A later one may be running if the query was started twice."""
         above = f"{staging.parent}/"
         self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)

@@ -24,7 +24,7 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
-from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
+from trailgate.storage.files.file_search import Addresses, ListedFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
 
@@ -231,7 +231,7 @@ def find_messages(
 
 
 def messages_of(
-    parts: Iterable[FoundFile],
+    parts: Iterable[ListedFile],
     per_line: bool = False,
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,

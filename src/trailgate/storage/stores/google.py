@@ -219,7 +219,7 @@ class GoogleParts(UploadParts[GoogleStore]):
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
         self._at, self._last_part = 0, b""
 
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the object from bytes in one request."""
         put_google_object(self._store, self._name, data, **self._condition)
 
@@ -247,9 +247,9 @@ class GoogleParts(UploadParts[GoogleStore]):
         if self._upload:
             self._send(str(self._at + len(self._last_part)))
         else:
-            self.whole(self._last_part)
+            self.create(self._last_part)
 
-    def left(self) -> PendingUpload:
+    def suspend(self) -> PendingUpload:
         """Create the hidden object, which gets its name later."""
         self.complete()
         return PendingUpload(self._key, self._name, ())

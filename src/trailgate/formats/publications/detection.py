@@ -22,7 +22,7 @@ from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import BadMessagesError, other_encoding
+from trailgate.messages.records import BadMessagesError, encoding_error
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
 _FIXED: Final = 36  # bytes of a version 2 header before its names and values
@@ -152,7 +152,7 @@ def _error(
             problem, where=where, hint="Capture the messages of each format separately"
         )
     not_publication = DecodeError("the message is not a publication", where=where, hint=_HINT)
-    return other_encoding(raw, where) or not_publication
+    return encoding_error(raw, where) or not_publication
 
 
 def _article(kind: str) -> str:

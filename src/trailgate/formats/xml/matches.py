@@ -151,7 +151,7 @@ class RuleMatches:
 
 
 def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
-    """Merge the findings of two groups of messages of the same batch."""
+    """Merge the matches of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
