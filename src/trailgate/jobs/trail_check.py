@@ -136,7 +136,7 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
     Group 0 began before these records. Not decoded are groups with a bad record, because that is
     noted already, and the records that a restart made void, together with the restart.
     """
-    skipped = followed.fates == TransactionOutcome.LEFT_OUT
+    skipped = followed.outcomes == TransactionOutcome.LEFT_OUT
     known = records.bad | (records.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
     # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True

@@ -101,19 +101,10 @@ def chain_by_id(
     csn = first_values(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
-        own = walk.last if isinstance(walk.last, str) else None
-        # With operation ids, the CSN of the open transaction is the sequence id of its first
-        # operation.
-        own_csn = own
-        if operation_ids and own is not None:
-            own_csn = csn[-1].as_py() if len(csn) else state.csn
         after = replace(
-            state,
-            tx_id=own,
-            csn=own_csn,
+            _open_transaction(walk, csn if operation_ids else None, ordinals, state),
             broken=marks.is_broken(bad.messages, before=state.broken),
             id_length=length,
-            count=int(ordinals[-1]) + 1 if len(ordinals) else state.count,
             segment=segment,
             last=known,
         )
@@ -128,6 +119,22 @@ def chain_by_id(
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
     )
+
+
+def _open_transaction(
+    walk: _Walk, csn: pa.Array | None, ordinals: Longs, state: TransactionState
+) -> TransactionState:
+    """Return the state with the id, CSN and number of operations of the transaction that stays open.
+
+    `csn` has the CSN of each operation, or is None if the CSN is the transaction's id.
+    """
+    tx_id = walk.last if isinstance(walk.last, str) else None
+    own_csn = tx_id
+    if csn is not None and tx_id is not None:
+        # With operation ids, the CSN is the sequence id of the transaction's first operation.
+        own_csn = csn[-1].as_py() if len(csn) else state.csn
+    count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
+    return replace(state, tx_id=tx_id, csn=own_csn, count=count)
 
 
 def _follow(

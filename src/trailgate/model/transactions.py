@@ -62,16 +62,16 @@ class FollowedTransactions:
     is_open: bool
 
     @property
-    def fates(self) -> Octets:
+    def outcomes(self) -> Octets:
         """Return the outcome of each transaction. That of number 0 also depends on the rows before."""
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        fates = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
+        outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
             np.uint8
         )
         if self.is_open:
-            fates[-1] = TransactionOutcome.WAITING
-        fates[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
-        return fates
+            outcomes[-1] = TransactionOutcome.WAITING
+        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
+        return outcomes
 
     @property
     def apart(self) -> Mask:

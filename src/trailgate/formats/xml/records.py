@@ -146,9 +146,10 @@ class XmlRecords(MessageRecords):
         return (codes, known) if len(known) == len(letters) else encode_distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
-        """Return a property as codes, values and deciding rules, if one level supplies all of it.
+        """Encode a property that one level of elements supplies for all operations.
 
-        Otherwise None.
+        Returns each operation's index into the list of values, the list, and the rule that supplied each
+        value. Returns None if several levels supply the property, or some operations lack it.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1:

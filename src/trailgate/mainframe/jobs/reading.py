@@ -202,12 +202,7 @@ class CopybookOptions:
                 raise OptionError(
                     f"{name} is an option of files of several kinds", hint="Add kinds"
                 )
-        nested = given["children"] is ChildRecords.NESTED
-        if nested and not given["parents"]:
-            raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
-        if given["orphans"] is not OrphanPolicy.ERROR and not nested:
-            problem = "orphans is an option of children=nested: with children=ids they are rows"
-            raise OptionError(problem, hint="Omit it")
+        _check_nesting(given)
         if given["parents"]:
             # A record's parent precedes it in the file, so one task must read the complete file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
@@ -262,6 +257,16 @@ class CopybookOptions:
         if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _check_nesting(given: Mapping[str, Any]) -> None:
+    """Raise OptionError if options about child records contradict each other."""
+    nested = given["children"] is ChildRecords.NESTED
+    if nested and not given["parents"]:
+        raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
+    if given["orphans"] is not OrphanPolicy.ERROR and not nested:
+        problem = "orphans is an option of children=nested: with children=ids they are rows"
+        raise OptionError(problem, hint="Omit it")
 
 
 def _dialect(options: Mapping[str, Any]) -> CobolDialect:
