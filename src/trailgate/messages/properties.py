@@ -194,7 +194,7 @@ def _parser(found: dict[str, PropertyEntry]) -> str:
 
 
 def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return notes on the properties of parsers other than the one in use."""
+    """Return notes on the properties of other parsers than the one used."""
     own, row = _parser(found), find_property("parser.type")
     # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
@@ -354,7 +354,7 @@ class DefinitionFiles(Protocol):
     """Opens the definition files that properties name."""
 
     def chosen(self, path: str) -> str:
-        """Return the path of the definitions file: the one in the properties, or the one that replaces it."""
+        """Return the path of the definitions file: the path in the properties, or the path that replaces it."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:

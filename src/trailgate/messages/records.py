@@ -323,7 +323,7 @@ RowErrors = Callable[[Longs], ErrorColumns]
 
 
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Return the function that makes the errors of rows from the one that makes the error of a row."""
+    """Convert a function that makes the error of one row to a function that makes the errors of several."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
 
 

@@ -53,7 +53,7 @@ class ReplicatMapping:
     """The MAP statements of a parameter file.
 
     All statements that match a source table are applied. If several of them have the same target,
-    the first one that selects an operation takes it.
+    the first that selects an operation applies to it.
     """
 
     def __init__(
@@ -295,7 +295,7 @@ def _key_index(
 ) -> int:
     """Return the index of the target column that takes the role of a source key column.
 
-    It is the one with the same name, or else the first one mapped from it.
+    It is the column with the same name, or else the first one mapped from it.
     """
     name = source.columns[source_index].name.casefold()
     candidates = [at for at, value in enumerate(values) if value == source_index]

@@ -529,7 +529,7 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest first byte. With an even number of digits, its high nibble must be 0."""
+    """Return the largest allowed first byte. If the field has a nibble more than digits, its first nibble must be 0."""
     return 0x0F if nibbles > digits else 0xFF
 
 

@@ -1,7 +1,7 @@
 """Prepare the documents of XML publications, and read each message's envelope: its type and attributes.
 
 First `as_utf8` removes headers before the document and decodes it to UTF-8 (event publishing §3.1).
-The declared encoding is the one of the program that wrote the message. Queues and bridges convert
+The declared encoding is the encoding of the program that wrote the message. Queues and bridges convert
 messages without changing the declaration. Therefore the code page is, in this order: the property,
 the MQRFH2 header's, or (for EBCDIC only) the declared one. The declaration is then removed.
 

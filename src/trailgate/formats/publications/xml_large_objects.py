@@ -6,8 +6,9 @@ the fields, so this order is inferred (event publishing §3). If a bad message w
 between, the part may belong to a row in that message, and is refused.
 
 No message states that the last part of a row has come. `count_complete` therefore finds the first message
-of a transaction with such rows (hasLOBCols): from there on, messages wait until one of another
-transaction arrives or the input ends. They are one unit, whether they waited or came together.
+of a transaction with such rows (hasLOBCols): from there on, messages wait until a message of
+another transaction arrives or the input ends. They are one unit, whether they waited or came
+together.
 """
 
 from __future__ import annotations

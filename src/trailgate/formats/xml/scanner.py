@@ -247,7 +247,7 @@ class _Scan:
         return self.records[base : base + kept * width]
 
     def scan(self) -> ScanResult:
-        """Scan the batch, and return the matches and the messages that are left."""
+        """Scan the batch, and return the matches and the refused messages."""
         bad = self._with_forbidden()
         if bad:  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()

@@ -1,8 +1,8 @@
 """The value types of record options, and how text is parsed into them.
 
-For each type there is a function that parses text (from Spark or the command line), and one that
-checks a Python value. For example, ``A=cp037, B=cp500`` and ``{"A": "cp037", "B": "cp500"}`` are
-the same code pages.
+For each type there is a function that parses text (from Spark or the command line), and a function
+that checks a Python value. For example, ``A=cp037, B=cp500`` and ``{"A": "cp037", "B": "cp500"}``
+are the same code pages.
 """
 
 from __future__ import annotations

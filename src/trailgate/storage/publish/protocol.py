@@ -21,7 +21,7 @@ A run can be killed between any two steps. This is what it leaves, and how that 
 
 On a local disk a run locks the trail or folder, so nobody else can publish between reading the
 state and replacing it. The next run reuses the file names of a killed one. A store has no lock that
-ends with its process. There the state is replaced only if it is still the one that the run has
+ends with its process. There the state is replaced only if it is still the state that the run has
 read, and each put increases its generation (decisions 0040, 0046 and 0071).
 """
 

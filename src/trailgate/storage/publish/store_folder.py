@@ -1,7 +1,7 @@
 """Publish in an object store: a conditional put of the state decides, and a commit record describes the rest.
 
 Publishing takes two puts of the state. The first one replaces the state that the run has read with
-one that names a commit record. The record describes everything that must be done: whoever finds it
+a state that names a commit record. The record describes everything that must be done: whoever finds it
 applies it, with the same bytes, however often and however late. Only then do the files get their
 names. The second put is the final state, which is also in the record (decision 0040).
 

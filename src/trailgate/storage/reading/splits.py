@@ -352,7 +352,7 @@ class SplitReader:
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:
-    """Cut records after the last one that ends a transaction; return all if none does.
+    """Cut records after the last record that ends a transaction; return all if none does.
 
     The records after it are read again with the next chunk, so no state must be carried over, and
     restarts need not be considered. The very last record is not considered, since continuations of

@@ -1,7 +1,7 @@
 """The interface for writing to an object store, which has neither renames nor files that grow.
 
 An object exists with all its bytes or not at all. Only ``put`` decides which of two writers wins:
-it writes an object only if the one that it replaces is still the one that was read. `ObjectStore`
+it writes an object only if the object that it replaces is unchanged since it was read. `ObjectStore`
 is the interface that other packages use.
 
 A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`UploadParts`).

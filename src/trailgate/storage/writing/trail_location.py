@@ -68,7 +68,7 @@ class TrailLocation:
         return replace(self, backend=backend), manifest
 
     def manifest(self) -> Manifest | None:
-        """Read the manifest. Raises OvertakenError if it is not the one that was recovered."""
+        """Read the manifest. Raises OvertakenError if it is not the recovered one."""
         return self._parse(self.backend.state())
 
     def _parse(self, data: bytes | None) -> Manifest | None:
