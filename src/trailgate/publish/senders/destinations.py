@@ -22,9 +22,10 @@ _POINTS: Final = re.compile(r"\.\.+")
 
 
 class TopicNames:
-    """The topics of tables by a template. Two tables never have the same topic because of their names' characters.
+    """Assigns topics to tables by a template.
 
-    ``reserved`` is a topic that no table may have.
+    Characters that a topic cannot have become underscores; if two tables would then have the same topic, that
+    is an error. ``reserved`` is a topic that no table may have.
     """
 
     def __init__(self, template: str, reserved: str) -> None:
@@ -37,7 +38,7 @@ class TopicNames:
         self._has_fields = bool(self._template.get_identifiers())
         self._known: dict[str | None, str] = {}
         self._tables: dict[str, str] = {}
-        self.changed: dict[str, str] = {}  # topics whose names are not those of their tables
+        self.changed: dict[str, str] = {}  # topics whose names had to be changed
 
     def check_fields(self, *, is_whole: bool) -> None:
         """Raise OptionError if the template has fields, but a message holds a transaction of any tables."""
@@ -46,7 +47,7 @@ class TopicNames:
             raise OptionError(problem, hint="Publish with --content row, or to one topic")
 
     def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs."""
+        """Add the tables by topic that earlier runs have used."""
         self._tables.update(topics)
         self.changed.update(topics)
 
