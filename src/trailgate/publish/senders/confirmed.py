@@ -57,7 +57,7 @@ class ConfirmedStompSender(StompSender):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """No tables: all messages go to one destination."""
+        """Always empty, because all messages go to one destination."""
         return ()
 
     def remember(self, tables: Iterable[str]) -> None:

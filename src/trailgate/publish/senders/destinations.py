@@ -23,9 +23,10 @@ _POINTS: Final = re.compile(r"\.\.+")
 
 
 class TopicNames:
-    """The topics of tables by a template. Two tables never have the same topic because of their names' characters.
+    """Assigns topics to tables by a template.
 
-    ``reserved`` is a topic that no table may have.
+    Characters that a topic cannot have become underscores; if two tables would then have the same topic, that
+    is an error. ``reserved`` is a topic that no table may have.
     """
 
     def __init__(self, template: str, reserved: str) -> None:

@@ -1,7 +1,7 @@
 """What all senders share: their protocol, the state of a publication, and batches of messages.
 
-A sender stores the state together with the messages, both or neither if the broker has
-transactions. Whoever reads the state back knows what is published.
+A sender stores the state in the same transaction as the messages, so the stored state always
+describes exactly what is published.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class StoredState(NamedTuple):
 
 
 class OutgoingMessages(NamedTuple):
-    """Messages, and the operations that they come from."""
+    """Messages, and the operations from which they were written."""
 
     messages: WrittenMessages
     origins: MessageOrigins
@@ -93,21 +93,24 @@ class OutgoingMessages(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where a job publishes to: a folder or a broker."""
+    """The target of a publication: a folder or a broker.
+
+    Call ``begin`` first, then ``append`` and ``commit`` repeatedly, and at last ``close`` or ``discard``.
+    """
 
     @property
     def name(self) -> str:
-        """The name in messages, without credentials."""
+        """The folder or address as shown in errors and summaries, without credentials."""
         ...
 
     @property
     def most(self) -> int:
-        """The operations after which a commit is wanted."""
+        """After how many operations to commit."""
         ...
 
     @property
     def guarantee(self) -> str:
-        """What is promised for each message."""
+        """The delivery guarantee, such as "exactly once"."""
         ...
 
     @property
@@ -116,34 +119,34 @@ class Sink(Protocol):
         ...
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open it, and return what is published. ``after`` is where a new publication starts.
+        """Open the target, and return its state. A new publication starts after the position ``after``.
 
         Raises StorageError if it was published from a different source, or with different options.
         """
         ...
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages, whose transactions need not have ended."""
+        """Add messages. They are published only after a ``commit``."""
         ...
 
     def commit(self, state: PublishedState) -> None:
-        """Mark all messages so far as those of ended transactions, up to ``state``."""
+        """Declare that the transactions of all messages so far have ended. ``state`` describes them."""
         ...
 
     def drop_open(self) -> None:
-        """Forget what is not committed, at the end of the trail."""
+        """Discard the messages after the last commit, at the end of the trail."""
         ...
 
     def flush(self) -> None:
-        """Publish what is committed, if that should not wait for more."""
+        """Publish the committed messages now, unless the target waits until a file is full."""
         ...
 
     def close(self) -> None:
-        """Publish what is committed, and end."""
+        """Publish the committed messages, and close the target."""
         ...
 
     def discard(self) -> None:
-        """End after an error, without publishing more."""
+        """Close the target after an error, without publishing more."""
         ...
 
 
@@ -152,7 +155,7 @@ class Sender(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """What is promised for each message."""
+        """The delivery guarantee, such as "exactly once"."""
         ...
 
     @property
@@ -165,27 +168,27 @@ class Sender(Protocol):
         ...
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Do what must come before the messages: find their topics, and compare sizes with limits.
+        """Check messages before they are sent: their topics must exist, and their sizes be allowed.
 
         Raises EncodeError for a message that is too large, OptionError, and BrokerError.
         """
         ...
 
     def open(self) -> str | None:
-        """Connect, end what an earlier run left open, and return the stored state (None if there is none).
+        """Connect, abort an open transaction of an earlier run, and return the stored state, or None.
 
-        An open connection is replaced. Raises BrokerError.
+        Replaces an open connection. Raises BrokerError.
         """
         ...
 
     def read(self) -> str | None:
-        """Return the stored state, and change nothing. Raises BrokerError."""
+        """Return the stored state without becoming the publishing run. Raises BrokerError."""
         ...
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
-        Raises BrokerError; then it is not known which of the two; ``open`` returns it.
+        After a BrokerError it is unknown whether they were stored. ``open`` then returns the stored state.
         """
         ...
 

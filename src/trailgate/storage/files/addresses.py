@@ -258,6 +258,29 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
     return names, odd
 
 
+def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
+    """Return the entries of a folder whose names match a pattern and are UTF-8.
+
+    Of a local folder, only their sizes and types are read, and not those of thousands of other files
+    beside a trail.
+    """
+    try:
+        names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
+    except OSError:  # pyarrow words the error
+        names = None
+    if names is None:
+        entries = list_names(store, folder)[0]
+        return [entry for entry in entries if pattern.fullmatch(entry.base_name)]
+    matching = [name for name in names if pattern.fullmatch(name) and _is_utf8(name)]
+    found = store.get_file_info([f"{folder.rstrip('/')}/{name}" for name in matching])
+    return [info for info in found if info.type != fs.FileType.NotFound]
+
+
+def _is_utf8(name: str) -> bool:
+    """Return False if Python had to escape bytes of a file's name, such as 0xFF as U+DCFF."""
+    return name.encode(errors="ignore").decode() == name
+
+
 def name_of(path: str) -> str:
     """Return the last part of a path or URI."""
     if URI.match(path):
