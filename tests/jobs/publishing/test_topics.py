@@ -35,7 +35,7 @@ def origins(*tables: str | None) -> MessageOrigins:
     return MessageOrigins(
         positions=pa.array([""] * count),
         tables=pa.array(tables, pa.string()),
-        kinds=np.zeros(count, np.uint8),
+        op_types=np.zeros(count, np.uint8),
         times=numbers,
         numbers=numbers,
         marks=np.array([name is EVENTS for name in tables]),
