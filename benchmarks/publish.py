@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final
 
 import numpy as np
@@ -19,12 +20,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from brokers import kafka
 from sample_trail import Op, changes, write_trail
 from trailgate.publish.job import publish_trail
+from trailgate.publish.senders.broker import BATCH_MESSAGES
 from trailgate.trail.writing.writer import encode
 
 OPERATIONS: Final = 200_000
 QUICK: Final = 10
 OF_A_TRANSACTION: Final = 10
-AT_ONCE: Final = 20_000  # messages of a transaction of the bare producer, as many as ours
+AT_ONCE: Final = BATCH_MESSAGES  # messages of a transaction of the bare producer, as many as ours
 ROUNDS: Final = 3
 RATE: Final = 1000  # operations a second of a trail that grows
 STEP: Final = 0.01  # seconds between writes to it
@@ -176,12 +178,15 @@ def _latencies(broker: kafka.Kafka, prefix: Path, seconds: int) -> list[float]:
     command = [sys.executable, "-m", "trailgate", "publish", str(prefix), "--to", to, *options]
     written: list[float] = []
     with (
-        subprocess.Popen(command, stdout=subprocess.DEVNULL) as process,
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process,
         path.open("ab", 0) as file,
     ):
         consumer = _consumer(broker, "growing")
         found: list[float] = []
-        begun = time.perf_counter() + 5  # the process starts meanwhile
+        assert process.stdout is not None
+        process.stdout.readline()  # it is connected
+        Thread(target=process.stdout.read, daemon=True).start()
+        begun = time.perf_counter() + 1
         for turn in range(turns):
             while (now := time.perf_counter()) < begun + turn * STEP:
                 found += _arrived(consumer, begun + turn * STEP - now)

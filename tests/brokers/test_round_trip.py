@@ -1,8 +1,9 @@
-"""A trail published to a real Kafka and captured again has the same operations, in each format."""
+"""A trail published to a real broker and captured again has the same operations, in each format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import trailgate
+from brokers.artemis import Artemis
 from brokers.kafka import Kafka
 from brokers.live_place import LivePlace
+from brokers.test_publish_jms import BOTH
 from full_trails import operations, write_operations
 from laws import chance
 from trailgate.capture.formats import PUBLICATIONS, find_publication_format
 
-pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 COMPARED = ("table", "op_type", "op_ts", "tx_ind", "before", "after")  # ids take other forms
 ALL_COLUMNS = ("--no-compress-updates", "--update-befores", "--no-compress-deletes")
 
@@ -63,22 +65,50 @@ def test_every_format_is_tried() -> None:
     assert set(FORMATS) == {row.name for row in PUBLICATIONS}
 
 
+class Trip:
+    """A trail of random operations in one format, and its way to a broker and back."""
+
+    def __init__(self, place: LivePlace, name: str, drawn: random.Random, count: int) -> None:
+        self.place, self.name, self.options = place, name, FORMATS[name].options
+        self.source = write_operations(place.folder / name, operations(drawn, count))
+        parser = find_publication_format(name).parser
+        place.properties.write_text(
+            f"parser.type={parser}\n{parser}.sourcedefs={self.source}.def\n{FORMATS[name].properties}"
+        )
+
+    def check(self) -> None:
+        """Check that the captured operations are those of the source."""
+        wanted, found = read(self.source), read(self.place.prefix)
+        assert len(found) >= self.least(wanted)
+        assert found == wanted[: len(found)]
+
+    def least(self, wanted: Sequence[Mapping[str, Any]]) -> int:
+        """Return how many operations must come back: a transaction that is known by its id alone ends when the next one begins."""
+        return max(number for number, row in enumerate(wanted) if row["tx_ind"] in "BW")
+
+
+def check_round_trip(place: LivePlace, scheme: str, name: str, to: str, back: str) -> None:
+    """Publish a trail, capture it again, and compare."""
+    trip = Trip(place, name, chance(f"round trip {name} {scheme}"), 40)
+    group = f"{name}-{scheme}"  # each has a trail of its own
+    sent = trailgate.publish_trail(trip.source, to, name, options=trip.options, group=group)
+    place.run("--from", back, *ALL_COLUMNS)
+
+    assert sent.operations == len(read(trip.source))
+    trip.check()
+
+
 @pytest.mark.parametrize("name", FORMATS)
-def test_operations_come_back(kafka: Kafka, place: LivePlace, name: str) -> None:
-    trip, drawn = FORMATS[name], chance(f"round trip {name}")
-    source = write_operations(place.folder / name, operations(drawn, 40))
-    parser = find_publication_format(name).parser
-    place.properties.write_text(
-        f"parser.type={parser}\n{parser}.sourcedefs={source}.def\n{trip.properties}"
-    )
-    address = kafka.address(f"round-trip-{name}", "?create")
+def test_operations_come_back_from_kafka(kafka: Kafka, place: LivePlace, name: str) -> None:
+    pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+    topic = f"round-trip-{name}"
+    check_round_trip(place, "kafka", name, kafka.address(topic, "?create"), kafka.address(topic))
 
-    sent = trailgate.publish_trail(source, address, name, options=trip.options)
-    place.run("--from", kafka.address(f"round-trip-{name}"), *ALL_COLUMNS)
 
-    wanted, found = read(source), read(place.prefix)
-    assert sent.operations == len(wanted)
-    # A transaction that is known by its id alone ends when the next one begins.
-    begin = max(number for number, row in enumerate(wanted) if row["tx_ind"] in "BW")
-    assert len(found) >= begin
-    assert found == wanted[: len(found)]
+@BOTH
+@pytest.mark.parametrize("name", FORMATS)
+def test_operations_come_back_from_a_queue(
+    artemis: Artemis, place: LivePlace, name: str, scheme: str
+) -> None:
+    address = artemis.address(f"round-trip-{name}-{scheme}", scheme)
+    check_round_trip(place, scheme, name, address, address)

@@ -329,7 +329,9 @@ class KafkaSender:
                 raise BrokerError(problem, where=self._where)
             time.sleep(0.1)
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
-        settings |= {"auto.offset.reset": "earliest", "error_cb": self._note}
+        # The end of the topic is known by an empty answer, which a broker delays.
+        settings |= {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
+        settings["error_cb"] = self._note
         consumer = self._client(self._kafka.Consumer, settings, logger=_QUIET)
         try:
             return self._last(consumer, end)
