@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.columnar.digits import parse_position
-from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
+from trailgate.errors import OptionError, StorageError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, is_address, parse_address
@@ -39,12 +39,16 @@ from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.stored_position import StoredPosition, continue_at
 from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.storage.reading.trails import plan_reading
 from trailgate.storage.reading.transaction_spans import find_first_end
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 FILE_BYTES: Final = 64 << 20
+OTHER_TRAIL: Final = (
+    "Restore the files, or publish what there is now to another folder, or with another --group"
+)
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 
 # Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
@@ -196,6 +200,8 @@ class Publication:
     ) -> None:
         if message_per not in ("json", "line"):
             raise OptionError(f"message_per must be json or line, not {message_per!r}")
+        if group == "":
+            raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
         after = None if after is None else POSITION.read(after)
         self._chosen = _patterns(tables)
         stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
@@ -234,6 +240,7 @@ class Publication:
                 self._sink = MessageFileWriter(folder, bare=bare, file_bytes=file_bytes)
             try:
                 self._before = self._sink.begin(mask_logins(source.prefix), form, after)
+                _check_continues(source, self._before)
             except BaseException:
                 self._sink.discard()
                 raise
@@ -342,6 +349,19 @@ def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
     return tuple(f"{one}. {did_you_mean(one, names)}".rstrip(". ") for one in wrong)
+
+
+def _check_continues(trail: TrailFiles, state: PublishedState) -> None:
+    """Raise StorageError if the trail no longer has what a state was published from, or what follows it."""
+    if not state.operations:
+        return  # a position to start after is the user's
+    stored = StoredPosition(state.position)
+    if stored.place.number + 1 == trail.begin.number:
+        return  # the file was published and removed
+    try:
+        continue_at(trail, stored)
+    except StorageError as error:
+        raise StorageError(error.problem, where=error.where, hint=OTHER_TRAIL) from error
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:
