@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517
 # On a terminal pip shows how far it is.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 # What these extras and groups name comes without compiling: a machine with Python and make can install it.
-EXTRAS := spark,jre,delta,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
+EXTRAS := duckdb,spark,jre,delta,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
@@ -115,12 +115,12 @@ $(EMPTY): pyproject.toml constraints.txt
 
 $(MADE): $(EMPTY)
 	@echo "# Installing Trailgate: 150 MB, without Spark"
-	@$(INSTALL) $(QUIET) --no-compile -e .
+	@$(INSTALL) $(QUIET) --no-compile -e '.[duckdb]'
 	@touch $(MADE)
 
 $(SPARK): $(EMPTY)
 	@echo "# Installing Spark, a Java for it, and Delta: 650 MB"
-	@$(INSTALL) $(QUIET) --no-compile -e '.[spark,jre,delta]'
+	@$(INSTALL) $(QUIET) --no-compile -e '.[duckdb,spark,jre,delta]'
 	@touch $(MADE) $(SPARK)
 
 # Groups need a newer pip than that of Debian 12. Modules are compiled when they are first imported: tests import few of all.

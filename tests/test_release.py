@@ -138,13 +138,17 @@ def test_tasks_that_workflows_run_are_in_the_makefile() -> None:
     assert named <= tasks
 
 
-def test_the_conda_recipe_asks_for_what_the_package_asks_for() -> None:
+def test_the_conda_recipe_asks_for_what_the_package_and_sql_need() -> None:
     recipe = yaml.safe_load((ROOT / "packaging/conda/recipe.yaml").read_text())
     asked = {str(Requirement(text.replace(" ", ""))) for text in recipe["requirements"]["run"]}
     python = Requirement(f"python{PROJECT['requires-python']}")
-
     assert recipe["context"]["version"] == trailgate.__version__
-    assert asked == {*(str(Requirement(text)) for text in PROJECT["dependencies"]), str(python)}
+    needed = [
+        *PROJECT["dependencies"],
+        *PROJECT["optional-dependencies"]["duckdb"],
+    ]  # conda has no extras
+
+    assert asked == {*(str(Requirement(text)) for text in needed), str(python)}
 
 
 if __name__ == "__main__":

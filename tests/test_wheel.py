@@ -28,6 +28,11 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.fixture(scope="module")
+def duckdb(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    return Environment(tmp_path_factory.mktemp("duckdb"), wheel, "duckdb")
+
+
+@pytest.fixture(scope="module")
 def spark(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return Environment(tmp_path_factory.mktemp("spark"), wheel, "spark")
 
@@ -102,7 +107,15 @@ def test_without_extras_every_command_works(bare: Environment, tmp_path: Path) -
     assert module.returncode == 0, module.stderr
     assert typed.returncode == 0, typed.stderr
     assert "-m pip install 'pyspark" in demo.stdout
-    assert "TALLAHASSEE\n" in demo.stdout, "what DuckDB answers"
+    assert "# DuckDB is not installed. SQL and tables: " in demo.stdout
+    assert "-m pip install 'duckdb" in demo.stdout
+
+
+def test_the_extra_duckdb_brings_sql(duckdb: Environment, tmp_path: Path) -> None:
+    demo = duckdb.run("trailgate", "demo", "--no-spark", folder=tmp_path)
+
+    assert demo.returncode == 0, demo.stderr
+    assert "TALLAHASSEE\n" in demo.stdout
 
 
 def test_on_spark_a_command_names_the_extra(bare: Environment, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tests" / "versions.toml"
 HEAD = "# What was tried, and passed: written by tools/pythons.py. tests/test_versions.py compares the bounds of pyproject.toml with it.\n"
-EXTRAS = ("spark", "jre")
+EXTRAS = ("duckdb", "spark", "jre")
 LINES = 100_000
 MINOR = "Programming Language :: Python :: 3."
 # Their sources would need a compiler, and a release without a wheel for a Python is none for it.

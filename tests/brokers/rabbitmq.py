@@ -42,6 +42,7 @@ class RabbitMQ:
             "RABBITMQ_LOG_BASE": folder / "logs",
             "RABBITMQ_PID_FILE": folder / "pid",
             "ERL_EPMD_PORT": names,
+            "RUNNING_UNDER_SYSTEMD": 1,  # the process that is started is Erlang's, and is what a kill ends
         }
         environment = [f"{name}={value}" for name, value in settings.items()]
         # The names of Erlang's nodes are kept by a process of its own, which is not left behind.

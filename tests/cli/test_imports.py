@@ -131,6 +131,24 @@ def test_a_command_imports_only_the_packages_that_it_needs(
     assert _run(shop, *arguments) <= NEEDED[arguments]
 
 
+def test_functions_of_pyarrow_work_without_the_help_of_their_options() -> None:
+    code = """
+import inspect, sys
+from trailgate.cli.startup import shorten_compute_help
+if sys.argv[1:]:
+    shorten_compute_help()
+import pyarrow as pa, pyarrow.compute as pc
+print(pc.round(pa.array([1.25]), ndigits=1, round_mode="half_to_odd"), inspect.signature(pc.round))
+print(pc.match_substring(pa.array(["ab"]), "A", ignore_case=True), "pydoc" in sys.modules)
+"""
+    plain, short = (
+        subprocess.run([sys.executable, "-c", code, *more], check=True, stdout=subprocess.PIPE)
+        for more in ([], ["short"])
+    )
+
+    assert plain.stdout.replace(b"True\n", b"False\n") == short.stdout
+
+
 def test_pyarrow_converts_to_pandas_after_it_was_hidden() -> None:
     code = """
 import sys

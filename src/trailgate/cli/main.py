@@ -20,7 +20,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.startup import QuickExit, convert_without_pydantic, hide_pandas
+from trailgate.cli.startup import (
+    QuickExit,
+    convert_without_pydantic,
+    hide_pandas,
+    shorten_compute_help,
+)
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
@@ -131,6 +136,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
     exiting = QuickExit()
     hide_pandas()
+    shorten_compute_help()
     _open_closed()
     _log_compiling()
     words = sys.argv[1:] if arguments is None else arguments

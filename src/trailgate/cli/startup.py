@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any, Final, Literal, get_args, get_origin
 
 DIGITS: Final = 18  # so many decimal digits always fit in 64 bits
@@ -39,6 +39,17 @@ def hide_pandas() -> None:
     """Hide pandas in this process, unless it has been imported. Only for the program itself."""
     if not {"pandas", "pyspark"} & set(sys.modules):
         sys.meta_path.insert(0, PandasHider())
+
+
+def shorten_compute_help() -> None:
+    """Make the import of pyarrow.compute parse no docstrings. Only for the program itself.
+
+    They take half of its time: 109 classes of options have one, and the functions' docstrings repeat
+    it. Only ``help(pyarrow.compute.take)`` shows them.
+    """
+    parser = ModuleType("pyarrow.vendored.docscrape")
+    parser.NumpyDocString = lambda _docstring: {"Parameters": ()}  # type: ignore[attr-defined]
+    sys.modules.setdefault(parser.__name__, parser)
 
 
 def convert_without_pydantic(parameter: Any) -> None:

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import codecs
 import json
+import pkgutil
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
@@ -271,7 +271,11 @@ class SingleBytePage:
 
 def _table(name: str) -> bytes:
     """Read a table that ``tools/code_pages.py`` has written."""
-    return resources.files("trailgate").joinpath("reference/code_pages", name).read_bytes()
+    # importlib.resources would import zipfile and tempfile: 10 ms of each command.
+    data = pkgutil.get_data("trailgate", f"reference/code_pages/{name}")
+    if data is None:
+        raise FileNotFoundError(name)
+    return data
 
 
 SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))

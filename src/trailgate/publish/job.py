@@ -55,7 +55,7 @@ class PublishSummary:
     ``position`` is the position of the last published operation; a later run continues after it.
     ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
     ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
-    once".
+    once" or "at least once".
     """
 
     target: str

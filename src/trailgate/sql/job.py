@@ -19,7 +19,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trailgate.apply.targets.target import is_target_address, table_rows
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    MissingDependencyError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+)
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
@@ -51,8 +57,8 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     trail is read each time that the statement names it. ``definitions`` apply to all trails, as in
     ``read_trail``.
 
-    Raises OptionError if the statement is not a SELECT or DuckDB refuses it, and TrailgateError if
-    a trail cannot be read.
+    Raises OptionError if the statement is not a SELECT or DuckDB refuses it, MissingDependencyError
+    if DuckDB is not installed, and TrailgateError if a trail cannot be read.
     """
     return run_query(sql, partial(_rows_named, definitions=definitions))
 
@@ -112,8 +118,7 @@ def run_query(
     DuckDB may not read any file. Raises the errors of ``query``, and OptionError if the query is
     cancelled.
     """
-    import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
-
+    duckdb = _import_duckdb()
     connection, named = duckdb.connect(config=CLOSED_NETWORK), list[QueryRows]()
     missing: dict[str, TrailgateError] = {}
     if cancellation is not None:
@@ -149,6 +154,15 @@ def run_query(
         raise
     batches = _batches(connection, reader, named, cancellation)
     return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _import_duckdb() -> Any:
+    """Import DuckDB, which takes 20 ms and which nothing else needs. Raises MissingDependencyError."""
+    try:
+        import duckdb  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise MissingDependencyError.of_extra("SQL needs the package duckdb", "duckdb") from None
+    return duckdb
 
 
 def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,6 @@ from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
-from trailgate.apply.targets.duckdb import DuckDBTarget as Scratch
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
@@ -53,12 +52,22 @@ from trailgate.apply.targets.target import (
     open_target,
 )
 from trailgate.columnar.digits import short_position
-from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    ApplyError,
+    MissingDependencyError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+)
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
+
+if TYPE_CHECKING:
+    from trailgate.apply.targets.duckdb import DuckDBTarget
 
 SCHEMA: Final = "trailgate_verify"
 MEMORY: Final = "1GB"
@@ -128,7 +137,7 @@ class VerifyReport:
 class _Expected(ApplyTarget):
     """The scratch file as a target of apply: it has the expected tables, with the types of the real ones, each up to the position of the real one."""
 
-    scratch: Scratch
+    scratch: DuckDBTarget
     real: ApplyTarget
     whole: AppliedPosition
     loaded: bool
@@ -287,8 +296,8 @@ def verify_tables(
     If the trail's first files are missing, tables of current rows are compared like loaded ones,
     and a notice warns about it.
 
-    Raises OptionError if loaded tables have a mode other than "current", and everything that
-    ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError if
+    DuckDB is not installed, and everything that ``apply_trail`` raises.
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
@@ -309,7 +318,7 @@ def verify_tables(
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 
         def run(file: str) -> tuple[ApplyRun, _Expected]:
-            scratch = Scratch(str(Path(folder, file)), given.group)
+            scratch = _open_scratch(Path(folder, file), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
@@ -367,6 +376,16 @@ def _compare_tables(
         )
         for name in expected.tables
     }
+
+
+def _open_scratch(path: Path, group: str) -> DuckDBTarget:
+    """Open the scratch file. Raises MissingDependencyError if DuckDB is not installed."""
+    try:
+        from trailgate.apply.targets.duckdb import DuckDBTarget  # noqa: PLC0415  of an extra
+    except ModuleNotFoundError:
+        problem = "tables are compared with the package duckdb"
+        raise MissingDependencyError.of_extra(problem, "duckdb") from None
+    return DuckDBTarget(str(path), group)
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:

@@ -218,7 +218,7 @@ class TargetType(NamedTuple):
 TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
         "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),
-        "duckdb": TargetType("trailgate.apply.targets.duckdb", "", "duckdb:shop.duckdb"),
+        "duckdb": TargetType("trailgate.apply.targets.duckdb", "duckdb", "duckdb:shop.duckdb"),
         "iceberg": TargetType(
             "", "", "iceberg:CATALOG", is_path=False, modes=("current", "history", "append")
         ),  # no soft-delete, because _deleted is a reserved name in Iceberg

@@ -46,17 +46,18 @@ def command(
 ) -> None:
     """Capture the sample messages into a trail, show it and query it, then the same on Spark."""
     unpack(dir)
-    installed = importlib.util.find_spec("pyspark") is not None
     if not only_spark:
         _say(f"# The sample is in {dir}: messages, their definitions and properties.")
         _step(f"cd {shlex.quote(str(dir))}")
     with contextlib.chdir(dir):
         if not only_spark:
-            _run_in_process()
-            _apply_twice(
-                APPLIED, DATABASE if importlib.util.find_spec("deltalake") is None else LAKE
-            )
-        if spark and not installed:
+            _capture_and_show()
+            if _is_installed("duckdb"):
+                _query(STATEMENT)
+                _apply_twice(APPLIED, LAKE if _is_installed("deltalake") else DATABASE)
+            else:
+                _say(f"\n# DuckDB is not installed. SQL and tables: {install_command('duckdb')}")
+        if spark and not _is_installed("pyspark"):
             _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
         elif spark:
             _run_on_spark(master, apply=only_spark)
@@ -64,7 +65,11 @@ def command(
         _say("\n# Next: the same commands with messages, or a trail, of your own.")
 
 
-def _run_in_process() -> None:
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def _capture_and_show() -> None:
     from trailgate.cli import trail_output
     from trailgate.storage.reading.trails import read_trail
     from trailgate.terminal.rows import print_table
@@ -73,8 +78,6 @@ def _run_in_process() -> None:
     _capture(MESSAGES, TRAIL, None)
     _step(f"trailgate show {TRAIL} --limit {ROWS}")
     print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
-    _step(f'trailgate sql "{STATEMENT}"')
-    sql(STATEMENT)
 
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
@@ -88,13 +91,11 @@ def _apply_twice(trail: str, target: str, session: Any = None, master: str = "")
         _step(f"{CAPTURE.format(named)} --to {trail} --apply {target}{on_spark}")
         _capture(source, trail, session)
         apply_captured(trail, target, as_json=False)
-        _query_table(target)
+        table = f"'{target.rstrip('/')}/gg/jmscap_tcustmer'"
+        _query(f"SELECT cust_code, name, city FROM {table} ORDER BY 1")  # noqa: S608  the demo's own name
 
 
-def _query_table(target: str) -> None:
-    statement = (
-        f"SELECT cust_code, name, city FROM '{target.rstrip('/')}/gg/jmscap_tcustmer' ORDER BY 1"  # noqa: S608  the demo's own name
-    )
+def _query(statement: str) -> None:
     _step(f'trailgate sql "{statement}"')
     sql(statement)
 
@@ -109,7 +110,7 @@ def _run_on_spark(master: str, *, apply: bool) -> None:
         _step(f"{CAPTURE.format(MESSAGES)} --to {ON_SPARK} --master '{master}'")
         _capture(MESSAGES, ON_SPARK, running)
         _read_back(running)
-        if apply and importlib.util.find_spec("deltalake") is not None:
+        if apply and _is_installed("duckdb") and _is_installed("deltalake"):
             _apply_twice(APPLIED_ON_SPARK, LAKE, running, master)
     finally:
         running.stop()

@@ -164,7 +164,7 @@ def follow_trail(
         return publication.summary()
 
 
-def print_guarantee(guarantee: str, target: str, *, as_json: bool) -> None:
+def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
     """Print what a broker guarantees."""
     shown = mask_logins(target)
     with quiet_pipe():

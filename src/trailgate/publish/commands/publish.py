@@ -93,7 +93,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 
 def publish(trail: str, given: PublishArguments) -> None:
     """Publish a trail, or show what is published, and print the result."""
-    from trailgate.publish.commands.follow import follow_trail
+    from trailgate.publish.commands.follow import follow_trail, print_guarantee
     from trailgate.publish.job import Publication
     from trailgate.storage.files.trail_files import find_trail
 
@@ -117,10 +117,12 @@ def publish(trail: str, given: PublishArguments) -> None:
     if given.follow:
         summary = follow_trail(trail, given.target, given.metrics, named, as_json=given.as_json)
     else:
-        with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
-            with Publication(files, given.target, **named) as publication:
+        with Publication(files, given.target, **named) as publication:
+            if is_address(given.target) and not given.as_json:
+                print_guarantee(publication.guarantee, given.target)
+            with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
                 publication.run(progress)
-            summary = publication.summary()
+        summary = publication.summary()
     with report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -174,7 +176,6 @@ def _print(summary: PublishSummary) -> None:
         left = count_noun(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")
     if is_address(summary.target):
-        say(f"sent {summary.guarantee}: {summary.target}")
         return
     files = summary.files
     what = "no new file" if not files else files[0]

@@ -57,6 +57,8 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
         "qpid": RestartQueue(),
     }
 )
+_KNOWN: Final = "docs/publications.md lists the brokers"
+_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class SendingConnection(AmqpConnection):
@@ -250,7 +252,7 @@ class AmqpSender:
         link = self._link = SendingConnection(self._address)
         if link.product not in RESTARTS:
             problem = f"{link.product} is not known to have transactions by AMQP 1.0"
-            raise link.error(problem, refused=True, hint="docs/publications.md lists the brokers")
+            raise link.error(problem, refused=True, hint=_HINTS.get(link.product, _KNOWN))
         return RESTARTS[link.product]
 
     def _browse(self) -> str | None:

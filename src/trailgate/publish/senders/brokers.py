@@ -18,7 +18,7 @@ from trailgate.publish.senders.sender import PublishedState, Sender
 SENDERS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
     {
         ProtocolFamily.KAFKA: "kafka:KafkaSender",
-        ProtocolFamily.STOMP: "stomp:StompSender",
+        ProtocolFamily.STOMP: "confirmed:ConfirmedStompSender",
         ProtocolFamily.AMQP: "amqp:AmqpSender",
     }
 )

@@ -21,6 +21,7 @@ GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
 EXACTLY_ONCE: Final = "exactly once"
+AT_LEAST_ONCE: Final = "at least once"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event, Semaphore
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -85,6 +84,8 @@ def run_in_order(
         for part in parts:
             yield from work(part)
         return
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  3 ms, and one thread needs none
+
     # A started part is at the right of ``running``; results are taken from the left.
     waiting = iter(parts)
     running: deque[_Work[Part, Result]] = deque()

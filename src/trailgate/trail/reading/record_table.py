@@ -97,8 +97,8 @@ _STRINGS: Final = (
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
-_TIME_PROBLEM: Final = pa.array([None, "the time is not in the years 1 to 9999"])
-_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])
+_TIME_PROBLEM: Final = pa.array([None, "the time is not in the years 1 to 9999"], pa.string())
+_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)], pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,4 +254,4 @@ def _letter(code: int) -> str:
     return text if text.isascii() and text.isprintable() else f"x{code:02x}"
 
 
-_LETTER: Final = pa.array([_letter(code) for code in range(256)])
+_LETTER: Final = pa.array([_letter(code) for code in range(256)], pa.string())

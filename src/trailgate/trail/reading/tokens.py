@@ -43,7 +43,7 @@ from trailgate.trail.records.record_view import RecordColumns
 UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
 NOTE: Final = IO_COMMENT  # a type of records that are not operations
 
-NAMES: Final = pa.array([token_name(code) for code in range(256)])
+NAMES: Final = pa.array([token_name(code) for code in range(256)], pa.string())
 
 _MAP: Final = pa.map_(pa.string(), pa.string())
 Pairs = list[tuple[str, str]]

@@ -1,0 +1,190 @@
+"""Send by STOMP to a broker that confirms each message, and has no transactions over several queues: RabbitMQ.
+
+Messages are sent first, and the position when all are confirmed. After a crash between the two the
+last batch is sent again, with the same ids.
+
+The restart queue holds one message, since a newer one takes the place of the older (``x-max-length``).
+It is read and given back, and not held: RabbitMQ ends a consumer that holds a message for 30 minutes. The
+lock is an exclusive queue. A restart queue that does not exist is a new group.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.errors import BrokerError
+from trailgate.live.brokers.address import QUEUE, BrokerAddress
+from trailgate.live.brokers.stomp.connection import StompConnection
+from trailgate.live.brokers.stomp.frames import encode_frame
+from trailgate.publish.senders.jms import MARKS, jms_properties, named_properties
+from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, OutgoingMessages
+from trailgate.publish.senders.stomp import (
+    HELD_SECONDS,
+    PLACES,
+    PORTION,
+    SECONDS,
+    RestartDialect,
+    StompSender,
+)
+
+CONFIRMED: Final = frozenset({"RabbitMQ"})
+LOCK: Final = ".lock"  # the end of the name of a group's lock queue
+AGAIN: Final = 1.0  # seconds between two attempts to lock
+EXISTING: Final = "/amq/queue/"  # before a queue that is not declared
+# A position that is published drops the one before.
+_KEPT: Final = MappingProxyType(
+    {"durable": "true", "auto-delete": "false", "x-queue-type": "classic", "x-max-length": "1"}
+)
+_LOCKING: Final = MappingProxyType({"durable": "false", "auto-delete": "true", "exclusive": "true"})
+
+
+class ConfirmedStompSender(StompSender):
+    """Sends to RabbitMQ each message at least once, and to other brokers as ``StompSender`` does."""
+
+    guarantee = EXACTLY_ONCE
+
+    def __init__(
+        self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
+    ) -> None:
+        super().__init__(address, group, is_whole=is_whole, has_tombstones=has_tombstones)
+        self._fresh: StompConnection | None = None
+        self._confirms = False
+
+    def open(self) -> str | None:
+        """Connect, and find the position; see ``Sender``."""
+        self._look()
+        if not self._confirms:
+            return super().open()
+        self._lock()
+        with closing(self._reader()) as reader:
+            return reader.read()
+
+    def read(self) -> str | None:
+        """Return the stored state; see ``Sender``. RabbitMQ gives its message, and takes it back."""
+        self._look()
+        if not self._confirms:
+            return super().read()
+        self._connect()
+        known = {"id": PLACES, "destination": EXISTING + self._queue, "ack": "client-individual"}
+        self._connected.send("SUBSCRIBE", known)
+        try:
+            if self._wait(lambda: bool(self._messages), HELD_SECONDS):
+                return self._messages[0][1]
+        except BrokerError as error:
+            if error.problem.startswith("not_found"):
+                return None
+            raise
+        problem = f"the queue {self._queue} has no message, or somebody else reads it"
+        hint = "Delete the queue to publish the trail from its beginning"
+        raise self._connected.error(problem, refused=True, hint=hint)
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        """Send messages, wait until all are confirmed, and send the position; see ``Sender``."""
+        if not self._confirms:
+            super().send(parts, state)
+            return
+        if self._link is None:
+            raise BrokerError("there is no connection", where=self._where)
+        self._send_confirmed(frame for part in parts for frame in self._frames(part))
+        kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt()}
+        self._send_confirmed(iter([(kept["receipt"], encode_frame("SEND", kept, state.encode()))]))
+
+    @property
+    def _dialect(self) -> RestartDialect:
+        return RestartDialect() if self._confirms else super()._dialect
+
+    def _look(self) -> None:
+        """Connect, and find out what the broker is. The connection is the next one that is used."""
+        self.close()
+        self._fresh = StompConnection(self._address)
+        self._confirms = self._fresh.dialect.name in CONFIRMED
+        self.guarantee = AT_LEAST_ONCE if self._confirms else EXACTLY_ONCE
+
+    def _connect(self) -> RestartDialect:
+        fresh, self._fresh = self._fresh, None
+        self.close()
+        self._link = fresh or StompConnection(self._address)
+        return self._dialect
+
+    def close(self) -> None:
+        """Disconnect; see ``StompSender``."""
+        fresh, self._fresh = self._fresh, None
+        if fresh is not None:
+            fresh.close()
+        super().close()
+
+    def _reader(self) -> ConfirmedStompSender:
+        """Return a sender whose connection gives the restart message back when it ends."""
+        return ConfirmedStompSender(
+            self._address, self._group, is_whole=False, has_tombstones=False
+        )
+
+    def _lock(self) -> None:
+        """Declare the exclusive queue. Raises BrokerRefusedError if another connection has it for long."""
+        until = time.monotonic() + HELD_SECONDS
+        while True:
+            self._connect()
+            try:
+                self._declare_lock()
+            except BrokerError as error:
+                if not error.problem.startswith("resource_locked"):
+                    raise
+                if time.monotonic() > until:
+                    problem = f"another run of the group {self._group} publishes there"
+                    hint = "Stop one of the two, or give one a group of its own: --group NAME"
+                    raise self._connected.error(problem, refused=True, hint=hint) from None
+                time.sleep(AGAIN)
+            else:
+                return
+
+    def _declare_lock(self) -> None:
+        """Declare the exclusive queue, and wait for a message in it: a refusal comes after the receipt."""
+        name, own = f"{self._queue}{LOCK}", uuid.uuid4().hex
+        link = self._connected
+        link.send("SUBSCRIBE", {"id": LOCK, "destination": f"/queue/{name}", **_LOCKING})
+        link.send("SEND", {"destination": EXISTING + name}, own.encode())
+        if not self._wait(lambda: any(body == own for _, body in self._messages), SECONDS):
+            raise link.error("the broker does not give the lock")
+        self._messages.clear()
+
+    def _receipt(self) -> str:
+        self._count += 1
+        return f"r{self._count}"
+
+    def _frames(self, part: OutgoingMessages) -> Iterator[tuple[str, bytes]]:
+        """Yield the receipt and the frame of each message."""
+        to = self._to(self._address.destination, self._address.kind)
+        bodies = part.messages.bodies.to_pylist()
+        for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
+            receipt = self._receipt()
+            headers = {**to, "receipt": receipt, **named_properties(one, self._group)}
+            headers["amqp-message-id"] = one.id
+            if one.table is not None or one.is_mark:
+                headers["type"] = one.table or MARKS
+            if b"\0" in body:
+                headers["content-length"] = str(len(body))
+            yield receipt, encode_frame("SEND", headers, body)
+
+    def _send_confirmed(self, frames: Iterator[tuple[str, bytes]]) -> None:
+        """Send frames, many at once, and wait until the broker has confirmed all."""
+        waiting, portion, size = set[str](), list[bytes](), 0
+        for receipt, frame in frames:
+            waiting.add(receipt)
+            portion.append(frame)
+            size += len(frame)
+            if size > PORTION:
+                self._connected.send_bytes(b"".join(portion))
+                self._take(0.0)
+                portion, size = [], 0
+        self._connected.send_bytes(b"".join(portion))
+        while not waiting <= self._receipts:
+            known = len(self._receipts)
+            if not self._wait(lambda known=known: len(self._receipts) > known, SECONDS):  # type: ignore[misc]
+                raise self._connected.error("the broker does not confirm messages")
+        self._receipts.clear()
+        self._messages.clear()
