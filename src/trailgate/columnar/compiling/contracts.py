@@ -93,13 +93,13 @@ def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
     """Return arguments with the fields of each group in its place."""
-    return tuple(
-        [
-            value
-            for argument in arguments
-            for value in (argument if isinstance(argument, tuple) else (argument,))
-        ]
-    )
+    flat: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            flat += argument
+        else:
+            flat.append(argument)
+    return tuple(flat)
 
 
 def grouped(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:

@@ -317,10 +317,15 @@ class JsonScanner:
             raise BadMessagesError(_errors(text, starts, ends, problem, place))
         nodes, records = int(self.used[NODES]), int(self.used[RECORDS])
         return JsonNodes(
-            text[: int(self.used[DECODED]) + SPARE],
-            self._known_names(),
-            *(array[:nodes] for array in room.nodes),
-            *(array[:records] for array in room.roots),
+            text=text[: int(self.used[DECODED]) + SPARE],
+            names=self._known_names(),
+            name=room.nodes.name[:nodes],
+            kind=room.nodes.kind[:nodes],
+            start=room.nodes.start[:nodes],
+            length=room.nodes.length[:nodes],
+            last=room.nodes.last[:nodes],
+            root=room.roots.record_node[:records],
+            message=room.roots.record_message[:records],
         )
 
     def _grow(self) -> None:
@@ -352,8 +357,9 @@ class _Room:
     def double(self) -> _Room:
         """Return arrays twice as large, with the same content."""
         room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
-        old_arrays = (*self.nodes, *self.roots)
-        for new, old in zip((*room.nodes, *room.roots), old_arrays, strict=True):
+        arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
+        larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)
+        for new, old in zip(larger, arrays, strict=True):
             new[: len(old)] = old
         return room
 
