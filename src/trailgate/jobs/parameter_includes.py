@@ -7,7 +7,7 @@ from typing import Final
 
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where
-from trailgate.storage.files.addresses import address_exists, is_absolute, read_file
+from trailgate.storage.files.addresses import address_exists, is_absolute, read_text_file
 
 HINT: Final = "Relative paths are searched in the working directory, in the folder of the parameter file, and in the folder above that"
 
@@ -23,12 +23,19 @@ def include_reader(path: str) -> ReadFile:
         if not address_exists(path_of_file):
             raise OptionError(f"there is no file {name}", hint=HINT)
         try:
-            return read_file(path_of_file, "parameter file").decode()
+            return read_text_file(path_of_file, "parameter file").decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
-            raise OptionError(problem, where=Where(source=path_of_file)) from None
+            raise not_utf8(error, path_of_file) from None
 
     return read
+
+
+def not_utf8(error: UnicodeDecodeError, path: str) -> OptionError:
+    """Return the error for a parameter file that is not UTF-8, with the line of its first wrong byte."""
+    line = error.object.count(b"\n", 0, error.start) + 1
+    problem = f"byte {error.object[error.start]:#04x} is not UTF-8"
+    where = Where(source=path, line=line, offset=error.start)
+    return OptionError(problem, where=where, hint="Save the file as UTF-8")
 
 
 def find_parameter_file(path: str, name: str) -> str:

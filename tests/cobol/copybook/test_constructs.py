@@ -452,6 +452,29 @@ def test_a_decimal_comma_is_the_point_of_pictures() -> None:
     assert decoded(floated, "+1,5E+01".encode("cp037")) == [15.0]
 
 
+@pytest.mark.parametrize(
+    ("picture", "is_comma", "after", "point"),
+    [("Z.ZZ9,99", False, "comma", "point"), ("ZZZ,ZZ9.99", True, "point", "comma")],
+)
+def test_a_picture_of_the_other_decimal_point_is_a_warning(
+    picture: str, is_comma: bool, after: str, point: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"01 R.\n  05 A PIC {picture}.\n  05 B PIC X.\n"
+    items(text, decimal_comma=is_comma)
+    (warning,) = caplog.messages
+    assert f"the picture {picture} has a {after} after its decimal {point}" in warning
+    assert "decimalComma" in warning
+
+    caplog.clear()
+    items(text, decimal_comma=not is_comma)
+    assert not caplog.messages
+
+
+def test_points_of_a_picture_are_counted_as_it_is_written() -> None:
+    with pytest.raises(DefinitionError, match=r"Z,ZZZ,ZZ9\.99 has commas .*decimalComma"):
+        items("01 R.\n  05 A PIC Z,ZZZ,ZZ9.99.\n", decimal_comma=True)
+
+
 def test_an_array_without_an_end_has_what_its_counter_counts(tmp_path: Path) -> None:
     text = "01 R.\n  05 N PIC 9(2).\n  05 A PIC X(2) OCCURS 0 TO UNBOUNDED DEPENDING ON N.\n"
     path = tmp_path / "data"

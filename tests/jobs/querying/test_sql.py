@@ -129,13 +129,15 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
         ("many-*.csv", r"no file matches the pattern \(many-"),
         ("b.duckdb", r"no such file \(b.duckdb\)"),
         ("duckdb:b.duckdb/hr/jobs", r"b\.duckdb"),
-        ("delta:lake/hr/jobs", r"lake/hr/jobs"),
+        ("delta:lake/hr/jobs", r"there is no Delta table here \(lake/hr/jobs\)"),
+        ("delta:empty", r"there is no Delta table here \(empty\)"),
     ],
 )
 def test_a_missing_name_is_in_the_error(
     name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
 
     with pytest.raises(TrailgateError, match=problem) as caught:
         trailgate.query(f"SELECT * FROM '{name}'").read_all()

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from trailgate import read_records
+from trailgate import read_records, verify_records
+from trailgate.mainframe.jobs.editing import edit_records
+from trailgate.mainframe.jobs.writing import WritingOptions
 
 COPYBOOK = "01 R. 05 NAME PIC X(10). 05 FLAG PIC X. 05 AMOUNT PIC S9(7)V99 COMP-3."
 NAMES = ("ALICE", "Bob", "Carol-Ann", "D42")
@@ -52,3 +54,18 @@ def test_ebcdic_is_not(
 def test_neither_are_stated_pages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert warnings(tmp_path, NAMES, "ascii", caplog, code_page="ascii") == []
     assert warnings(tmp_path, NAMES, "ascii", caplog, code_pages="R=latin-1") == []
+
+
+def test_verifying_and_setting_warn_once_for_many_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(3):
+        (tmp_path / "data" / str(number)).write_bytes(b"ALICE     YBOB       N")
+    copybook = "01 R. 05 NAME PIC X(10). 05 FLAG PIC X."
+    with caplog.at_level(logging.WARNING):
+        verify_records(tmp_path / "data", copybook_text=copybook)
+        options = WritingOptions.of({"copybook_text": copybook}, in_place=True)
+        edit_records(tmp_path / "data", str(tmp_path / "new"), ["FLAG='X'"], options)
+    assert len(caplog.messages) == 2
+    assert all("looks like ASCII, but is read as cp037" in text for text in caplog.messages)

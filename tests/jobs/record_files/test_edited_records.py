@@ -110,6 +110,39 @@ def test_headers_trailers_and_the_records_of_other_kinds_stay(tmp_path: Path) ->
     assert found == b"HEAD\nA***\nBxyz\n?...\nA***\nTAIL"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"header_bytes": 5, "trailer_bytes": 4},
+        {"header_bytes": 5},
+        {"trailer_bytes": 4},
+        {"skip_first": 1, "trailer_bytes": 4},
+    ],
+)
+def test_records_between_bytes_of_headers_and_trailers_are_set(
+    tmp_path: Path, more: dict[str, int]
+) -> None:
+    head = b"HEAD\n" if "header_bytes" in more or "skip_first" in more else b""
+    tail = b"TAIL" if "trailer_bytes" in more else b""
+    for folder in ("one", "many"):
+        (tmp_path / folder).mkdir()
+    for name in ("one/a", "many/a", "many/b"):
+        (tmp_path / name).write_bytes(head + b"A123\nB456\n" + tail)
+    how: dict[str, Any] = {
+        "copybook_text": "01 A. 05 K PIC X. 05 V PIC X(3).",
+        "code_page": "ascii",
+        "record_format": "line",
+        **more,
+    }
+
+    assert edit(tmp_path / "one" / "a", tmp_path / "new", "V='***'", **how) == (
+        head + b"A***\nB***\n" + tail
+    )
+    edit(tmp_path / "many", tmp_path / "news", "V='***'", **how)
+    changed = {path.name: path.read_bytes() for path in (tmp_path / "news").glob("[ab]")}
+    assert changed == dict.fromkeys("ab", head + b"A***\nB***\n" + tail)
+
+
 def test_a_folder_becomes_a_folder_with_the_same_names(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()

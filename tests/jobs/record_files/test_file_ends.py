@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,27 @@ def test_what_cannot_be_is_named(tmp_path: Path, copybook: Path) -> None:
         DecodeError, match="trailer of 1 bytes cannot be found in a compressed file"
     ):
         rows(packed, copybook, record="R", trailer_bytes=1)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("split_bytes", [1 << 20, 10])
+@pytest.mark.parametrize("page", ["utf-8", "ascii", "latin-1"])
+def test_the_byte_order_mark_of_a_text_file_is_not_in_its_first_record(
+    tmp_path: Path, page: str, split_bytes: int, packed: bool
+) -> None:
+    path = tmp_path / ("data.gz" if packed else "data")
+    raw = codecs.BOM_UTF8 + b"0001 ab\n0002\n0003 c\n"
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    text = "01 R. 05 A PIC 9(4). 05 FILLER PIC X. 05 B PIC X(9)."
+    how: dict[str, Any] = {"copybook_text": text, "code_page": page, "record_format": "line"}
+
+    found = split_rows(path, split_bytes=split_bytes, offset_column=True, number_column=True, **how)
+
+    values = [(row["A"], row["B"], row["_record_number"], row["_offset"]) for row in found]
+    assert values == [(1, "ab", 1, 3), (2, "", 2, 11), (3, "c", 3, 16)]
+
+
+def test_bytes_like_a_mark_are_kept_in_records_that_are_not_lines(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(codecs.BOM_UTF8 + b"1")
+    found = split_rows(tmp_path / "data", copybook_text="01 R. 05 A PIC X(4).", code_page="latin-1")
+    assert found == [{"A": "\u00ef\u00bb\u00bf1"}]

@@ -164,7 +164,27 @@ def _wrong() -> Iterator[tuple[str, str, str]]:
     yield "K: D=A, E=B", apart, "K is at byte 0 of A with 1 bytes, and at byte 1 of B with 1"
 
 
-@pytest.mark.parametrize(("kinds", "copybook", "message"), [*_wrong()])
+def _without_effect() -> Iterator[tuple[str, str, str]]:
+    yield "TYPE-OF: D=A, D=B", COPYBOOK, "'D'=B has no effect, since 'D'=A before it"
+    yield "TYPE-OF: D|E=A, 'E '=B", COPYBOOK, "'E '=B has no effect"
+    yield "SUB: 1 THRU 9=A, 07=B", COPYBOOK, "'07'=B has no effect, since '1' to '9'=A"
+    yield "SUB: 1 THRU 9=A, 2 THRU 9|10=B", COPYBOOK, "'2' to '9'=B has no effect"
+    yield "TYPE-OF: =A, ' '=B", COPYBOOK, "' '=B has no effect"
+    yield "TYPE-OF + SUB: D + *=A, D + 1=B", COPYBOOK, r"'D' \+ '1'=B has no effect"
+    yield "TYPE-OF + SUB: * + 1=A, * + 1=B", COPYBOOK, r"\* \+ '1'=B has no effect"
+    yield "SUB: 9 THRU 1=A", COPYBOOK, "'9' to '1' has no values .*Write 1 THRU 9"
+    yield "TYPE-OF: D=A, *=B, *=C", COPYBOOK, r"\* is stated twice"
+    yield "TYPE-OF: D=A, *, *=C", COPYBOOK, r"\* is stated twice"
+
+
+def test_rules_of_one_record_and_broader_rules_may_overlap(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"".join(record("D", part, "11") for part in (3, 1, 9, 12)))
+    kinds = "SUB: 3=A, 3 THRU 4=A, 1 THRU 9=B, 9 THRU 12=C"
+    rows = read_records(tmp_path / "data", kinds=kinds, **HOW).read_all()
+    assert rows["_record"].to_pylist() == ["A", "B", "B", "C"]
+
+
+@pytest.mark.parametrize(("kinds", "copybook", "message"), [*_wrong(), *_without_effect()])
 def test_wrong_fields_are_named(kinds: str, copybook: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b" ")
     with pytest.raises(OptionError, match=message):

@@ -21,9 +21,9 @@ from trailgate.errors import OptionError, Where
 from trailgate.expressions.extract_files import ParameterRemark
 from trailgate.expressions.selection import items_of
 from trailgate.jobs.machine import add_machine_items
-from trailgate.jobs.parameter_includes import find_parameter_file, include_reader
+from trailgate.jobs.parameter_includes import find_parameter_file, include_reader, not_utf8
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.files.addresses import Address, absolute, read_file
+from trailgate.storage.files.addresses import Address, absolute, read_text_file
 from trailgate.trail.reading.images import ReadSelection
 
 DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -118,10 +118,9 @@ def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
         return ResolvedApplyOptions(options)
     path = str(options.params)
     try:
-        text = read_file(path, "parameter file").decode()
+        text = read_text_file(path, "parameter file").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
-        raise OptionError(problem, where=Where(source=path)) from None
+        raise not_utf8(error, path) from None
     parameters = parse_replicat(
         text, path, read=include_reader(path), ignore_unsupported=options.ignore_unsupported
     )

@@ -377,9 +377,11 @@ def _check_name(path: str) -> None:
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:
-    """Return a reader of the table in a folder."""
+    """Return a reader of the table in a folder. Raises StorageError if there is none."""
     try:
         return read_delta_rows(DeltaTable(path, storage_options=get_storage_options(path)))
+    except TableNotFoundError:
+        raise StorageError("there is no Delta table here", where=Where(source=path)) from None
     except (DeltaError, OSError) as error:
         raise convert_open_error(error, path) from None
 

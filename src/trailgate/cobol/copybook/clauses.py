@@ -314,7 +314,7 @@ class _Cursor:
             counted = _NAMED.sub(partial(self._count, text), text.text)
             entry.picture = parse_picture(counted, comma=self._comma)
         except PictureError as error:
-            raise text.error(str(error)) from None
+            raise text.error(str(error), error.hint) from None
 
     def _count(self, picture: CopybookToken, match: re.Match[str]) -> str:
         """Replace a constant's name in a picture's repetition by its number: ``(LEN)`` becomes ``(8)``."""

@@ -36,6 +36,26 @@ _FLOAT: Final = re.compile(
 )
 _SWAPPED: Final = str.maketrans(".,", ",.")
 
+SWAPPING: Final = (
+    "DECIMAL-POINT IS COMMA swaps points and commas: the option decimalComma, or --decimal-comma"
+)
+
+# Pictures that no compiler accepts, by their symbols without repeats: 9(4)V99P is 9V9P. Without
+# these rules a number would get a scale that nobody meant, such as Z.ZZZ.ZZ9,99 of a program with
+# DECIMAL-POINT IS COMMA.
+_WRONG_NUMBERS: Final = (
+    (r".+S.*", "has an S that is not its first symbol", ""),
+    (
+        r".*[.].*[.].*|.*,.*[.].*,.*",
+        "has commas after its decimal point, or two decimal points",
+        SWAPPING,
+    ),
+    (r".*[.V].*[.V].*", "has two decimal points", ""),
+    (r".*P[^PV]+P.*|.*[^SPV]VP.*|.*V[^P]+P.*|.*[^SPV]+P+V?[^VP]+.*", "has a P between its digits", "P comes before or after all digits, as in VPP9 or 9PP"),
+    (r".*(?:CR|DB).+", "has a CR or DB that is not its last symbol", ""),
+)  # fmt: skip
+_WRONG_TEXT: Final = re.compile(r"[SVPZ*+$-]")
+
 RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
 CONSTANT: Final = "78"
 _LOG: Final = logging.getLogger(__name__)
@@ -104,6 +124,10 @@ _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
 class PictureError(ValueError):
     """A picture is wrong. The caller adds the position in the copybook."""
 
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem)
+        self.hint = hint
+
 
 def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
     """Parse a picture. Raises PictureError if it is wrong.
@@ -113,7 +137,11 @@ def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
     if _FLOAT.fullmatch(text):
         return _float(text.replace(",", ".") if comma else text, comma=comma)
     if comma:
-        parsed = parse_picture(text.translate(_SWAPPED))
+        swapped = text.translate(_SWAPPED)
+        try:
+            parsed = parse_picture(swapped)
+        except PictureError as error:
+            raise PictureError(str(error).replace(swapped, text), error.hint) from None
         return replace(parsed, comma=parsed.category is PictureCategory.EDITED)
     symbols = _expand(text)
     used = {symbol for symbol, _ in symbols}
@@ -122,7 +150,11 @@ def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
         raise PictureError(f"a picture of {characters} characters is too long")
     for symbol, category in _STRINGS.items():
         if symbol in used:
+            wrong = _WRONG_TEXT.search("".join(sorted(used)))
+            if wrong:
+                raise PictureError(f"the picture {text} has both {symbol} and {wrong[0]}")
             return ParsedPicture(text, category, characters)
+    _check_number(text, "".join(symbol for symbol, _ in symbols))
     return _number(text, symbols, characters)
 
 
@@ -162,6 +194,13 @@ def _expand(text: str) -> list[tuple[str, int]]:
     if not expanded:
         raise PictureError("the picture is empty")
     return expanded
+
+
+def _check_number(text: str, symbols: str) -> None:
+    """Raise PictureError if the symbols of a number are in an order that COBOL does not have."""
+    for wrong, problem, hint in _WRONG_NUMBERS:
+        if re.fullmatch(wrong, symbols):
+            raise PictureError(f"the picture {text} {problem}", hint)
 
 
 def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> ParsedPicture:
@@ -330,7 +369,7 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
 
 
 def _check(entry: CopybookEntry) -> None:
-    """Raise DefinitionError if an entry contradicts itself, and warn of a SEPARATE sign without an S."""
+    """Raise DefinitionError if an entry contradicts itself, and warn of a SEPARATE sign without an S, and of a comma after a point."""
     name = entry.name
     if entry.children and entry.picture is not None:
         child = entry.children[0]
@@ -340,5 +379,18 @@ def _check(entry: CopybookEntry) -> None:
         problem = f"{name} has a SEPARATE sign, but its picture {entry.picture.text} has no S"
         hint = "It is read as a number without a sign, and without a byte for one"
         _LOG.warning("%s", entry.token.error(problem, hint))
+    picture = entry.picture
+    if (
+        picture
+        and picture.category is PictureCategory.EDITED
+        and "," in picture.text.partition(".")[2]
+    ):
+        text, after, point = (
+            (picture.text.translate(_SWAPPED), "point", "comma")
+            if picture.comma
+            else (picture.text, "comma", "point")
+        )
+        problem = f"the picture {text} has a {after} after its decimal {point}"
+        _LOG.warning("%s", entry.token.error(problem, SWAPPING))
     if entry.occurs and entry.level == 1 and entry.redefines:
         raise entry.token.error(f"the record {name} cannot occur and redefine")

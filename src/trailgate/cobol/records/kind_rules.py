@@ -129,6 +129,8 @@ class RecordKinds:
         others, rest = False, None
         for values, record in pairs:
             if values == REST:
+                if others or rest is not None:
+                    raise OptionError("kinds: * is stated twice")
                 others, rest = record is None, record or None
             elif not record:
                 raise OptionError(f"VALUE=RECORD was expected, not {values!r}")
@@ -150,25 +152,42 @@ class RecordKinds:
         tests = [
             (
                 [
-                    _test(name, order, values)
+                    _interval(name, order, values)
                     for name, order, values in zip(self.fields, orders, rule.values, strict=True)
                 ],
-                rule.record,
+                rule,
             )
             for rule in self.rules
         ]
+        self._refuse_rules_without_effect(tests)
 
         def record_of(values: Sequence[Any]) -> str | None:
             texts = ["" if value is None else str(value).strip(PADDING) for value in values]
             keys = [
                 order(text) if text else None for order, text in zip(orders, texts, strict=True)
             ]
-            for tests_of_rule, record in tests:
-                if all(test(value) for test, value in zip(tests_of_rule, keys, strict=True)):
-                    return record
+            for intervals, rule in tests:
+                if all(one.has(key) for one, key in zip(intervals, keys, strict=True)):
+                    return rule.record
             return self.rest
 
         return lambda values: [record_of(value) for value in values]
+
+    def _refuse_rules_without_effect(
+        self, tests: Sequence[tuple[Sequence[_Interval], KindRule]]
+    ) -> None:
+        """Raise OptionError if all values of a rule already have another record by a rule before it.
+
+        An example is ``C=CUST, C=ORD``. Rules of the same record may overlap.
+        """
+        for at, (intervals, rule) in enumerate(tests):
+            for earlier, before in tests[:at]:
+                if before.record != rule.record and all(
+                    outer.covers(inner) for outer, inner in zip(earlier, intervals, strict=True)
+                ):
+                    problem = f"kinds: {rule}={rule.record} has no effect, since {before}={before.record} before it has these values"
+                    hint = "The first rule that matches chooses the record"
+                    raise OptionError(problem, where=Where(field=self.field), hint=hint)
 
 
 class KeyColumn(NamedTuple):
@@ -187,22 +206,41 @@ class KeyColumn(NamedTuple):
         raise OptionError(f"kinds cannot be chosen by the field {name}: its type is {self.type}")
 
 
-def _test(name: str, order: Callable[[str], Any], values: ValueRange) -> Callable[[Any], bool]:
-    """Return a function that tests a value (None for blanks) against a range.
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """The comparable values of a field from ``low`` to ``high``: None for blanks, or any value."""
 
-    Raises OptionError if the field cannot have the range's values.
-    """
+    low: Any = None
+    high: Any = None
+    is_any: bool = False
+
+    def has(self, value: Any) -> bool:
+        """Whether a value is in the interval."""
+        if self.is_any or value is None or self.low is None:
+            return self.is_any or value is self.low
+        return bool(self.low <= value <= self.high)
+
+    def covers(self, other: _Interval) -> bool:
+        """Whether all values of another interval are in this one."""
+        return self.is_any or (not other.is_any and self.has(other.low) and self.has(other.high))
+
+
+def _interval(name: str, order: Callable[[str], Any], values: ValueRange) -> _Interval:
+    """Return the interval of a range. Raises OptionError if the field cannot have its values."""
     low, high = values
     if low is None:
-        return lambda _: True
+        return _Interval(is_any=True)
     if not low.strip(PADDING):
-        return lambda value: value is None
+        return _Interval()
     try:
-        first, last = order(low), order(high or low)
+        interval = _Interval(order(low), order(high or low))
     except (InvalidOperation, EncodeError):
         problem = f"kinds: the field {name} cannot have the value {low if high is None else high!r}"
         raise OptionError(problem, where=Where(field=name)) from None
-    return lambda value: value is not None and bool(first <= value <= last)
+    if interval.low > interval.high:
+        hint = f"Write {high} THRU {low}; text is compared in the order of its code page"
+        raise OptionError(f"kinds: {values} has no values", where=Where(field=name), hint=hint)
+    return interval
 
 
 def _text_of(values: Any) -> str:

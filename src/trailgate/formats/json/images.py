@@ -162,12 +162,13 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         *,
         prefix: str = "",
         keyed: bool,
+        key_hint: str = "",
     ) -> Image:
         """Build an image from one object per record; `NO_NODE` if a record has none.
 
         Members in `passed_over` are ignored unless they are columns. With a `prefix` only members
         whose names begin with it are columns. With `keyed` a record without the value of a key is
-        an error.
+        an error, which has the `key_hint`.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
         size = len(columns) * rows
@@ -188,7 +189,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         if bad:
             self._refuse_members(unknown, again)
         if keyed:
-            self._check_keys(cells.reshape(-1, rows) == NO_NODE)
+            self._check_keys(cells.reshape(-1, rows) == NO_NODE, key_hint)
         strings = nodes.text_columns(begins, sizes, len(columns))
         parts = np.split(cells, len(columns)) if len(columns) else []
         return tuple(
@@ -196,12 +197,13 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
             for i, (values, own) in enumerate(zip(strings, parts, strict=True))
         )
 
-    def _check_keys(self, missing: npt.NDArray[np.bool_]) -> None:
+    def _check_keys(self, missing: npt.NDArray[np.bool_], hint: str) -> None:
         """Add an error to each record that lacks the value of a key column."""
         for i in self.table.marked_keys:
             if missing[i].any():
                 name = self.table.columns[i].name
-                self._refuse(np.flatnonzero(missing[i]), f"key column {name} is missing", name)
+                rows = np.flatnonzero(missing[i])
+                self._refuse(rows, f"key column {name} is missing", name, hint)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
         """Add an error to each record that lacks an image, or has one although none is `wanted`."""

@@ -11,6 +11,7 @@ the before values of a delete. In the flat model they are members such as `after
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -28,11 +29,15 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
 
 ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
+CHANGE_MEMBERS: Final = frozenset({"op", "source", "ts_ms"})
 
 
 _ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
 _FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
+_DELIMITER_HINT: Final = "The message has members such as {}: set json.delimiter={}"
+_NESTED_HINT: Final = "The message has the member {}: json.model=op reads images that are objects"
 _PATH_HINT: Final = "The message has the member payload: set paths, such as json.after=payload.after and json.optype=payload.op_type"
+_CHANGE_HINT: Final = "It is a change event of Debezium: set parser.type=debezium"
 _EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
 
 
@@ -48,6 +53,19 @@ class JsonOperations(JsonRecords):
         Raises BadMessagesError if the member is not an object of strings.
         """
         return text_maps(self, self.token_member)
+
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
+        """Return the problem and the hint for a message without a metadata member.
+
+        The hint names what wraps the member, or the format that has such messages.
+        """
+        problem = JsonRecords.missing_problem(self, name, what)[0]
+        names = self.nodes.names
+        if CHANGE_MEMBERS.issubset(names):
+            return problem, _CHANGE_HINT
+        if not ROW_MEMBERS.isdisjoint(names):
+            return problem, _EVENT_HINT
+        return problem, _PATH_HINT if "payload" in names and "." not in name else ""
 
 
 class JsonFormat(MessageFormat[JsonOperations]):
@@ -113,7 +131,13 @@ class JsonFormat(MessageFormat[JsonOperations]):
             if not wanted:
                 group.refuse_prefixed(holders, name, f"{name}{delimiter}")
         before, after = (
-            group.image(holders, converters, prefix=f"{name}{delimiter}", keyed=needed)
+            group.image(
+                holders,
+                converters,
+                prefix=f"{name}{delimiter}",
+                keyed=needed,
+                key_hint=self._flat_hint(group.records.nodes.names, name),
+            )
             if wanted
             else (ABSENT,) * len(group.table.columns)
             for name, wanted, needed in parts
@@ -125,13 +149,23 @@ class JsonFormat(MessageFormat[JsonOperations]):
 
         `names` are the member names of the batch.
         """
-        for name in names:
-            if name.startswith(f"{self.options.after}."):
-                return _FLAT_HINT.format(name)
+        member, delimiter = _flat_member(names, self.options.after)
+        if member:
+            hint = _FLAT_HINT.format(member)
+            is_default = delimiter == self.options.delimiter
+            return hint if is_default else f"{hint} and json.delimiter={delimiter}"
         # Members of flattened Debezium rows.
         if not ROW_MEMBERS.isdisjoint(names):
             return _EVENT_HINT
         return _PATH_HINT if "payload" in names else _ROW_HINT
+
+    def _flat_hint(self, names: Sequence[str], image: str) -> str:
+        """Return the hint for a message in which a flat image has no key, or "" if it has other members."""
+        member, delimiter = _flat_member(names, image)
+        if member:
+            is_set = delimiter == self.options.delimiter
+            return "" if is_set else _DELIMITER_HINT.format(member, delimiter)
+        return _NESTED_HINT.format(image) if image in names else ""
 
     def _images(
         self,
@@ -163,3 +197,12 @@ class JsonFormat(MessageFormat[JsonOperations]):
             made = tuple(converter_for(column, binary) for column in table.columns)
             self._converters[table.name] = made
         return self._converters[table.name]
+
+
+def _flat_member(names: Sequence[str], image: str) -> tuple[str, str]:
+    """Return the first name like `after.ID` or `after_ID`, and its delimiter. Otherwise two empty strings."""
+    for name in names:
+        match = re.match(rf"{re.escape(image)}([^A-Za-z0-9]+)[A-Za-z0-9]", name)
+        if match:
+            return name, match[1]
+    return "", ""

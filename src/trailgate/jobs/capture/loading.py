@@ -29,7 +29,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import absolute, is_file, read_file
+from trailgate.storage.files.addresses import absolute, address_exists, is_file, read_text_file
 from trailgate.storage.files.found_files import folder_of, member_finder, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
@@ -266,9 +266,12 @@ class _Files:
 
 
 def _read_named(path: PathLike, subject: str, base: str | None = None) -> bytes:
+    address = path if base is None else absolute(path, base)
     try:
-        return read_file(path if base is None else absolute(path, base))
+        return read_text_file(address, f"{subject} file")
     except StorageError:
+        if is_file(address):
+            raise
         raise _missing(path, subject, base) from None
 
 
@@ -287,9 +290,8 @@ def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     place = absolute(path, base)
     hint = "" if place == str(path) else f"Looked for at {place}: relative paths are from "
     hint += "" if not hint else "the working folder" if base is None else "the base"
-    return OptionError(
-        f"the {subject} file does not exist", where=Where(source=str(path)), hint=hint
-    )
+    reason = "is a folder" if address_exists(place) else "does not exist"
+    return OptionError(f"the {subject} file {reason}", where=Where(source=str(path)), hint=hint)
 
 
 def _raw_body(body: Any, number: int) -> bytes:

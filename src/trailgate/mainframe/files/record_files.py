@@ -7,6 +7,7 @@ from one pass over all record lengths.
 
 from __future__ import annotations
 
+import codecs
 import logging
 from collections import deque
 from collections.abc import Iterator
@@ -302,6 +303,9 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
         while at < split.end:
             framing = replace(framing, left=left)
             data = file.read(at, size)
+            if at == 0 and _has_mark(data, framing):
+                at = len(codecs.BOM_UTF8)
+                data = data.slice(at)
             finish = file.is_at_end(at + data.size)
             try:
                 frames, damage = _frames_at(data, framing, at, finish=finish), None
@@ -335,6 +339,12 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
                 size = _larger(size, at)
                 continue
             at, left, size = at + frames.end, frames.left, chunk
+
+
+def _has_mark(data: pa.Buffer, framing: Framing) -> bool:
+    """Return True if a file of lines begins with the byte order mark of UTF-8, which is not part of its first record."""
+    is_text = framing.kind is FrameKind.LINE and framing.delimiter.endswith(b"\n")
+    return is_text and bool(data[: len(codecs.BOM_UTF8)] == codecs.BOM_UTF8)
 
 
 def _open(split: RecordSplit) -> OpenedFile | CompressedFile:

@@ -365,7 +365,11 @@ def edit_records(
             problem = "cannot set fields in a compressed file"
             raise OptionError(problem, where=Where(source=file.path), hint="Unpack it first")
     splits = plan_record_splits(files, options.records.framing, WHOLE_FILE)
-    splits_of_file = {file: [split for split in splits if split.file == file] for file in files}
+    options.records.warn_of_ascii(splits)
+    # A split's file begins after its header, so only the paths are equal.
+    splits_of_file = {
+        file: [split for split in splits if split.file.path == file.path] for file in files
+    }
     if [file.path for file in files] == [*addresses_of(path)] and len(files) == 1:
         with new_file(to) as target:
             return editor.edit_file(files[0], splits_of_file[files[0]], target), 1

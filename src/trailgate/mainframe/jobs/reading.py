@@ -244,10 +244,14 @@ class CopybookOptions:
         numbered = NUMBER_COLUMN in self.records.added
         size = split_bytes or self.split_bytes
         splits = plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
+        self.warn_of_ascii(splits)
+        return splits
+
+    def warn_of_ascii(self, splits: Sequence[RecordSplit]) -> None:
+        """Log a warning if the first of some splits looks like ASCII, but is not read as ASCII."""
         if splits and self.kinds is None:  # records of ASCII match no kind, which is an error
             layout = find_layout(self.layouts, self.record)
             warn_of_ascii(splits[0], self.framing, layout, self.records.values)
-        return splits
 
     def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
         """Return the decoder of the records.

@@ -217,7 +217,9 @@ def prepare_verify(
     options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
-    return VerifyJob(options, examples, tuple(_work(file, options, size) for file in files))
+    job = VerifyJob(options, examples, tuple(_work(file, options, size) for file in files))
+    options.warn_of_ascii(job.splits)
+    return job
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:

@@ -7,6 +7,7 @@ system.
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -39,6 +40,15 @@ OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = Mappin
 )
 MOCK: Final = "mock"  # pyarrow's store for tests
 SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # the URI schemes of stores
+
+_WIDE_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark is its first two bytes
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_ASCII_END: Final = 0x7F
+_BLANK: Final = 0x40  # of EBCDIC; @ of ASCII
 
 Address = str | os.PathLike[str]
 
@@ -146,6 +156,35 @@ def read_file(address: Address, subject: str = "file") -> bytes:
         raise StorageError(f"cannot read the {subject}: {reason}", where=where) from error
 
 
+def read_text_file(address: Address, subject: str = "file") -> bytes:
+    """Return the bytes of a text file in UTF-8, or in another encoding in which ASCII is one byte.
+
+    Raises StorageError if it cannot be read, or is UTF-16, UTF-32 or EBCDIC, which editors of
+    Windows and binary transfers from a mainframe make.
+    """
+    raw = read_file(address, subject)
+    name = _other_encoding(raw)
+    if name:
+        hint = f"Save it as UTF-8, for example with iconv -f {name} -t UTF-8"
+        where = Where(source=str(address))
+        raise StorageError(f"the {subject} is {name} text, not UTF-8", where=where, hint=hint)
+    return raw
+
+
+def _other_encoding(raw: bytes) -> str:
+    """Return the name of the encoding of a text if it is none that contains ASCII, else ""."""
+    for mark, name in _WIDE_MARKS:
+        if raw.startswith(mark):
+            return name
+    if 0 in raw[:2]:
+        return "UTF-16BE" if raw[:1] == b"\0" else "UTF-16LE"
+    # In EBCDIC letters and digits are bytes from 0x81 on.
+    is_ebcdic = b" " not in raw and 2 * sum(
+        byte > _ASCII_END or byte == _BLANK for byte in raw
+    ) > len(raw)
+    return "IBM1047" if is_ebcdic else ""
+
+
 def is_file(address: Address) -> bool:
     """Return True if a file exists at the address."""
     store, path = locate(address)
@@ -217,6 +256,29 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
         else:
             names.append(entry)
     return names, odd
+
+
+def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
+    """Return the entries of a folder whose names match a pattern and are UTF-8.
+
+    Of a local folder, only their sizes and types are read, and not those of thousands of other files
+    beside a trail.
+    """
+    try:
+        names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
+    except OSError:  # pyarrow words the error
+        names = None
+    if names is None:
+        entries = list_names(store, folder)[0]
+        return [entry for entry in entries if pattern.fullmatch(entry.base_name)]
+    matching = [name for name in names if pattern.fullmatch(name) and _is_utf8(name)]
+    found = store.get_file_info([f"{folder.rstrip('/')}/{name}" for name in matching])
+    return [info for info in found if info.type != fs.FileType.NotFound]
+
+
+def _is_utf8(name: str) -> bool:
+    """Return False if Python had to escape bytes of a file's name, such as 0xFF as U+DCFF."""
+    return name.encode(errors="ignore").decode() == name
 
 
 def name_of(path: str) -> str:

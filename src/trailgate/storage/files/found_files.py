@@ -28,7 +28,7 @@ from trailgate.storage.files.addresses import (
     list_names,
     locate,
     name_of,
-    read_file,
+    read_text_file,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -255,8 +255,11 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
 
 
 def read_source(address: Address, subject: str = "copybook") -> str:
-    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``subject``."""
-    raw = read_file(address, subject)
+    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``subject``.
+
+    Raises StorageError as ``read_text_file`` does.
+    """
+    raw = read_text_file(address, subject)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
