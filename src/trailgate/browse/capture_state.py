@@ -85,7 +85,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     if position.source == JOURNAL:
         from trailgate.live.files.journal_reader import JournalIndex  # noqa: PLC0415  for journals
 
-        waiting = JournalIndex(Path(f"{prefix}.journal")).held().end - position.number
+        waiting = JournalIndex(Path(f"{prefix}.journal")).extent().end - position.number
     counted = position.quarantine <= COUNTED
     return LastCommit(
         end=end,
