@@ -61,6 +61,7 @@ VERSIONS: Final = 16  # the most versions kept of a table's definition
 IDS: Final = np.dtype(
     [("hash", "i8"), ("number", "i4"), ("offset", "i8"), ("start", "i8"), ("end", "i8")]
 )
+# Ids are read in pieces of this many, so that searching a large index takes little memory.
 IDS_AT_ONCE: Final = 1 << 16
 
 KINDS_OF_TABLE: Final = NO_KIND + 1  # the known operation types, and one for all others

@@ -1,8 +1,8 @@
 """Statistics of transactions for the index: counts by size and by duration, and the longest ones.
 
-Within a chunk, transaction 0 is the one that was open before it, the next ones begin and end in it,
-and the last one may continue in the next chunk. So statistics can be added chunk by chunk: only the
-open transaction is kept between them.
+Within a chunk, transaction 0 is the transaction that was open before it, the next ones begin and
+end in it, and the last one may continue in the next chunk. So statistics can be added chunk by
+chunk: only the open transaction is kept between them.
 """
 
 from __future__ import annotations

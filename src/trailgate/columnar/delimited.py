@@ -183,9 +183,8 @@ def _regular(dialect: DelimitedDialect) -> _Regular | None:
     The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
     """
     quote = dialect.quote or b""
-    escape = (
-        dialect.escaped_quote.removesuffix(quote) if quote else b""
-    )  # a byte, and a quote after it
+    # A byte, and a quote after it.
+    escape = dialect.escaped_quote.removesuffix(quote) if quote else b""
     escape_byte = b"" if escape == quote else escape
     every = dialect.field + dialect.line + quote + escape_byte
     if (

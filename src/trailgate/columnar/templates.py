@@ -24,6 +24,8 @@ from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
 
+_SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+
 
 class PieceForm(NamedTuple):
     """A form of a piece: the literals before and after the value, or only ``before`` if ``after`` is None."""
@@ -90,7 +92,6 @@ class EscapeTable:
 
 
 AS_IT_IS: Final = EscapeTable.of({})
-_SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 JSON_ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **_SHORT})
 
 

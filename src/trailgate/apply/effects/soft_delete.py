@@ -48,7 +48,7 @@ def compute_soft_deletes(
 ) -> list[TableChanges]:
     """Return the changes that a batch makes, as a list of steps.
 
-    The operations before each truncate are one step, and the truncate itself is another one that
+    The operations before each truncate are one step, and the truncate itself is another step, which
     marks all rows.
     """
     steps: list[TableChanges] = []

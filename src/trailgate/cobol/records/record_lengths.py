@@ -335,7 +335,7 @@ def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
     """Return the length rule of a layout. Raises OptionError if the length is not a sum of its counters.
 
     ``place_items`` computes offsets and lengths for given counts. So the rule is fitted: one trial
-    with all counters at their minimum, one with each counter increased by 1, and random trials that
+    with all counters at their minimum, a trial with each counter increased by 1, and random trials that
     must confirm that the result is linear.
     """
     limits = _limits(layout)

@@ -45,6 +45,8 @@ from trailgate.cobol.values.kernels import (
 from trailgate.columnar.rows import byte_view, find_failing_row, flat_rows, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
+# Every number of 18 digits fits a signed word of 64 bits (10**18 < 2**63 < 10**19), and every number of
+# 38 digits two of them (10**38 < 2**127).
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # the offset of a sign that has no byte
@@ -527,7 +529,7 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest first byte. With an even number of digits, its high nibble must be 0."""
+    """Return the largest allowed first byte. If the field has a nibble more than digits, its first nibble must be 0."""
     return 0x0F if nibbles > digits else 0xFF
 
 

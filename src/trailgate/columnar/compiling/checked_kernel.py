@@ -31,9 +31,8 @@ from trailgate.columnar.compiling.contracts import Contract, NumberContract, con
 from trailgate.columnar.compiling.native import native_loop
 from trailgate.errors import MissingDependencyError
 
-INTERPRETED: Final = (
-    1 << 16
-)  # bytes of arrays that a kernel processes before it is compiled: some milliseconds
+# Bytes of arrays that a kernel processes before it is compiled: some milliseconds.
+INTERPRETED: Final = 1 << 16
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_table
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels.words import SPARE
@@ -33,20 +33,11 @@ from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+_DIGITS: Final = byte_table({code: value for value, code in enumerate(_ALPHABET)}, kernels.INVALID)
 
 
 IS_MISSING: Final = "_isMissing"
 _BINARY_HINT = "Set json.binary to hex or base64"
-
-
-def _digits() -> Octets:
-    table = np.full(256, kernels.INVALID, np.uint8)
-    table[octets(_ALPHABET)] = np.arange(64)
-    table.setflags(write=False)
-    return table
-
-
-_DIGITS: Final = _digits()
 
 
 def from_base64(values: pa.StringArray) -> pa.BinaryArray:

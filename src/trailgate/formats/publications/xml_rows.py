@@ -41,9 +41,9 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.findings import MatchRecords, cell_bounds
 from trailgate.formats.xml.images import CellGroup, PlacedCells, columns_by_name
 from trailgate.formats.xml.kernels.cells import MISSING
+from trailgate.formats.xml.matches import MatchRecords, cell_bounds
 from trailgate.formats.xml.records import element_bytes
 from trailgate.messages.records import MessageRecords
 from trailgate.model.tables import Column

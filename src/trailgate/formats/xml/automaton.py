@@ -25,7 +25,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Offsets
-from trailgate.formats.xml.findings import AGAIN, PATHS
 from trailgate.formats.xml.kernels.names import (
     ACTION,
     ANCHORS,
@@ -51,6 +50,7 @@ from trailgate.formats.xml.kernels.names import (
     SPACE,
     ActionType,
 )
+from trailgate.formats.xml.matches import AGAIN, PATHS
 from trailgate.formats.xml.rules import (
     ANY,
     ElementPart,
@@ -63,6 +63,8 @@ from trailgate.formats.xml.rules import (
 )
 from trailgate.messages.properties import ValueSource
 
+# The number of states can grow exponentially with the number of paths that begin with //. Rules with more
+# states than this are left to the general engine.
 _MOST_STATES: Final = 1 << 16
 _MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times names
 _MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag

@@ -37,11 +37,11 @@ from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_lines
@@ -147,7 +147,7 @@ class RangeReader:
         """Return the messages whose ids are new, and the problems of the unreadable ones."""
         if self._ids is None:
             return read.messages, read.problems
-        fresh = self._ids.screen(read.messages)
+        fresh = self._ids.deduplicate(read.messages)
         self.duplicates += fresh.duplicates
         return fresh.apply(read.messages, read.problems)
 
@@ -544,7 +544,7 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
     if job.options.dry_run:
         return RangeCapture(job, owned, None).run(index)
-    with job.target.filling() as folder:
+    with job.target.staged_folder() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
         return RangeCapture(job, owned, writer).run(index)
 

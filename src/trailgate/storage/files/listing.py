@@ -28,7 +28,7 @@ from trailgate.storage.files.addresses import (
     read_file,
     read_if_exists,
 )
-from trailgate.storage.files.found_files import WILD, match_paths
+from trailgate.storage.files.file_search import WILD, match_paths
 
 # Only 6 and 9 digits are legal (trail format §1). Nine are tried first, so t1000000000 is the prefix
 # t1 and the number 000000000.

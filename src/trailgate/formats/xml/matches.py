@@ -37,9 +37,8 @@ from trailgate.formats.xml.kernels.scan import intern_word
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
 MOST: Final = 1 << 13  # words that a table has room for
 MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
-AGAIN: Final = (
-    "again"  # a field with a bit for each of PATHS, cleared if its path found another value
-)
+# A field with a bit for each of PATHS, cleared if its path found another value.
+AGAIN: Final = "again"
 PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
 _POOLED: Final = 32  # bytes of the pool per word
 _LEAST: Final = 64
@@ -152,7 +151,7 @@ class RuleMatches:
 
 
 def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
-    """Merge the findings of two groups of messages of the same batch."""
+    """Merge the matches of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
