@@ -121,6 +121,7 @@ def index_fields(
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
     window, regular = _window(data), _regular(dialect)
     least = len(starts) + 2 * kernels.WINDOW
+    # Room for a usual number of fields and records. If a kernel fills it, it is doubled and the scan repeated.
     room, records_room = len(data) // BYTES_A_FIELD + least, len(data) // BYTES_A_RECORD + least
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
@@ -130,6 +131,8 @@ def index_fields(
         records = np.empty((2, records_room), np.int64)
         written = kernels.FieldArrays(spans[0], spans[1], flags, records[0], records[1])
         count, wrong = regular_fields.IRREGULAR, 0
+        # The fast kernel gives up at the first byte that needs the general one, such as a quote within a field.
+        # The general one then reads everything again.
         if regular is not None:
             count, record_count = regular_fields.scan_regular(which, regular, written)
         if count == regular_fields.IRREGULAR:

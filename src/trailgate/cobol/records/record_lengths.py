@@ -288,6 +288,7 @@ def _coding(field: CopybookField, dialect: CobolDialect) -> int:
         Usage.LITTLE: Endian.LITTLE,
     }
     if number is not None and number.scale == 0 and not number.sign.separate:
+        # The kernels read up to 8 bytes as one word.
         order = binary.get(field.usage)
         if order is not None and field.size <= 8:
             little, signed = order is Endian.LITTLE, number.signed

@@ -374,6 +374,7 @@ def _errors(
     others = np.append(
         0, np.cumsum((text[: int(stops[-1])] >= _ASCII) | (text[: int(stops[-1])] == 0))
     )
+    # `others[i]` counts such bytes before offset i, so these messages have at least one of them.
     odd = others[stops] > others[begins]
     errors = MessageErrors()
     plain = np.flatnonzero(~odd)
@@ -399,6 +400,8 @@ def _ascii_errors(
     which = pa.array(codes, pa.int64())
     problem = pa.array([PROBLEMS.get(code, ("", ""))[0] for code in known]).take(which)
     hint = pa.array([PROBLEMS.get(code, ("", ""))[1] or "Here" for code in known]).take(which)
+    # `first` is the number of line feeds before each message, `after` the number before its fault. The
+    # fault's line begins after the last of these, if that is in the message, or else with the message.
     feeds = np.flatnonzero(text[: int(ends[-1]) if count else 0] == ord("\n"))
     first, after = np.searchsorted(feeds, begins), np.searchsorted(feeds, at)
     last = np.append(feeds, 0)[after - 1]
@@ -409,6 +412,7 @@ def _ascii_errors(
     head = pc.if_else(pa.array(low > begins), "...", "")
     tail = pc.if_else(pa.array(at + CARET_SHOWN < ends), "...", "")
     zero = np.zeros(count, np.int64)
+    # The caret is below the fault: after the text shown before it, and after "..." if there is one.
     indent = at - low + 3 * (low > begins)
     blanks = gather(_BLANKS, zero, indent).cast(pa.string())
     return ErrorColumns.of(
@@ -547,6 +551,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
             np.unique(at),
             lambda rows: _not_text(records, rows, name, np.full(len(rows), OBJECT, np.uint8)),
         )
+    # Records without the member have a size of 0, so their map is empty; below it becomes null.
     offsets = np.zeros(len(parents) + 1, np.int32)
     sizes = np.zeros(len(parents), np.int64)
     sizes[rows] = counts
@@ -555,6 +560,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.strings(entries))
     if len(rows) == len(parents):
         return maps
+    # Arrow's bitmap of valid records has one bit for each, the first one in the lowest bit.
     valid = np.packbits(kinds == OBJECT, bitorder="little")
     buffers = [pa.py_buffer(valid), maps.buffers()[1]]
     return pa.MapArray.from_buffers(maps.type, len(maps), buffers, children=[maps.values])
