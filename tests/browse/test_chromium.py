@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -410,6 +410,89 @@ def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
             page.locator("#download").click()
         line = json.loads(Path(download.value.path()).read_text())
         assert line == {"body": "I,two"}
+
+
+HIGHEST: Final = """(bars) => bars.indexOf(bars.toSorted((one, two) => two.dataset.count - one.dataset.count)[0])"""
+
+
+def _click_highest_bar(page: Any) -> None:
+    bars = page.locator("figure[data-brush] a.bar")
+    bars.nth(bars.evaluate_all(HIGHEST)).locator("rect").last.click()
+
+
+def click(text: str) -> Callable[[Any], None]:
+    """Return a click on the first link or button with a text."""
+
+    def act(page: Any) -> None:
+        page.locator("a, button, summary").filter(has_text=text).first.click()
+
+    return act
+
+
+def enter(label: str, text: str) -> Callable[[Any], None]:
+    """Return typing into a field, and Enter."""
+
+    def act(page: Any) -> None:
+        page.get_by_label(label).fill(text)
+        page.get_by_label(label).press("Enter")
+
+    return act
+
+
+# Questions with which somebody opens the overview, what they do, and what then is on the page. Their
+# numbers of actions are those of docs/howto/browse.md.
+TASKS: Final[Mapping[str, tuple[tuple[Callable[[Any], None], ...], str]]] = {
+    "What caused the spike?": ((_click_highest_bar,), "T-0400"),
+    "When was nothing written?": ((), "longest time without operations: about 21 h"),
+    "What did the biggest transaction do?": ((click("90 operations"),), "Transaction T-0400"),
+    "What do properties make of a transaction?": (
+        (click("90 operations"), click("Open in the workbench")),
+        "90 operations of 1 table",
+    ),
+    "What happened to the row 1003?": (
+        (click("Operations"), enter("Value has the text", "1003"), click("\N{BLACK DIAMOND}")),
+        "History of a row",
+    ),
+    "Which operations lack a price?": (
+        (
+            click("Operations"),
+            click("More filters"),
+            lambda page: page.get_by_label("Its value").select_option("missing"),
+            enter("Column", "PRICE"),
+        ),
+        "value of PRICE is not logged",
+    ),
+    "Which rows of a table were deleted?": (
+        (click("GG.SHOP_ORDERS"), lambda page: page.locator(".figures a").last.click()),
+        "299 operations match",
+    ),
+    "How many changes were there in each hour?": (
+        (click("SQL"), click("Changes per hour")),
+        "2026-01-05 09:00:00",
+    ),
+    "What is wrong with a message?": (
+        (click("Quarantine"),),
+        "unknown optype value 'X'",
+    ),
+    "What would repair it?": (
+        (click("Quarantine"), click("Open in the workbench")),
+        "a capture refuses this message",
+    ),
+    "Which bytes have a value?": (
+        (click("Operations"), lambda page: page.locator("table.ops tbody a").first.click()),
+        "not null, 4 bytes: WILL",
+    ),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_question_is_answered_by_a_few_actions(browser: Any, shop: str, task: str) -> None:
+    actions, answer = TASKS[task]
+    with opened(browser, shop) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=60_000)
+        for act in actions:
+            act(page)
+        playwright.expect(page.locator("main")).to_contain_text(answer, timeout=60_000)
 
 
 def test_messages_are_marked_when_they_are_repaired_and_when_they_are_captured(

@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
+    JSONResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -73,7 +74,7 @@ ASSETS: Final = (
     "ask.js",
     "repair.js",
 )
-BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
+BENCH_ASSETS: Final = ("workbench.css", "workbench.js", "transaction.js")
 SENT: Final = 1 << 20  # bytes of a file sent at once
 WORKBENCH: Final = "/workbench"
 CANCEL: Final = "/cancel"  # cancels the running SQL statement
@@ -126,6 +127,15 @@ def application(
         from trailgate.browse.workbench_pages import WorkbenchPage  # noqa: PLC0415
 
         routes += [WorkbenchPage(bench, around).route(WORKBENCH), *map(_asset, BENCH_ASSETS)]
+        if index is not None:
+            from trailgate.browse.transaction_messages import (  # noqa: PLC0415
+                transaction_message,
+            )
+
+            made = partial(transaction_message, index)
+            routes.append(
+                Route("/message", lambda request: JSONResponse(made(request.query_params)))
+            )
     if index is None:
         routes.append(Route("/", lambda _: RedirectResponse(WORKBENCH.removeprefix("/"))))
     # Only these addresses accept POST.

@@ -8,18 +8,14 @@ operation, however the trail was cut into batches, so that the same trail gives 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import mask_begins
-
-BEGIN_OR_END: Final = ".transaction"  # Debezium's topic of BEGIN and END events ends so
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +98,7 @@ class OriginFinder:
         )
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
         picked = np.where(rows < 0, batch.rows, rows)
-        topics = messages.headers.get("topic")
-        marks = (
-            np.zeros(len(rows), bool)
-            if topics is None
-            else pc.ends_with(topics, BEGIN_OR_END).to_numpy(zero_copy_only=False)
-        )
+        marks = np.zeros(len(rows), bool) if messages.marks is None else messages.marks
         of_table = np.full(len(rows), -1) if self._is_whole else tables[picked]
         unknown = marks | (of_table < 0)
         found = MessageOrigins(

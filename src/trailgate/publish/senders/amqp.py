@@ -170,12 +170,12 @@ class AmqpSender:
         self._held: Any = None
 
     @property
-    def topics(self) -> dict[str, str]:
+    def tables(self) -> tuple[str, ...]:
         """Always empty, because all messages go to one destination."""
-        return {}
+        return ()
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Do nothing; see ``topics``."""
+    def remember(self, tables: Iterable[str]) -> None:
+        """Do nothing; see ``tables``."""
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message larger than the limit that the broker announced."""

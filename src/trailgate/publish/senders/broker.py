@@ -65,7 +65,7 @@ class BrokerSink:
             stored = StoredState.decode(text, where)
             stored.state.check(source, form, where, "the group's messages were", OTHER_GROUP)
             known = stored.state
-            self._sender.remember(stored.topics)
+            self._sender.remember(stored.tables)
         self.published = known
         # Storing the state at once makes this the run that publishes: one that was fenced finds
         # a state that is not its own when it connects again.
@@ -127,6 +127,6 @@ class BrokerSink:
                 hint = "Stop one of the two, or give one a group of its own: --group NAME"
                 raise BrokerRefusedError(problem, where=Where(source=self.name), hint=hint)
         self._sender.check(self._ready)
-        self._tried = StoredState(self._run, self.published, self._sender.topics).encode()
+        self._tried = StoredState(self._run, self.published, self._sender.tables).encode()
         self._sender.send(self._ready, self._tried)
         self._stored = self._tried

@@ -84,13 +84,13 @@ class KafkaSender:
         self._trouble: str | None = None
 
     @property
-    def topics(self) -> dict[str, str]:
-        """The tables by topic, of topics whose names differ from the names of their tables."""
-        return dict(self._names.changed)
+    def tables(self) -> Sequence[str]:
+        """The tables that have a topic of their own so far."""
+        return self._names.tables
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs."""
-        self._names.remember(topics)
+    def remember(self, tables: Iterable[str]) -> None:
+        """Add the tables of earlier runs; see ``Sender``."""
+        self._names.remember(tables)
 
     def open(self) -> str | None:
         """Fence other runs of this group, and return its stored state; see ``Sender``."""

@@ -16,7 +16,7 @@ from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
 from trailgate.storage.writing.table_writing import Counts
 
-VERSION: Final = 1
+VERSION: Final = 2
 GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
@@ -52,21 +52,18 @@ class PublishedState:
 
 
 class StoredState(NamedTuple):
-    """A state as a broker stores it, with the id of the run that stored it.
-
-    ``topics`` maps topics to tables, for topics whose names differ from the names of their tables.
-    """
+    """A state as a broker stores it: the run that stored it, and the tables that have topics of their own."""
 
     run: str
     state: PublishedState
-    topics: Mapping[str, str]
+    tables: Sequence[str]
 
     def encode(self) -> str:
         """Return the state as JSON."""
         known = asdict(self.state)
         # The counts by table would grow with the tables, and every commit stores the state.
         del known["counts"]
-        return json.dumps({"version": VERSION, "run": self.run, **known, "topics": self.topics})
+        return json.dumps({"version": VERSION, "run": self.run, **known, "tables": self.tables})
 
     @classmethod
     def decode(cls, text: str, where: Where) -> StoredState:
@@ -77,8 +74,8 @@ class StoredState(NamedTuple):
             if version != VERSION:
                 problem = f"the state has version {version}, not {VERSION}"
                 raise StorageError(problem, where=where)
-            run, topics = fields.pop("run"), fields.pop("topics")
-            return cls(str(run), PublishedState(**fields), dict(topics))
+            run, tables = fields.pop("run"), fields.pop("tables")
+            return cls(str(run), PublishedState(**fields), tuple(tables))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the stored state cannot be understood: {error!r}"
             raise StorageError(problem, where=where) from error
@@ -162,12 +159,12 @@ class Sender(Protocol):
         ...
 
     @property
-    def topics(self) -> dict[str, str]:
-        """The tables by topic, of topics whose names differ from the names of their tables."""
+    def tables(self) -> Sequence[str]:
+        """The tables that have a topic of their own so far."""
         ...
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs, by topic the table."""
+    def remember(self, tables: Iterable[str]) -> None:
+        """Add the tables of earlier runs. Raises OptionError if two would have the same topic."""
         ...
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
