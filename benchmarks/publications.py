@@ -15,8 +15,8 @@ from trailgate.capture.formats import parser_of, publish_options, writer_for
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.delimited.options import delimited_options
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.properties import parse_properties
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 
 ROWS: Final = 64_000

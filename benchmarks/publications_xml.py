@@ -14,9 +14,9 @@ from lxml import etree
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of, publish_options, writer_for
 from trailgate.expressions.selection import CaptureRules
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 

@@ -108,7 +108,7 @@ def main(messages: str, properties: str, target: str) -> None:
         return real(self, operation, key, **arguments)
 
     if target.startswith("s3:"):
-        from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415
+        from trailgate.storage.stores.writable_stores import writable_store  # noqa: PLC0415
 
         store: Any = writable_store(target, "a trail")[0]
         store.call("create_bucket")

@@ -20,7 +20,7 @@ from capture_place import QUARANTINE, Place, row
 from laws import chance
 from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 SLOWEST = 3.0  # seconds that a run may take on a busy machine
 

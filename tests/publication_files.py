@@ -15,8 +15,8 @@ from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen import complete_table
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.units import TransactionState
 from trailgate.model.tables import Column, Definitions, Table
 
 EVERYTHING: Final = CaptureRules(

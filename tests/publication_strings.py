@@ -8,7 +8,7 @@ from held_captures import held_setup
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.expressions.selection import CaptureRules
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.bounds import TransactionState
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table

@@ -39,7 +39,7 @@ class ListFeed:
 
     name = "list"
     is_connected = True
-    link = ConnectionState(is_made=True, made=1)
+    link = ConnectionState(is_connected=True, made=1)
     is_replayed = False  # nobody knows what was received before
 
     def __init__(

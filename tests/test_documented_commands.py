@@ -15,7 +15,7 @@ import pytest
 from document_commands import blocks, is_shell, obeyed, plain, statements
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 ROOT: Final = Path(__file__).parents[1]
 DOCUMENTS: Final = sorted((ROOT / "docs").glob("*.md"))

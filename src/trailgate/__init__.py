@@ -33,7 +33,7 @@ from trailgate.errors import (
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import apply_trail
     from trailgate.apply.jobs.repaired import apply_repaired
-    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.reports import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from trailgate.mainframe.jobs.reading import read_records
     from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
     from trailgate.mainframe.jobs.writing import write_records
-    from trailgate.messages.bounds import TransactionState
     from trailgate.messages.messages import MessageBatch
     from trailgate.messages.problems import Problem
+    from trailgate.messages.units import TransactionState
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.publish.job import PublishSummary, publish_trail

@@ -1,7 +1,8 @@
-"""The numpy array types used in annotations, and the chunk size in which files are processed."""
+"""The numpy array types used in annotations, tables indexed by a byte, and the chunk size in which files are processed."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -23,3 +24,20 @@ Structs: TypeAlias = npt.NDArray[np.void]
 # Files are processed in chunks of this many bytes, about 16,000 records. It is small enough for the
 # arrays of record offsets to stay in the CPU cache, and memory use does not grow with the file.
 CHUNK: Final = 4 << 20
+
+
+def byte_table(values: Mapping[int, int], default: int = 0) -> Octets:
+    """Build a read-only table with one element for each of the 256 bytes: its value, or `default` if it has none.
+
+    Example: with `table = byte_table({0x41: 7})`, `table[data]` is 7 where `data` has an "A", and 0 elsewhere.
+    """
+    table = np.full(256, default, np.uint8)
+    table[list(values)] = list(values.values())
+    table.setflags(write=False)
+    return table
+
+
+def byte_mask(codes: Iterable[int]) -> Mask:
+    """Build a read-only mask with one element for each of the 256 bytes: whether it is one of `codes`."""
+    mask: Mask = byte_table(dict.fromkeys(codes, 1)).view(bool)
+    return mask

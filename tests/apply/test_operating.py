@@ -32,7 +32,7 @@ from trailgate.apply.jobs.metrics import (
     find_position_end,
     format_apply_metrics,
 )
-from trailgate.apply.jobs.tables import ApplyReport, TableReport
+from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
 from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
 from trailgate.apply.targets.faults import SQLSTATES, find_fault, find_sqlstate_fault

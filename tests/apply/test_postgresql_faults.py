@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow]
 SMALL = ThreadReading(threads=1, batch_bytes=400)
 SECONDS = 120
 DISTURBED = 6.0  # seconds in which faults occur
+MET = 120.0  # seconds in which one of them meets a batch
+ROUND = 20  # batches among faults
 
 
 @pytest.fixture(scope="module")
@@ -169,13 +171,15 @@ def test_a_run_goes_on_after_faults_of_the_server_and_applies_each_change_once(
     ) as apply:
         next(apply.batches())
         with disturbed(lambda: fault(server, database, own)):
-            until, done = time.monotonic() + DISTURBED, len(made.log)
             apply.to_end()
-            while not retries.faults and time.monotonic() < until:  # no fault has met a batch yet
-                made.transaction()
-                write_log(tmp_path / "ot", made.log[done:])
-                done = len(made.log)
-                apply.to_end()
+        until, done = time.monotonic() + MET, len(made.log)
+        while not retries.faults and time.monotonic() < until:  # no fault has met a batch yet
+            with disturbed(lambda: fault(server, database, own)):
+                for _ in range(ROUND):
+                    made.transaction()
+                    write_log(tmp_path / "ot", made.log[done:])
+                    done = len(made.log)
+                    apply.to_end()
         apply.to_end()
 
     assert rows(database) == made.rows

@@ -58,16 +58,14 @@ class Kafka:
         also = "".join(f",{name}://127.0.0.1:{port}" for name, port in listeners.items())
         text = re.sub("(?m)^(listeners|advertised.listeners)=.*$", rf"\g<0>{also}", text)
         properties.write_text(text + more)
-        self._java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
-        storage = [*self._java, "kafka.tools.StorageTool"]
+        self.java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
+        storage = [*self.java, "kafka.tools.StorageTool"]
         number = run([*storage, "random-uuid"]).split()[-1]
         logins = [part for login in scram for part in ("--add-scram", login)]
         run([*storage, "format", "-t", number, "-c", properties, *logins])
         self._client = {"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0}
         self._admin = AdminClient(self._client)
-        self.process = Process(
-            [*self._java, "kafka.Kafka", properties], folder / "log", self._ready
-        )
+        self.process = Process([*self.java, "kafka.Kafka", properties], folder / "log", self._ready)
         self.process.start()
 
     def _ready(self) -> bool:
@@ -144,7 +142,7 @@ class Kafka:
         """Send lines by Kafka's own command line producer."""
         path = folder / "lines"
         path.write_text("".join(f"{line}\n" for line in lines))
-        tool = [*self._java, "org.apache.kafka.tools.ConsoleProducer"]
+        tool = [*self.java, "org.apache.kafka.tools.ConsoleProducer"]
         tool += ["--bootstrap-server", f"127.0.0.1:{self.port}", "--topic", topic]
         run(["sh", "-c", 'exec "$@" < "$0"', path, *tool])
 

@@ -93,10 +93,16 @@ class LivePlace:
     def wait(self, text: str, seconds: float = PATIENCE) -> None:
         """Wait until the log has a text once more than when this was asked last."""
         until = time.monotonic() + seconds
-        while self.log.read_text().count(text) <= self.seen.get(text, 0):
+        while not self.has_logged(text):
             assert time.monotonic() < until, self.log.read_text()[-3000:]
             time.sleep(0.05)
-        self.seen[text] = self.log.read_text().count(text)
+
+    def has_logged(self, text: str) -> bool:
+        """Return whether the log has a text once more than when this was last true."""
+        count = self.log.read_text().count(text)
+        is_new = count > self.seen.get(text, 0)
+        self.seen[text] = count
+        return is_new
 
     def kill(self, process: subprocess.Popen[str], number: int = signal.SIGKILL) -> int:
         process.send_signal(number)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.live.brokers.address import OPTIONS, PROTOCOLS, BrokerAddress, parse_address
+from trailgate.live.brokers.address import (
+    OPTIONS,
+    PROTOCOLS,
+    BrokerAddress,
+    Direction,
+    parse_address,
+)
 
 
 def test_a_queue_is_named_by_the_path() -> None:
@@ -62,6 +68,30 @@ def test_every_protocol_has_a_port(name: str) -> None:
 def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem.replace("?", r"\?")):
         parse_address(text)
+
+
+# What a receiver and a sender do not share, and why: all other options are for both.
+RECEIVED = {
+    "selector",  # what a consumer is interested in
+    "durable",  # a subscription
+    *("prefetch", "prefetch-bytes", "window"),  # how far ahead it reads
+    "id-header",  # ids of received messages
+    "partition",  # a sender uses all
+}
+SENT = {"create", "compression", "tombstones"}
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_a_sender_takes_the_options_of_a_receiver(direction: Direction) -> None:
+    others = {Direction.RECEIVED: SENT, Direction.SENT: RECEIVED}[direction]
+    for name, row in OPTIONS.items():
+        for protocol, known in PROTOCOLS.items():
+            text = f"{protocol}://h/topic/q?{name}=1" + "&client-id=c" * (name == "durable")
+            if known.family in row.families and name not in others:
+                assert parse_address(text, direction=direction).options[name] == "1"
+            else:
+                with pytest.raises(OptionError, match=f"the option {name}"):
+                    parse_address(text, direction=direction)
 
 
 def test_a_password_is_never_shown() -> None:

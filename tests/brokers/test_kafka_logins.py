@@ -1,4 +1,4 @@
-"""Logins and encryption of a real Kafka: what is right is captured, what is wrong is one line that says why."""
+"""Logins and encryption of a real Kafka: what is right is captured and sent, what is wrong is one line that says why."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from brokers.kafka import Kafka
 from brokers.live_place import LivePlace, row
 from brokers.real_brokers import OneBroker, free_ports
 from brokers.receivers import PATIENCE
+from sample_trail import Op, write_trail
+from trailgate.errors import BrokerRefusedError
+from trailgate.publish.job import publish_trail
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 PASSWORD: Final = "secret word"
@@ -109,15 +112,15 @@ def test_a_wrong_password_by_scram_ends_the_run_with_one_line(
     assert "guessed" not in line
 
 
-@pytest.mark.parametrize(
-    ("listener", "password", "trusted", "text"),
-    [
-        ("SASL_PLAINTEXT", "guessed", None, "Authentication failed"),
-        ("SASL_SSL", "guessed", "ca", "Authentication failed"),
-        ("SSL", "", "other", "certificate"),
-        ("SSL", "", None, "certificate"),
-    ],
+WRONG: Final = (
+    ("SASL_PLAINTEXT", "guessed", None, "Authentication failed"),
+    ("SASL_SSL", "guessed", "ca", "Authentication failed"),
+    ("SSL", "", "other", "certificate"),
+    ("SSL", "", None, "certificate"),
 )
+
+
+@pytest.mark.parametrize(("listener", "password", "trusted", "text"), WRONG)
 def test_an_error_ends_the_run_with_one_line(
     guarded: Guarded,
     place: LivePlace,
@@ -135,3 +138,28 @@ def test_an_error_ends_the_run_with_one_line(
     assert lines[-1].startswith("error: ")
     assert text in lines[-1]
     assert "guessed" not in place.log.read_text()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", SCRAM[1]])
+@pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
+def test_a_login_is_enough_to_send(
+    guarded: Guarded, tmp_path: Path, listener: str, mechanism: str
+) -> None:
+    files = {"ca": guarded.certificates.ca} if listener.endswith("SSL") else {}
+    topic = f"sent.{listener}.{mechanism}".lower()
+    address = guarded.address(listener, topic, PASSWORD, mechanism=mechanism, create="", **files)
+    trail = write_trail(tmp_path / topic, [[[Op("I", 1, "one")]]])
+
+    assert publish_trail(trail, address, "json").messages == 1
+    assert publish_trail(trail, address, "json").messages == 0
+
+
+def test_what_is_refused_to_a_receiver_is_refused_to_a_sender(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    trail = write_trail(tmp_path / "refused", [[[Op("I", 1, "one")]]])
+    for listener, password, trusted, text in WRONG:
+        files = {} if trusted is None else {"ca": getattr(guarded.certificates, trusted)}
+        with pytest.raises(BrokerRefusedError, match=text) as caught:
+            publish_trail(trail, guarded.address(listener, "wrong", password, **files), "json")
+        assert "guessed" not in str(caught.value)

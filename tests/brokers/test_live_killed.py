@@ -33,6 +33,9 @@ MESSAGES: Final = 10_000 if WHOLE else 4_000  # of one round
 OPERATIONS: Final = MESSAGES * 5 // 2  # about as many as these messages have
 CHUNK: Final = 500  # messages that are sent at once
 QUEUE: Final = "killed.live.{}.{}"  # of a protocol and a try, so that a second try has its own
+HELD: Final = (
+    "a lost connection still holds"  # of the error about messages that Artemis lost track of
+)
 FULL: Final = 3  # the exit code of a receiver that cannot write
 WAIT: Final = 150.0
 
@@ -110,17 +113,43 @@ class Scene:
         return self.place.start(*arguments, output=subprocess.DEVNULL)
 
     def wait_for_connection(self) -> None:
-        self.place.wait("receiving from", WAIT)
+        until = time.monotonic() + WAIT
+        while not self.place.has_logged("receiving from"):
+            assert time.monotonic() < until, self.place.log.read_text()[-3000:]
+            self.free_held_messages()
+            time.sleep(0.05)
+
+    def free_held_messages(self) -> None:
+        """Start broker and receiver again if the receiver has ended because Artemis holds a message (docs/brokers.md)."""
+        if self.receiver.poll() is not None and self.place.has_logged(HELD):
+            self.restart_broker()
+            self.receiver = self.start()
+
+    def restart_broker(self) -> None:
+        self.feeding.wait()  # what a sender had not confirmed would be sent twice
+        self.broker.process.kill()
+        self.broker.process.start()
+
+    def receive_all(self, operations: int) -> None:
+        """Run receivers until the trail has so many operations."""
+        arguments = ("--from", self.address, "--max-size", "4MB")
+        until = time.monotonic() + WAIT
+        while time.monotonic() < until and self.place.count() < operations:
+            process = self.place.start(*arguments, output=subprocess.DEVNULL)
+            code = process.wait(WAIT)
+            if code and self.place.has_logged(HELD):
+                self.restart_broker()
+            else:
+                assert code == 0, self.place.log.read_text()[-3000:]
 
     def kill_receiver(self) -> None:
         self.place.kill(self.receiver)
         self.receiver = self.start()
 
     def kill_broker(self) -> None:
-        self.feeding.wait()  # what a sender had not confirmed would be sent twice
+        self.feeding.wait()
         time.sleep(self.chance.uniform(0.0, 0.3))
-        self.broker.process.kill()
-        self.broker.process.start()
+        self.restart_broker()
 
     def silence(self) -> None:
         self.proxy.silence()
@@ -169,10 +198,6 @@ def captured(prefix: Path) -> tuple[np.ndarray, str]:
     return np.concatenate(numbers), "".join(letters)
 
 
-# Known and not understood: on one try of three, after a reset of the first connection, Artemis 2.44
-# gives messages in the middle of a transaction first, and the receiver ends with an error that says
-# so. It is tried again until this is understood.
-@pytest.mark.flaky(reruns=4)
 @pytest.mark.timeout(600 + 60 * ROUNDS)
 @pytest.mark.parametrize("scheme", SENDERS)
 def test_each_operation_is_captured_once_whatever_fails(
@@ -204,7 +229,7 @@ def test_each_operation_is_captured_once_whatever_fails(
             scene.feeding.wait()
         place.kill(scene.receiver)
         place.outside = disk.outside / "ot"
-        place.run_until(operations, "--from", scene.address, "--max-size", "4MB")
+        scene.receive_all(operations)
         numbers, letters = captured(disk.outside / "ot")
         scene.proxy.close()
 

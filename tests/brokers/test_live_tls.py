@@ -1,4 +1,4 @@
-"""Encrypted connections and logins to a real Artemis: what is trusted is captured, all else is one line that says why."""
+"""Encrypted connections and logins to a real Artemis: what is trusted is captured and sent, all else is one line that says why."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from brokers.live_place import LivePlace, row
 from brokers.real_brokers import OneBroker, free_ports
 from brokers.receivers import PATIENCE
 from laws import WHOLE
+from sample_trail import Op, write_trail
+from trailgate.errors import BrokerRefusedError, OptionError
+from trailgate.publish.job import publish_trail
 
 SECURE: Final = {"stomp": "stomp+ssl", "amqp": "amqps"}
 BOTH: Final = pytest.mark.parametrize(
@@ -169,3 +172,36 @@ def test_encryption_that_the_broker_does_not_speak_ends_the_run(
     address = secure.broker.address("q", scheme).replace(f"{scheme}://", f"{SECURE[scheme]}://")
 
     assert "no encrypted connection: " in refusal(place, address)
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["secure", "asking"])
+def test_messages_are_sent_to_a_broker_that_is_trusted(
+    secure: SecureArtemis, tmp_path: Path, scheme: str, kind: str
+) -> None:
+    files = secure.certificates
+    own = {"cert": files.client, "key": files.key} if kind == "asking" else {}
+    address = secure.address(scheme, kind, f"sent.{scheme}.{kind}", ca=files.ca, **own)
+    trail = write_trail(tmp_path / f"sent-{scheme}-{kind}", [[[Op("I", 1, "one")]]])
+
+    assert publish_trail(trail, address, "json").messages == 1
+    assert publish_trail(trail, address, "json").messages == 0
+
+
+@BOTH
+def test_what_is_refused_to_a_receiver_is_refused_to_a_sender(
+    secure: SecureArtemis, tmp_path: Path, scheme: str
+) -> None:
+    trail = write_trail(tmp_path / "refused", [[[Op("I", 1, "one")]]])
+    for kind, options, text in wrong(secure).values():
+        with pytest.raises(BrokerRefusedError, match=text) as caught:
+            publish_trail(trail, secure.address(scheme, kind, "q", **options), "json")
+        assert str(caught.value.where.source).startswith(f"{SECURE[scheme]}://127.0.0.1")
+
+    address = secure.address(scheme, "secure", "q", ca=secure.certificates.ca)
+    guessed = address.replace(LOGIN[1].replace(" ", "%20"), "guessed")
+    with pytest.raises(BrokerRefusedError, match="the broker refuses the login") as refused:
+        publish_trail(trail, guessed, "json")
+    assert "guessed" not in str(refused.value)
+    with pytest.raises(OptionError, match="none: No such file"):
+        publish_trail(trail, secure.address(scheme, "secure", "q", ca=tmp_path / "none"), "json")

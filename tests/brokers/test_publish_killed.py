@@ -50,7 +50,7 @@ def kill_at_random(trail: Path, broker: Any, drawn: random.Random, *to: str) -> 
                 time.sleep(drawn.uniform(0.0, 0.5))
                 broker.process.start()
             place.kill(process)
-        place.run(*to)
+        place.finish(broker, *to)
     return [op for file in files for transaction in file for op in transaction]
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import socket
 import threading
 from contextlib import closing, suppress
+from typing import BinaryIO
 
 import pytest
 
 from trailgate.errors import BrokerRefusedError
 from trailgate.live.brokers.address import parse_address
-from trailgate.live.brokers.stomp.connection import ConsumerWatch
+from trailgate.live.brokers.stomp.consumers import ConsumerWatch
 from trailgate.live.brokers.stomp.receiver import StompReceiver
 
-CONNECTED = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:ActiveMQ-Artemis/2.44.0\n\n\0"
+CONNECTED = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:ActiveMQ/5.18.3\n\n\0"
+ARTEMIS = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:ActiveMQ-Artemis/2.44.0\n\n\0"
 UNKNOWN = b"CONNECTED\nversion:1.2\nheart-beat:0,0\nserver:Another/1\n\n\0"
 MESSAGE = b"MESSAGE\nmessage-id:0,1\nsubscription:0\ndestination:q\ntimestamp:1\nack:a\n\nbody\0"
 SUBSCRIBED = b"RECEIPT\nreceipt-id:subscribed\n\n\0" + MESSAGE
@@ -78,7 +80,7 @@ def test_a_subscription_that_the_broker_refuses_is_an_error() -> None:
 def test_a_broker_that_does_not_report_consumers_is_asked_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("trailgate.live.brokers.stomp.connection.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("trailgate.live.brokers.stomp.consumers.RETRY_SECONDS", 0.01)
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(1)
@@ -93,3 +95,91 @@ def test_a_broker_that_does_not_report_consumers_is_asked_once(
         watch.close()
 
     assert len(asked) == 1
+
+
+class AskedBroker:
+    """Artemis as it answers questions about a queue: by ``replies``, and by the last one again."""
+
+    def __init__(self, *replies: bytes) -> None:
+        self._replies = list(replies)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with suppress(OSError):
+            while True:
+                opened, _ = self._listening.accept()
+                threading.Thread(target=self._answer, args=(opened,), daemon=True).start()
+
+    def _answer(self, opened: socket.socket) -> None:
+        with opened, opened.makefile("rb") as frames, suppress(OSError):
+            while frame := read_frame(frames):
+                if frame.startswith(b"CONNECT"):
+                    opened.sendall(ARTEMIS)
+                elif b"receipt:subscribed" in frame:
+                    opened.sendall(SUBSCRIBED)
+                elif (at := frame.find(b"receipt:")) >= 0:
+                    own = frame[at:].split(b"\n")[0].removeprefix(b"receipt:")
+                    opened.sendall(b"RECEIPT\nreceipt-id:" + own + b"\n\n\0")
+                elif b"deliveringCount" in frame or b"consumerCount" in frame:
+                    one = len(self._replies) == 1
+                    opened.sendall(self._replies[0] if one else self._replies.pop(0))
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def read_frame(frames: BinaryIO) -> bytes:
+    """Return the bytes of the next frame, or none at the end."""
+    found = bytearray()
+    while (byte := frames.read(1)) and byte != b"\0":
+        found += byte
+    return bytes(found)
+
+
+def reply(text: str) -> bytes:
+    return f"MESSAGE\nmessage-id:1,2\nsubscription:x\ndestination:y\n\n{text}\0".encode()
+
+
+NONE, ONE, THREE = (reply(f"[{number}]") for number in (0, 1, 3))
+MISSING = reply('["Problem while retrieving attribute consumerCount"]')
+FORBIDDEN = b"ERROR\nmessage:AMQ229032: User: x does not have permission='MANAGE'\n\n\0"
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        pytest.param((ONE, THREE, ONE, ONE, NONE, NONE), id="the broker notices a lost consumer"),
+        pytest.param((NONE,), id="nothing is held"),
+        pytest.param((NONE, THREE, NONE, ONE, NONE), id="messages are put back soon"),
+        pytest.param((ONE, THREE), id="another consumer holds messages"),
+        pytest.param((MISSING,), id="there is no queue yet"),
+        pytest.param((FORBIDDEN,), id="the user may not ask"),
+    ],
+)
+def test_messages_are_received_when_no_lost_connection_holds_any(
+    replies: tuple[bytes, ...],
+) -> None:
+    with closing(AskedBroker(*replies)) as broker:
+        own = StompReceiver(parse_address(f"stomp://127.0.0.1:{broker.port}/q"))
+        with closing(own):
+            window = own.receive(20)
+
+    assert window is not None
+    assert window.messages["body"].to_pylist() == [b"body"]
+
+
+def test_a_message_that_a_lost_connection_holds_for_ever_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trailgate.live.brokers.stomp.consumers.RETURN_SECONDS", 0.5)
+    with closing(AskedBroker(*(NONE, ONE) * 100)) as broker:
+        own = StompReceiver(parse_address(f"stomp://127.0.0.1:{broker.port}/q"))
+        with (
+            closing(own),
+            pytest.raises(BrokerRefusedError, match="queue q has 1 message") as error,
+        ):
+            own.receive(20)
+
+    assert "Start the broker again" in error.value.hint

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -21,6 +21,7 @@ import pytest
 
 from browse.trails import hostile_trail, plain_trail, shop_trail, timed_trail
 from sample_trail import Op, write_trail
+from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 
 playwright = pytest.importorskip(
@@ -81,7 +82,7 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
-@contextmanager
+@contextlib.contextmanager
 def served(*arguments: str, folder: Path | None = None) -> Iterator[str]:
     """Serve pages from a folder and yield their address."""
     command = [sys.executable, "-m", "trailgate", "browse", *arguments, "--no-open"]
@@ -106,7 +107,7 @@ def address(trail: str) -> Iterator[str]:
         yield found
 
 
-@contextmanager
+@contextlib.contextmanager
 def opened(
     browser: Any, url: str, width: int = 1280, height: int = 900, **options: Any
 ) -> Iterator[Any]:
@@ -375,25 +376,30 @@ def test_a_statement_is_canceled_from_another_page(
         assert page.get_by_role("button", name="Cancel").is_hidden()
 
 
-# Clicks on the button once a second while it is shown: one click may come before the server has begun
-# the statement. Playwright itself waits for the answer of a page that is asked for.
-CLICK_CANCEL: Final = """setInterval(() => {
-  const button = document.querySelector("[data-cancel]");
-  if (button.getBoundingClientRect().width) button.click();
-}, 1000)"""
+# Playwright itself waits for the answer of a page that is asked for, so the page clicks.
+RUN_AND_CANCEL: Final = """(milliseconds) => {
+  document.querySelector("form.sql button").click();
+  setTimeout(() => document.querySelector("[data-cancel]").click(), milliseconds);
+}"""
 
 
-def test_a_statement_is_canceled_from_its_own_page(browser: Any, address: str) -> None:
+@pytest.mark.parametrize("milliseconds", [0, 300])
+def test_a_statement_is_canceled_from_its_own_page(
+    browser: Any, address: str, milliseconds: int
+) -> None:
+    """Even at once, before the server has begun it."""
     with opened(browser, f"{address}sql") as page:
         assert page.get_by_role("button", name="Cancel").is_hidden()
         page.locator("#sql").fill(ENDLESS)
-        page.evaluate(CLICK_CANCEL)
-        page.get_by_role("button", name="Run").click(no_wait_after=True)
+        page.evaluate(RUN_AND_CANCEL, milliseconds)
 
-        canceled = page.get_by_text("the statement was canceled")
+        canceled = page.get_by_text("The statement was canceled")
         playwright.expect(canceled).to_be_visible(timeout=60_000)
         assert page.locator("#sql").input_value() == ENDLESS
         assert page.get_by_role("button", name="Cancel").is_hidden()
+        page.locator("#sql").fill("SELECT 42")
+        page.get_by_role("button", name="Run").click()
+        playwright.expect(page.locator("table.answer")).to_contain_text("42", timeout=60_000)
 
 
 def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
@@ -404,6 +410,119 @@ def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
             page.locator("#download").click()
         line = json.loads(Path(download.value.path()).read_text())
         assert line == {"body": "I,two"}
+
+
+HIGHEST: Final = """(bars) => bars.indexOf(bars.toSorted((one, two) => two.dataset.count - one.dataset.count)[0])"""
+
+
+def _click_highest_bar(page: Any) -> None:
+    bars = page.locator("figure[data-brush] a.bar")
+    bars.nth(bars.evaluate_all(HIGHEST)).locator("rect").last.click()
+
+
+def click(text: str) -> Callable[[Any], None]:
+    """Return a click on the first link or button with a text."""
+
+    def act(page: Any) -> None:
+        page.locator("a, button, summary").filter(has_text=text).first.click()
+
+    return act
+
+
+def enter(label: str, text: str) -> Callable[[Any], None]:
+    """Return typing into a field, and Enter."""
+
+    def act(page: Any) -> None:
+        page.get_by_label(label).fill(text)
+        page.get_by_label(label).press("Enter")
+
+    return act
+
+
+# Questions with which somebody opens the overview, what they do, and what then is on the page. Their
+# numbers of actions are those of docs/howto/browse.md.
+TASKS: Final[Mapping[str, tuple[tuple[Callable[[Any], None], ...], str]]] = {
+    "What caused the spike?": ((_click_highest_bar,), "T-0400"),
+    "When was nothing written?": ((), "longest time without operations: about 21 h"),
+    "What did the biggest transaction do?": ((click("90 operations"),), "Transaction T-0400"),
+    "What do properties make of a transaction?": (
+        (click("90 operations"), click("Open in the workbench")),
+        "90 operations of 1 table",
+    ),
+    "What happened to the row 1003?": (
+        (click("Operations"), enter("Value has the text", "1003"), click("\N{BLACK DIAMOND}")),
+        "History of a row",
+    ),
+    "Which operations lack a price?": (
+        (
+            click("Operations"),
+            click("More filters"),
+            lambda page: page.get_by_label("Its value").select_option("missing"),
+            enter("Column", "PRICE"),
+        ),
+        "value of PRICE is not logged",
+    ),
+    "Which rows of a table were deleted?": (
+        (click("GG.SHOP_ORDERS"), lambda page: page.locator(".figures a").last.click()),
+        "299 operations match",
+    ),
+    "How many changes were there in each hour?": (
+        (click("SQL"), click("Changes per hour")),
+        "2026-01-05 09:00:00",
+    ),
+    "What is wrong with a message?": (
+        (click("Quarantine"),),
+        "unknown optype value 'X'",
+    ),
+    "What would repair it?": (
+        (click("Quarantine"), click("Open in the workbench")),
+        "a capture refuses this message",
+    ),
+    "Which bytes have a value?": (
+        (click("Operations"), lambda page: page.locator("table.ops tbody a").first.click()),
+        "not null, 4 bytes: WILL",
+    ),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_question_is_answered_by_a_few_actions(browser: Any, shop: str, task: str) -> None:
+    actions, answer = TASKS[task]
+    with opened(browser, shop) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=60_000)
+        for act in actions:
+            act(page)
+        playwright.expect(page.locator("main")).to_contain_text(answer, timeout=60_000)
+
+
+def test_messages_are_marked_when_they_are_repaired_and_when_they_are_captured(
+    browser: Any, tmp_path: Path
+) -> None:
+    unpack(tmp_path)
+    bad = "X,GG.JMSCAP_TCUSTMER,2026-01-07 12:00:00,T-0099,NULL,TOM,NULL,OARS,NULL,OSLO,NULL,NO"
+    (tmp_path / "messages/0099.txt").write_text(f"{bad}\n")
+    capture = ["capture", "--properties", "dirprm/shop.properties", "--to", "dirdat/ot", "--from"]
+    with contextlib.chdir(tmp_path):
+        assert run([*capture, "messages", "--on-error", "quarantine"]) == 0
+    with (
+        served("dirdat/ot", folder=tmp_path) as address,
+        opened(browser, f"{address}quarantine") as page,
+    ):
+        state = page.locator(".state")
+        page.get_by_text("Repair it").click()
+        page.locator("textarea").fill(f"I{bad[1:]}\n")
+        playwright.expect(state).to_have_text("repaired")
+        with page.expect_download() as download:
+            page.locator("#download").click()
+        download.value.save_as(tmp_path / "repaired.jsonl")
+        page.reload()
+        playwright.expect(state).to_have_text("repaired")
+        playwright.expect(page.locator("textarea")).to_have_value(f"I{bad[1:]}\n")
+
+        with contextlib.chdir(tmp_path):
+            assert run([*capture, "repaired.jsonl"]) == 0
+        page.reload()
+        playwright.expect(state).to_have_text("captured")
 
 
 def test_texts_of_the_workbench_are_there_after_another_page(browser: Any, tmp_path: Path) -> None:

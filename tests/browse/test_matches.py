@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from browse.test_operation_pages import plain
 from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
 from trailgate.browse import matches
@@ -153,6 +154,30 @@ def test_a_filter_can_be_removed(client: Any) -> None:
 
     assert 'href="operations?text=boat" aria-label="Remove the filter operation"' in page
     assert "nothing" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("column=PRODUCT&text=boat", "value of PRODUCT contains boat"),
+        ("column=PRODUCT&match=missing", "value of PRODUCT is not logged"),
+        ("match=null", "a value is NULL"),
+        ("match=equals&text=OAR", "a value is OAR"),
+    ],
+)
+def test_the_filters_of_a_value_are_removed_together(client: Any, query: str, shown: str) -> None:
+    """Those that are left alone would be refused, such as a column without a text."""
+    page = client.get(f"/t/operations?kinds=I&{query}").text
+
+    assert shown in plain(page)
+    assert "operation insert" in plain(page)
+    assert 'href="operations?kinds=I" aria-label="Remove the filter' in page
+
+
+def test_charts_have_round_counts(client: Any) -> None:
+    page = client.get("/t/operations").text
+    levels = re.findall(r">([\d,]+)</text>", page.split('class="levels"')[1].split("</svg>")[0])
+    assert levels == ["50", "100", "150"]
 
 
 @pytest.mark.parametrize("query", [query for query in FILTERS if "owner" not in query])

@@ -96,3 +96,13 @@ def test_a_port_that_is_taken_is_an_error(
 ) -> None:
     assert run(["browse", plain_trail(tmp_path), "--port", "99999999", "--no-open"]) == 1
     assert "the server cannot listen there" in capsys.readouterr().err
+
+
+def test_the_pages_of_a_trail_import_no_parser_of_messages() -> None:
+    """Only the workbench needs them, and a tenth of a second each time that pages are started."""
+    unwanted = ("trailgate.capture", "trailgate.cobol", "trailgate.formats", "duckdb", "numba")
+    script = f"import sys, trailgate.browse.server; print([one for one in {unwanted} if one in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "[]\n"

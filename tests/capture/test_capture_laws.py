@@ -21,10 +21,11 @@ from trailgate.columnar.delimited import DelimitedDialect
 from trailgate.errors import TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableRule
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.bounds import RawOperations, TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import parse_properties
+from trailgate.messages.raw_operations import RawOperations
+from trailgate.messages.units import TransactionState
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
 

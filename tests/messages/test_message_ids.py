@@ -40,7 +40,7 @@ def found(sent: Sequence[Sent], sizes: Sequence[int], rule: MessageIdRule) -> li
     for size in [*sizes, len(sent)]:
         part = sent[at : at + size]
         at += len(part)
-        deduplicated = ids.screen(batch(part))
+        deduplicated = ids.deduplicate(batch(part))
         own = ["kept"] * len(part)
         for place in set(range(len(part))) - set(
             range(len(part)) if deduplicated.kept is None else deduplicated.kept.tolist()
@@ -91,7 +91,7 @@ def test_messages_are_judged_as_one_by_one_however_they_are_cut(
 
 def test_an_id_of_another_length_is_an_error_that_names_both() -> None:
     ids = MessageIds(MessageIdRule("Id"))
-    (problem,) = ids.screen(batch([("0009", "a"), ("00010", "b")])).problems
+    (problem,) = ids.deduplicate(batch([("0009", "a"), ("00010", "b")])).problems
 
     assert problem.message == 1
     assert (
@@ -101,8 +101,8 @@ def test_an_id_of_another_length_is_an_error_that_names_both() -> None:
 
 def test_an_id_that_falls_is_an_error_that_names_both() -> None:
     ids = MessageIds(MessageIdRule("Id"))
-    ids.screen(batch([("5", "a")]))
-    (problem,) = ids.screen(batch([("4", "b")])).problems
+    ids.deduplicate(batch([("5", "a")]))
+    (problem,) = ids.deduplicate(batch([("4", "b")])).problems
 
     assert problem.error.problem == "the message id 4 follows the higher 5"
     assert "--unordered-ids" in problem.error.hint
@@ -110,7 +110,7 @@ def test_an_id_that_falls_is_an_error_that_names_both() -> None:
 
 def test_an_id_with_another_body_is_never_taken_for_the_same_message() -> None:
     ids = MessageIds(MessageIdRule("Id", ordered=False))
-    deduplicated = ids.screen(batch([("5", "a"), ("5", "b"), ("5", "a")]))
+    deduplicated = ids.deduplicate(batch([("5", "a"), ("5", "b"), ("5", "a")]))
 
     assert [problem.message for problem in deduplicated.problems] == [1]
     assert deduplicated.kept is not None
@@ -129,13 +129,13 @@ def test_ids_are_forgotten_after_as_many_as_are_remembered() -> None:
 
 def test_a_message_without_the_header_is_bad_where_others_have_it() -> None:
     ids = MessageIds(MessageIdRule("ogg"))
-    (problem,) = ids.screen(batch([("1", ""), (None, "")], "GG_ID")).problems
+    (problem,) = ids.deduplicate(batch([("1", ""), (None, "")], "GG_ID")).problems
 
     assert (problem.message, problem.error.problem) == (
         1,
         "the message has no header GG_ID for its id",
     )
-    assert MessageIds(MessageIdRule("ogg")).screen(batch([(None, "")])).problems == ()
+    assert MessageIds(MessageIdRule("ogg")).deduplicate(batch([(None, "")])).problems == ()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from laws import examples
 from publication_files import column, message, row, xml_publications
 from publication_strings import parse_all
 from trailgate.errors import TransactionError
-from trailgate.messages.bounds import ChainedTransactions, RawOperations, TransactionState
 from trailgate.messages.by_id import chain_by_id
 from trailgate.messages.problems import Problem
+from trailgate.messages.raw_operations import RawOperations
+from trailgate.messages.units import ChainedTransactions, TransactionState
 
 # A message: the ids of its operations, or those of one that cannot be read (first and last, none, or not known).
 IDS = st.sampled_from("123")

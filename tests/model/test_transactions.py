@@ -41,51 +41,53 @@ def marks_of(rows: str) -> np.ndarray:
 
 
 def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[TransactionOutcome]]:
-    """Return the number and the fault of each row, and the fates, a row at a time."""
+    """Return the number and the fault of each row, and the outcomes, a row at a time."""
     number, numbers, faults = 0, [], []
-    fates = [TransactionOutcome.WAITING if is_open else TransactionOutcome.TORN]
+    outcomes = [TransactionOutcome.WAITING if is_open else TransactionOutcome.TORN]
     for row in rows:
         fault = 0
         if row != "a":
             if row == "?" and is_open:
-                fates[number] = TransactionOutcome.TORN
+                outcomes[number] = TransactionOutcome.TORN
             elif row in "BWR" and is_open:
                 fault = ABANDONS if row == "R" else BEGINS_INSIDE
-                fates[number] = (
+                outcomes[number] = (
                     TransactionOutcome.LEFT_OUT if row == "R" else TransactionOutcome.TORN
                 )
             elif row in "ME" and not is_open:
                 fault = CONTINUES_NOTHING
-                fates[number] = (
+                outcomes[number] = (
                     TransactionOutcome.TORN
-                    if number or fates[0] != TransactionOutcome.LEFT_OUT
-                    else fates[0]
+                    if number or outcomes[0] != TransactionOutcome.LEFT_OUT
+                    else outcomes[0]
                 )
             if row in "BWR?" or not is_open:
                 number += 1
-                fates.append(TransactionOutcome.WAITING if row in "BM" else TransactionOutcome.TORN)
+                outcomes.append(
+                    TransactionOutcome.WAITING if row in "BM" else TransactionOutcome.TORN
+                )
                 headed = row in "BWR"
             elif number == 0:
                 headed = False
             is_open = row in "BM"
             if not is_open:
-                fates[number] = (
+                outcomes[number] = (
                     TransactionOutcome.WHOLE if headed and row != "?" else TransactionOutcome.TORN
                 )
         numbers.append(number)
         faults.append(fault)
-    return numbers, faults, fates
+    return numbers, faults, outcomes
 
 
 @settings(max_examples=examples(300))
 @given(rows=ROWS, is_open=st.booleans())
 def test_rows_are_followed_as_by_hand(rows: str, is_open: bool) -> None:
     found = follow(marks_of(rows), is_open=is_open)
-    number, faults, fates = by_hand(rows, is_open=is_open)
+    number, faults, outcomes = by_hand(rows, is_open=is_open)
 
     assert found.number.tolist() == number
     assert found.faults.tolist() == faults
-    assert found.fates.tolist()[1:] == fates[1:]
+    assert found.outcomes.tolist()[1:] == outcomes[1:]
     assert found.starts.tolist() == [
         row != "a" and own != before
         for row, (before, own) in zip(rows, pairwise([0, *number]), strict=True)
@@ -118,7 +120,7 @@ def test_batches_change_nothing(rows: str, cuts: set[int], is_open: bool) -> Non
     marks = marks_of(rows)
     whole, cut = follow(marks, is_open=is_open), in_batches(marks, cuts, is_open=is_open)
 
-    for name in ("number", "starts", "faults", "flags", "fates"):
+    for name in ("number", "starts", "faults", "flags", "outcomes"):
         assert getattr(whole, name).tolist() == getattr(cut, name).tolist(), name
     assert whole.is_open == cut.is_open
 
@@ -128,9 +130,9 @@ def test_batches_change_nothing(rows: str, cuts: set[int], is_open: bool) -> Non
 def test_what_begins_ends_or_is_reported(rows: str) -> None:
     found = follow(marks_of(rows))
 
-    fates, own = found.fates, np.array([row != "a" for row in rows], bool)
-    assert fates[1:].size == found.starts.sum() == len(set(found.number[own].tolist()))
-    for number, fate in enumerate(fates.tolist()[1:], 1):
+    outcomes, own = found.outcomes, np.array([row != "a" for row in rows], bool)
+    assert outcomes[1:].size == found.starts.sum() == len(set(found.number[own].tolist()))
+    for number, fate in enumerate(outcomes.tolist()[1:], 1):
         text = "".join(
             row for row, n in zip(rows, found.number.tolist(), strict=True) if n == number
         )
@@ -141,7 +143,7 @@ def test_what_begins_ends_or_is_reported(rows: str) -> None:
             assert text in ("W", "R") or (text[0], text[-1]) == ("B", "E")
         elif fate == TransactionOutcome.WAITING:
             assert text[-1] in "BM"
-            assert number == len(fates) - 1
+            assert number == len(outcomes) - 1
         elif fate == TransactionOutcome.LEFT_OUT:
             assert following == ABANDONS
         else:
@@ -151,7 +153,7 @@ def test_what_begins_ends_or_is_reported(rows: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "fates"),
+    ("rows", "outcomes"),
     [
         ("WBMEW", "www"),
         ("BM", "o"),
@@ -164,8 +166,8 @@ def test_what_begins_ends_or_is_reported(rows: str) -> None:
         ("B?W", "ttw"),
     ],
 )
-def test_each_transaction_has_one_fate(rows: str, fates: str) -> None:
-    assert follow(marks_of(rows)).fates.tolist()[1:] == [FATES[fate] for fate in fates]
+def test_each_transaction_has_one_fate(rows: str, outcomes: str) -> None:
+    assert follow(marks_of(rows)).outcomes.tolist()[1:] == [FATES[fate] for fate in outcomes]
 
 
 def remaining_by_hand(rows: str, keep: list[bool], *, begun: bool) -> tuple[list[int], int]:

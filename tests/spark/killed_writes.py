@@ -40,8 +40,8 @@ from trailgate.spark.trail_sink import (
     trail_writer,
 )
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.s3 import S3Store
+from trailgate.storage.stores.writable_stores import writable_store
 from trailgate.storage.writing.table_writing import NEEDED
 
 Rows = Iterator[pa.RecordBatch]

@@ -10,8 +10,8 @@ from trailgate.errors import StorageError
 from trailgate.storage.stores.azure import AzureStore
 from trailgate.storage.stores.google import GoogleStore
 from trailgate.storage.stores.hdfs import HdfsStore
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.s3 import S3Store
+from trailgate.storage.stores.writable_stores import writable_store
 
 KINDS = ("s3", "azure", "gs", "hdfs")
 NUMBERS = itertools.count(1)

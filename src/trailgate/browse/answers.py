@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import BinaryIO, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from trailgate.terminal.columns import json_text, values_of
 
@@ -43,6 +42,8 @@ def _text(value: object) -> str | None:
 
 def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
     """Write rows as Parquet."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  50 ms, and nothing else needs it
+
     with pq.ParquetWriter(file, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +37,8 @@ ROW: Final = 16  # bytes per line of the dump
 COLOURS: Final = 6
 _COLUMN: Final = re.compile(r"Column (\d+)")
 SHOWN: Final = 160  # the most characters of a value in the tree
+LINES: Final = 1500  # lines of a dump on a page
+PIECES: Final = 1500  # elements on a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,9 @@ def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     rows = _operation(index, TrailPosition(place.number, element.offset))
     if rows:
         _name_columns(root, [cell.name for cell in rows[0].cells])
+    lines = list(islice(_lines(pieces[:PIECES]), LINES))
+    shown = sum(len(text) for line in lines for _, _, text, _ in line.parts)
+    _cut_tree(root, PIECES)
     following = (
         TrailPosition(place.number, end) if end < file.size else index.next_file(place.number)
     )
@@ -121,7 +127,8 @@ def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         if isinstance(element, DamagedSpan)
         else [one.problem for one in find_problems(element)],
         "root": root,
-        "lines": list(_lines(pieces)),
+        "lines": lines,
+        "shown": shown if shown < sum(len(one.raw) for one in pieces) else 0,
         "rows": rows,
         "previous": link_to("bytes", at=place_text(previous)) if previous else "",
         "next": link_to("bytes", at=place_text(following)) if following else "",
@@ -200,6 +207,13 @@ def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
         style=pieces[first].style,
         inner=inner,
     )
+
+
+def _cut_tree(node: ElementNode, pieces: int) -> None:
+    """Remove the elements that begin after the first ``pieces`` pieces."""
+    node.inner = [one for one in node.inner if one.first < pieces]
+    for one in node.inner:
+        _cut_tree(one, pieces)
 
 
 def _name_columns(node: ElementNode, names: list[str]) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.errors import StorageError, TrailgateError
-from trailgate.live.files.journal_reader import JournalIndex
 from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import lock_holder
 from trailgate.storage.files.listing import TrailListing
@@ -84,7 +83,9 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     quarantined = _messages(f"{prefix}.quarantine.jsonl", min(position.quarantine, COUNTED))
     waiting = None
     if position.source == JOURNAL:
-        waiting = JournalIndex(Path(f"{prefix}.journal")).held().end - position.number
+        from trailgate.live.files.journal_reader import JournalIndex  # noqa: PLC0415  for journals
+
+        waiting = JournalIndex(Path(f"{prefix}.journal")).extent().end - position.number
     counted = position.quarantine <= COUNTED
     return LastCommit(
         end=end,

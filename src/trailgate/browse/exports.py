@@ -14,6 +14,7 @@ import pyarrow as pa
 from trailgate.browse.answers import FILE_TYPES, WRITERS
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
+from trailgate.browse.operation_pages import LABELS
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
@@ -63,7 +64,8 @@ def _matching(
             if not isinstance(part, UnreadOperations):
                 yield to_operations(_passed(part, filters))
             elif query.get("unread") != SKIP:
-                rest = link_to("export", **{**query, "unread": SKIP})
+                given = {name: query[name] for name in (*LABELS, "to") if name in query}
+                rest = link_to("export", **given, unread=SKIP)
                 raise StorageError(
                     f"the operations at {place_text(part.place)} cannot be read: {part.problem}",
                     hint=f"The address {rest} leaves them out",

@@ -6,11 +6,12 @@ the rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
-from trailgate.browse.filters import OperationFilters
+from trailgate.browse.filters import CONTAINS, EQUALS, MISSING, NULL, OperationFilters
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
 from trailgate.browse.operations import (
@@ -20,7 +21,7 @@ from trailgate.browse.operations import (
     ShownOperation,
     parse_place,
 )
-from trailgate.browse.pages import Query, link_to, place_text, time_chart
+from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
 from trailgate.browse.spans import UnreadOperations
 from trailgate.browse.transaction_extent import measure_transaction
 from trailgate.errors import OptionError
@@ -31,7 +32,9 @@ PLACES: Final = ("at", "before")  # the parts of an address with the start and t
 IMAGES: Final = ("before", "after")
 FORMATS: Final = {"csv": "CSV", "parquet": "Parquet", "jsonl": "JSON lines"}
 COUNT_SECONDS: Final = 0.4  # the time of counting further matches
-# The filters of an address, as they are named on the page.
+FILTERED: Final = 2000  # the most characters of the filters: a page has a hundred links with them
+OF_VALUE: Final = ("column", "match", "text")
+# The filters of an address, as they are named on the page. Those of a value are one chip.
 LABELS: Final = {
     "table": "table",
     "kinds": "operation",
@@ -42,9 +45,13 @@ LABELS: Final = {
     "token": "token",
     "from_csn": "from CSN",
     "to_csn": "to CSN",
-    "column": "column",
-    "match": "value",
-    "text": "text",
+    **dict.fromkeys(OF_VALUE, "value"),
+}
+COMPARED: Final = {
+    CONTAINS: "contains {text}",
+    EQUALS: "is {text}",
+    NULL: "is NULL",
+    MISSING: "is not logged",
 }
 
 
@@ -88,8 +95,28 @@ def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[
 
 
 def _filters(query: Query) -> dict[str, str]:
-    """Return the filters of an address, without positions."""
-    return {name: query[name] for name in LABELS if query.get(name)}
+    """Return the filters of an address, without positions. Raises OptionError if they are too long."""
+    given = {name: query[name] for name in LABELS if query.get(name)}
+    if (length := sum(map(len, given.values()))) > FILTERED:
+        raise OptionError(f"the filters have {length:,} characters, more than {FILTERED:,}")
+    return given
+
+
+def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the filters as they are shown: the name, the value, and the address without the filter."""
+    texts = {name: text for name, text in given.items() if name not in OF_VALUE}
+    if "kinds" in given:
+        texts["kinds"] = ", ".join(
+            KIND_NAMES[one] for one in given["kinds"].upper() if one in KINDS
+        )
+    for name, text in texts.items():
+        others = {key: value for key, value in given.items() if key != name}
+        yield LABELS[name], text, link_to("operations", **others)
+    if any(name in given for name in OF_VALUE):
+        compared = COMPARED[given.get("match", CONTAINS)].format(text=given.get("text", ""))
+        others = {key: value for key, value in given.items() if key not in OF_VALUE}
+        title = f"value of {given['column']}" if "column" in given else "a value"
+        yield title, compared, link_to("operations", **others)
 
 
 def _matches(
@@ -124,15 +151,7 @@ def _matches(
             "by_kind": list(zip(KINDS, summary.over_time.counts.sum(axis=1).tolist(), strict=True)),
             "tops": tops,
             "query": dict.fromkeys(OperationFilters.__dataclass_fields__, "") | given,
-            "chips": [
-                (
-                    LABELS[name],
-                    value,
-                    link_to("operations", **{k: v for k, v in given.items() if k != name}),
-                )
-                for name, value in given.items()
-                if name in LABELS
-            ],
+            "chips": list(_chips(given)),
             "filtered": bool(given),
             "count_more": link_to("matches", **given),
             "exports": [

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Final
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow.compute as pc
+from markupsafe import escape
 
 from trailgate.browse.filters import OperationFilters, as_mask
 from trailgate.browse.index import IndexSpan, TrailIndex
@@ -30,6 +32,12 @@ ROWS: Final = 100  # rows on a page
 SECONDS: Final = 0.2  # the time limit of a search
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
+# What keeps a page below 1 MB.
+LONGEST: Final = 300  # the most characters shown of a value
+COLUMNS: Final = 200  # the most columns shown of an operation
+LONGEST_KEY: Final = 1000  # characters of a key in an address
+CHARACTERS: Final = 500_000  # characters of HTML of a page's rows, about
+MARKUP: Final = 250  # characters of HTML around a value or a row, about
 
 
 def parse_place(text: str) -> TrailPosition | None:
@@ -99,7 +107,18 @@ class ShownOperation:
         ]
         if not sides or any(one.state not in ("value", "empty") for one in sides):
             return ""
-        return json.dumps([one.text for one in sides], ensure_ascii=False, separators=(",", ":"))
+        key = json.dumps([one.text for one in sides], ensure_ascii=False, separators=(",", ":"))
+        return key if len(key) <= LONGEST_KEY else ""
+
+    @property
+    def size(self) -> int:
+        """The number of characters that the row takes on a page, about."""
+        shown = [cell for cell in self.cells if cell.logged][:COLUMNS]
+        texts = [one.text for cell in shown for one in (cell.before, cell.after) if one is not None]
+        key = len(quote(self.key)) * sum(cell.key for cell in shown)
+        names = sum(len(cell.name) for cell in self.cells[:COLUMNS])
+        values = sum(len(escape(text[:LONGEST])) + MARKUP for text in texts)
+        return 4 * MARKUP + len(self.tx_id) + names + key + values
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +165,22 @@ class OperationSearch:
             if len(rows) >= self.rows:
                 break
         result = self._found(tuple(rows), reached)
-        return self._with_damage(result) if self.damage else result
+        return self._fitted(self._with_damage(result) if self.damage else result)
+
+    def _fitted(self, result: SearchResult) -> SearchResult:
+        """End a page of large rows earlier. At least one row is kept."""
+        rows = result.rows[::-1] if self.back else result.rows
+        sizes = [row.size if isinstance(row, ShownOperation) else MARKUP for row in rows]
+        count = max(1, int(np.searchsorted(np.cumsum(sizes), CHARACTERS, "right")))
+        return result if count >= len(rows) else self._cut(result.rows, count)
+
+    def _cut(self, rows: Sequence[ShownOperation | UnreadOperations], count: int) -> SearchResult:
+        """Return a page of the first ``count`` rows, or of the last ones with ``back``."""
+        if self.back:
+            kept = tuple(rows[-count:])
+            return SearchResult(kept, self.place, kept[0].place)
+        kept = tuple(rows[:count])
+        return SearchResult(kept, kept[-1].place.just_after, self.place)
 
     def _with_damage(self, result: SearchResult) -> SearchResult:
         """Add a row for each run of damaged bytes to the result, even if filters are set.
@@ -167,11 +201,7 @@ class OperationSearch:
         if len(rows) <= self.rows:
             return replace(result, rows=tuple(rows))
         # With the damage there are more rows than fit, so the page ends earlier.
-        if self.back:
-            rows = rows[-self.rows :]
-            return SearchResult(tuple(rows), self.place, rows[0].place)
-        rows = rows[: self.rows]
-        return SearchResult(tuple(rows), rows[-1].place.just_after, self.place)
+        return self._cut(rows, self.rows)
 
     def _found(
         self, rows: tuple[ShownOperation | UnreadOperations, ...], reached: TrailPosition | None

@@ -7,15 +7,15 @@ one file without links.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
-from itertools import pairwise
 from time import time
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -29,6 +29,7 @@ from trailgate.arrays import Longs
 from trailgate.browse.capture_state import capture_state
 from trailgate.browse.histogram import TimeHistogram, empty_runs
 from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.operations import COLUMNS, LONGEST
 from trailgate.browse.time_axis import round_times
 from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, mask_logins
@@ -54,7 +55,6 @@ GAP: Final = 3  # empty bars that are shaded
 WIDTH, HEIGHT = 960, 160  # the size of a chart, in its own units
 WIDEST: Final = 64  # the largest width of a bar
 LISTED: Final = 500  # the most tables and files on a page
-LONGEST: Final = 300  # the most characters shown of a value
 UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
 DURATION_UNITS: Final = ((24 * 3600 * SECOND, "d"), *UNITS)
 # The end of a run's name in the manifest is its start in microseconds.
@@ -89,7 +89,7 @@ class Bar:
 
 
 class Tick(NamedTuple):
-    """A label of the time axis, at a part of its length from 0 to 100."""
+    """A label of an axis, at a part of its length from 0 to 100: from the left, or from the top."""
 
     at: float
     label: str
@@ -105,7 +105,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its description, its bars, the labels below it, and the largest count as the label above."""
+    """A chart: its description, its bars, the labels below it, the largest count, and the labels of counts."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -114,6 +114,7 @@ class Chart:
     most: int = 0
     note: str = ""
     ticks: tuple[Tick, ...] = ()
+    levels: tuple[Tick, ...] = ()
     gaps: tuple[Gap, ...] = ()
 
 
@@ -222,6 +223,7 @@ def template_environment() -> Environment:
     made.globals |= {
         "kinds": KINDS,
         "longest": LONGEST,
+        "most_columns": COLUMNS,
         "kind_names": KIND_NAMES,
         "type_name": type_name,
         "version": trailgate.__version__,
@@ -280,8 +282,20 @@ def time_chart(histogram: TimeHistogram, label: str, link: Link, **query: object
             Tick(round(100 * (at - begin) / (last - begin), 2), text)
             for at, text in round_times(begin, last)
         ),
+        levels=tuple(Tick(round(100 - 100 * one / most, 2), f"{one:,}") for one in _levels(most)),
         gaps=tuple(_gaps(counts, begin, width)),
     )
+
+
+def _levels(most: int) -> Iterable[int]:
+    """Return at most four round counts up to the largest."""
+    step = next(
+        one * 10**power
+        for power in itertools.count()
+        for one in (1, 2, 5)
+        if most < 5 * one * 10**power
+    )
+    return range(step, most + 1, step)
 
 
 def _gaps(counts: Longs, begin: int, width: int) -> Iterator[Gap]:
@@ -326,7 +340,7 @@ def size_chart(sizes: Longs) -> Chart:
 def duration_chart(durations: Longs) -> Chart:
     """Return a chart of transactions by duration."""
     bounds = [_round_duration(one) for one in DURATIONS]
-    between = (f"{one} to {two}" for one, two in pairwise(bounds))
+    between = (f"{one} to {two}" for one, two in itertools.pairwise(bounds))
     names = ["no time", *between, f"{bounds[-1]} or more"]
     return _bin_chart("Transactions by duration", durations, names)
 
@@ -351,14 +365,26 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
         height = round(SCALE * math.log(1 + count) / math.log(1 + most))
         parts = _stack_bars(["k-all"], [height], SCALE)
         bars.append(Bar(at * step, step, parts, title, count))
-    note = ", on a logarithmic scale"
-    return Chart(label, tuple(bars), start=names[0], end=names[used[-1]], most=most, note=note)
+    powers = [10**power for power in range(len(str(most)))]
+    levels = tuple(
+        Tick(round(100 - 100 * math.log(1 + one) / math.log(1 + most), 2), f"{one:,}")
+        for one in powers[:: 1 + len(powers) // 5]
+    )
+    return Chart(
+        label,
+        tuple(bars),
+        start=names[0],
+        end=names[used[-1]],
+        most=most,
+        note=", on a logarithmic scale",
+        levels=levels,
+    )
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
     """Return the values of the overview and of the report."""
     listing = list_trail(index.found.prefix)
-    manifest = _manifest(listing)
+    manifest = manifest_of(listing)
     with index.lock:
         kinds = index.over_time.counts.sum(axis=1).tolist()
         tables = sorted(index.tables.values(), key=lambda one: -one.operations)
@@ -454,7 +480,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
     }
 
 
-def _manifest(listing: TrailListing) -> Manifest | None:
+def manifest_of(listing: TrailListing) -> Manifest | None:
     """Read the trail's manifest, or return None if it is missing or unreadable (the check reports that)."""
     try:
         return read_manifest(listing.prefix, listing.store)

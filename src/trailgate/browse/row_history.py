@@ -207,6 +207,7 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
     filters = OperationFilters(tables=TablePatterns((table,)), keys=RowKeys(columns, tuple(keys)))
     result = OperationSearch(index, filters, parse_place(query.get("rows", "")), damage=True).run()
     place = result.after
+    named = {name: query[name] for name in ("table", "key", "at") if name in query}
     return {
         "table": table,
         "followed": updates.complete,
@@ -216,6 +217,6 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
         "rows": result.rows,
         "hurried": result.hurried,
         "share": index.share_before(place) if place else 1.0,
-        "next_page": link_to("row", **query, rows=place_text(place)) if place else "",
+        "next_page": link_to("row", **named, rows=place_text(place)) if place else "",
         "table_page": link_to("table", name=table),
     }

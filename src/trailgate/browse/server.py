@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_urlsafe
 from threading import Thread
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from urllib.parse import parse_qs
 
 import uvicorn
@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
+    JSONResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -51,10 +52,11 @@ from trailgate.browse.row_history import KeyUpdateLists, KeyUpdates, history_pag
 from trailgate.browse.sql_pages import answer_file, sql_page
 from trailgate.browse.statements import StatementRunner, until_left
 from trailgate.browse.table_pages import table_page
-from trailgate.browse.workbench import Workbench
-from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.sql.job import QueryCancellation
+
+if TYPE_CHECKING:
+    from trailgate.browse.workbench import Workbench
 
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
@@ -72,8 +74,9 @@ ASSETS: Final = (
     "ask.js",
     "repair.js",
 )
-BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
+BENCH_ASSETS: Final = ("workbench.css", "workbench.js", "transaction.js")
 SENT: Final = 1 << 20  # bytes of a file sent at once
+WORKBENCH: Final = "/workbench"
 CANCEL: Final = "/cancel"  # cancels the running SQL statement
 ENDING_SECONDS: Final = 3  # unfinished responses get this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
@@ -120,9 +123,21 @@ def application(
     routes = [] if index is None else _TrailPages(index, statements, around).routes()
     routes += map(_asset, ASSETS)
     if bench is not None:
-        routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
+        # It imports the parsers of all messages, which a trail's pages do not need.
+        from trailgate.browse.workbench_pages import WorkbenchPage  # noqa: PLC0415
+
+        routes += [WorkbenchPage(bench, around).route(WORKBENCH), *map(_asset, BENCH_ASSETS)]
+        if index is not None:
+            from trailgate.browse.transaction_messages import (  # noqa: PLC0415
+                transaction_message,
+            )
+
+            made = partial(transaction_message, index)
+            routes.append(
+                Route("/message", lambda request: JSONResponse(made(request.query_params)))
+            )
     if index is None:
-        routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
+        routes.append(Route("/", lambda _: RedirectResponse(WORKBENCH.removeprefix("/"))))
     # Only these addresses accept POST.
     return RequestGuard(
         Starlette(
@@ -130,7 +145,7 @@ def application(
         ),
         token,
         host,
-        frozenset(({CANCEL} if index is not None else set()) | ({ADDRESS} if bench else set())),
+        frozenset(({CANCEL} if index is not None else set()) | ({WORKBENCH} if bench else set())),
     )
 
 

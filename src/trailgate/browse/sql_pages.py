@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
+from markupsafe import escape
 
 from trailgate.browse.answers import FILE_TYPES, WRITERS, row_texts
 from trailgate.browse.index import TrailIndex
+from trailgate.browse.operations import CHARACTERS, LONGEST
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
 from trailgate.errors import OptionError, TrailgateError
@@ -21,7 +22,9 @@ from trailgate.model.tables import Column
 from trailgate.sql.job import QueryCancellation, QueryRows, run_query
 from trailgate.storage.reading.trails import read_trail
 
-SHOWN: Final = 500  # the most rows on a page
+SHOWN: Final = 500  # the most rows on a page, and the most tables listed
+WIDEST: Final = 500  # the most columns of an answer on a page
+NAMED: Final = 2000  # the most columns listed, of all tables together
 OPERATIONS: Final = "operations"  # the name of the table of all operations
 SHOW_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 EXAMPLES: Final[Mapping[str, str]] = {
@@ -35,6 +38,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 MOST_CHANGED: Final = (
     "SELECT {key}, count(*) AS changes FROM '{table}' GROUP BY ALL ORDER BY changes DESC LIMIT 100"
 )
+CELL: Final = 80  # characters of HTML around a value, about
 EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"
 
 
@@ -50,7 +54,14 @@ def sql_page(
     with index.lock:
         names = sorted(index.tables)
         tables = [(name, _columns(index, name)) for name in names[:SHOWN]]
-    shown: dict[str, Any] = {"columns": [], "rows": [], "more": False, "problem": ""}
+    each = max(1, NAMED // max(1, len(tables)))
+    shown: dict[str, Any] = {
+        "columns": [],
+        "more_columns": 0,
+        "rows": [],
+        "more": False,
+        "problem": "",
+    }
     if text:
         try:
             with statements.run(text, cancellation, PAGE_SECONDS):
@@ -61,7 +72,10 @@ def sql_page(
     return {
         "sql": text or query.get("draft", "") or EXAMPLE.format(first),
         "asked": bool(text),
-        "tables": [(name, [one.name for one in columns]) for name, columns in tables],
+        "tables": [
+            (name, [one.name for one in columns[:each]], max(0, len(columns) - each))
+            for name, columns in tables
+        ],
         "more_tables": len(names) - len(tables),
         "own_columns": OPERATIONS_SCHEMA.names,
         "examples": [
@@ -127,12 +141,21 @@ def _rows_named(index: TrailIndex, name: str) -> QueryRows | None:
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
     with reader:
         rows = (row for batch in reader for row in row_texts(batch))
-        # one more than is shown, to know whether there are more
-        first = list(islice(rows, SHOWN + 1))
+        first: list[tuple[str | None, ...]] = []
+        size, more = 0, False
+        for row in rows:
+            shown = row[:WIDEST]
+            size += sum(len(escape((text or "")[:LONGEST])) + CELL for text in shown)
+            # at least one row, however long it is
+            more = len(first) == SHOWN or (bool(first) and size > CHARACTERS)
+            if more:
+                break
+            first.append(shown)
     return {
-        "columns": [(field.name, str(field.type)) for field in reader.schema],
-        "rows": first[:SHOWN],
-        "more": len(first) > SHOWN,
+        "columns": [(field.name, str(field.type)) for field in reader.schema][:WIDEST],
+        "more_columns": max(0, len(reader.schema) - WIDEST),
+        "rows": first,
+        "more": more,
     }
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
-from trailgate.apply.effects.tables import make_target_table
-from trailgate.apply.targets.ddl import DATABASES, DdlDialect
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
@@ -16,6 +15,7 @@ from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPosition
 
 LATEST: Final = 20  # operations shown
+COLUMNS: Final = 2000  # the most columns shown, of all definitions together
 
 
 def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
@@ -34,6 +34,13 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
+    listed: list[tuple[TrailPosition | None, Table]] = []
+    columns = 0
+    for place, definition in reversed(versions):
+        columns += len(definition.columns)
+        if listed and columns > COLUMNS:
+            break
+        listed.append((place, definition))
     latest = OperationSearch(
         index, OperationFilters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
     ).run()
@@ -52,22 +59,26 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
                 definition,
                 place and link_to("bytes", at=place_text(place)),
             )
-            for place, definition in reversed(versions)
+            for place, definition in listed
         ],
-        "creations": [
-            (key, database.title, *_creation(versions[-1][1], database))
-            for key, database in DATABASES.items()
-            if versions
-        ],
+        "more_versions": len(versions) - len(listed),
+        "creations": list(_creations(versions[-1][1])) if versions else [],
         "rows": latest.rows[::-1],
         "all_rows": link_to("operations", table=name),
     }
 
 
-def _creation(definition: Table, database: DdlDialect) -> tuple[str, str]:
-    """Return the CREATE TABLE statement for a database, or "" and the reason why there is none."""
-    try:
-        made = make_target_table(definition)
-        return f"{database.creation(made, made.name)};", ""
-    except TrailgateError as error:
-        return "", str(error)
+def _creations(definition: Table) -> Iterator[tuple[str, str, str, str]]:
+    """Yield CREATE TABLE for each database: its key and title, and the statement or the reason why there is none."""
+    # No other page needs these.
+    from trailgate.apply.effects.tables import make_target_table  # noqa: PLC0415
+    from trailgate.apply.targets.ddl import DATABASES  # noqa: PLC0415
+
+    for key, database in DATABASES.items():
+        statement = problem = ""
+        try:
+            made = make_target_table(definition)
+            statement = f"{database.creation(made, made.name)};"
+        except TrailgateError as error:
+            problem = str(error)
+        yield key, database.title, statement, problem

@@ -38,7 +38,7 @@ from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_file
-from trailgate.storage.files.found_files import folder_of, member_finder
+from trailgate.storage.files.file_search import folder_of, member_finder
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation

@@ -24,7 +24,6 @@ from trailgate.browse.workbench import (
 )
 from trailgate.errors import TrailgateError, mask_logins
 
-ADDRESS: Final = "/workbench"
 TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 
@@ -35,9 +34,9 @@ class WorkbenchPage:
     bench: Workbench
     around: Mapping[str, Any]
 
-    def route(self) -> Route:
-        """Return the route of the page."""
-        return Route(ADDRESS, self.show, methods=["GET", "HEAD", "POST"])
+    def route(self, address: str) -> Route:
+        """Return the route of the page at an address."""
+        return Route(address, self.show, methods=["GET", "HEAD", "POST"])
 
     async def show(self, request: Request) -> Response:
         """Return the page for the present files, or the answer to a submitted form."""

@@ -32,16 +32,8 @@ from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
-from trailgate.messages.bounds import (
-    ChainedTransactions,
-    RawOperations,
-    TransactionState,
-    chain_by_indicators,
-    open_transaction_error,
-    ordered_length,
-    unended_problem,
-)
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
+from trailgate.messages.by_indicators import chain_by_indicators
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
@@ -60,7 +52,10 @@ from trailgate.messages.problems import (
     Problems,
 )
 from trailgate.messages.properties import MetadataOptions
+from trailgate.messages.raw_operations import RawOperations, ordered_length
 from trailgate.messages.records import BadMessagesError
+from trailgate.messages.segments import unended_problem
+from trailgate.messages.units import ChainedTransactions, TransactionState, open_transaction_error
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
@@ -104,9 +99,9 @@ def _parse_good(
         if len(numbers) < len(part):
             # Message i of the remaining batch was `numbers[i]` before, so `numbers[i] - i` messages
             # were removed ahead of it. Example: of 0, 1, 2, 3 message 1 is bad: numbers = [0, 2,
-            # 3], left_out = [0, 1, 1].
-            left_out = numbers - np.arange(len(numbers))
-            part = replace(messages.only(numbers), left_out=left_out)
+            # 3], removed = [0, 1, 1].
+            removed = numbers - np.arange(len(numbers))
+            part = replace(messages.only(numbers), removed=removed)
         try:
             raw = parser.parse(part)
         except BadMessagesError as several:
@@ -500,6 +495,8 @@ def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
     placed = placed.with_place(source=sources, message=messages.offsets[rows])
     if own.all():
         return replace(problems, errors=placed)
+    # The two parts are joined one after the other; `order` takes them back to their original order. Example:
+    # own = [1, 0, 1] joins the rows 0, 2, 1, and the order [0, 2, 1] restores 0, 1, 2.
     order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)), kind="stable")
     others = problems.errors.take(np.flatnonzero(~own))
     return replace(problems, errors=ErrorColumns.join([placed, others]).take(order))

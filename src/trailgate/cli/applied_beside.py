@@ -11,7 +11,7 @@ from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import TargetUnavailableError
 from trailgate.jobs.retries import LOG, Retries
 from trailgate.live.commands.output import LiveOutput

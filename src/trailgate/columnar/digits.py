@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, byte_table
 from trailgate.columnar.gather import NO_NULLS, build_binary_column, measure_error
 from trailgate.columnar.kernels.strings import DIGITS, append_numbers, write_positions
 from trailgate.columnar.kernels.words import SPARE
@@ -27,6 +27,9 @@ _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
 UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
 _INVALID: Final = 0xFF
+_VALUES: Final = byte_table(
+    {ord(digit): int(digit, 16) for digit in "0123456789abcdefABCDEF"}, _INVALID
+)
 
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
@@ -76,17 +79,6 @@ def long_position(number: int, offset: int) -> str:
 def short_position(text: str | None) -> str:
     """Convert a position of 20 digits to file:offset; "" for None or an empty text."""
     return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
-
-
-def _digit_values() -> npt.NDArray[np.uint8]:
-    table = np.full(256, _INVALID, np.uint8)
-    for value, digit in enumerate("0123456789abcdef"):
-        table[[ord(digit), ord(digit.upper())]] = value
-    table.setflags(write=False)
-    return table
-
-
-_VALUES: Final = _digit_values()
 
 
 def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.StringArray:

@@ -21,6 +21,7 @@ from trailgate.errors import DecodeError, Where
 
 NO_NULLS = np.zeros(0, np.bool_)
 
+# Up to this many rows, or bytes of buffers, the cost of a batch matters more than that of copying it.
 ROWS: Final = 8192
 SIZE: Final = 8 << 20  # bytes of buffers, about
 

@@ -64,6 +64,7 @@ _LONGEST_LINE_ONE: Final = 400  # bytes; a generous limit for one short sentence
 CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
 SHORT, LONG = 19, 24  # attributes of a column up to version 2.0, and since 4.0
+# Attributes are signed integers of 32 bits.
 _LARGEST: Final = 2**31 - 1
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 

@@ -79,7 +79,7 @@ def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) ->
 
 
 def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
-    """Return an empty layout for each listed table."""
+    """Parse the list of tables. Returns a layout without columns for each."""
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):

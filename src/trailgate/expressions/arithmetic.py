@@ -18,6 +18,7 @@ from trailgate.columnar.numbers import check_number_text, format_integers, parse
 from trailgate.errors import DecodeError, OptionError
 from trailgate.expressions.values import ExpressionValueType, Value, missing_of
 
+# As the manual states for @COMPUTE. The 34 digits of a product of two such numbers fit decimal128.
 DIGITS: Final = 17
 _WHOLE: Final = pa.decimal128(2 * DIGITS, 0)
 _FACTOR: Final = 37  # digits of a factor, so that a product has at most 75 and fits decimal256

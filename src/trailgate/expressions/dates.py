@@ -298,6 +298,9 @@ def date_difference(scope: EvaluationScope, call: FunctionCall) -> Value:
     return Value(pa.array(seconds, mask=nulls), ExpressionValueType.NUMBER, missing_of(values))
 
 
+_PARTS: Final = parse_descriptor("YYYY-MM-DD HH:MI:SS", is_input=True)
+
+
 def _instants(text: pa.Array | pa.Scalar, rows: int) -> tuple[Longs, Longs, np.ndarray[Any, Any]]:
     """Return the days since 1970 and the seconds since midnight of texts, and a mask of the NULL rows."""
     shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
@@ -314,6 +317,3 @@ def _instants(text: pa.Array | pa.Scalar, rows: int) -> tuple[Longs, Longs, np.n
     days = days_of(known, shown)
     assert days is not None
     return days, known["HH"] * 3600 + known["MI"] * 60 + known["SS"], nulls
-
-
-_PARTS: Final = parse_descriptor("YYYY-MM-DD HH:MI:SS", is_input=True)

@@ -42,6 +42,7 @@ from trailgate.expressions.values import (
 )
 
 Check = Callable[[FunctionCall, str], None]
+# More arguments than any call has.
 ANY_NUMBER: Final = 99
 BETWEEN_KEYS: Final = "\x1f"  # separates the columns of @RANGE; NULL_KEY stands for NULL
 NULL_KEY: Final = "\x1e"

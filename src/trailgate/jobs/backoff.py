@@ -10,6 +10,7 @@ from typing import Final, Protocol
 # Seconds. A broker needs a moment to put a lost consumer's messages back into its queue. A consumer
 # that connects before that receives later messages first.
 FIRST: Final = 1.0
+# The longest pause, and the factor between two pauses: 1, 2, 4, 8, 16, 30, 30 seconds.
 LONGEST: Final = 30.0
 FACTOR: Final = 2.0
 PATIENCE: Final = 30  # seconds within which a broker or a target has to answer at first

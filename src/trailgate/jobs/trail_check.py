@@ -136,7 +136,7 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
     Group 0 began before these records. Not decoded are groups with a bad record, because that is
     noted already, and the records that a restart made void, together with the restart.
     """
-    skipped = followed.fates == TransactionOutcome.LEFT_OUT
+    skipped = followed.outcomes == TransactionOutcome.LEFT_OUT
     known = records.bad | (records.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
     # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True
@@ -303,9 +303,8 @@ class _Place:
     known: KnownTables = field(default_factory=KnownTables)
     reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
-    sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = (
-        None  # after the last chunk
-    )
+    # After the last chunk.
+    sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = None
 
     def file_end(self, number: int, file: TrailFile) -> FileEnd:
         """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""

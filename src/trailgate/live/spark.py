@@ -37,7 +37,7 @@ from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.jobs.feed import check_journalled, make_receiver
-from trailgate.live.jobs.journal_stream import StoringReceiver, TransactionBorders, operations_of
+from trailgate.live.jobs.journal_stream import StoringReceiver, TransactionBoundaries, operations_of
 from trailgate.live.jobs.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.shapes import Projection
@@ -54,7 +54,7 @@ from trailgate.options import (
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, PartitionReader, SparkSource
-from trailgate.storage.files.found_files import is_pattern
+from trailgate.storage.files.file_search import is_pattern
 
 JOURNAL_SPLIT_BYTES: Final = 16 << 20
 IDLE_SECONDS: Final = 2
@@ -211,8 +211,8 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         self._index = JournalIndex(options.journal)
         capture = options.capture
         stop = options.quarantine is None
-        self._borders = (
-            None if capture is None else TransactionBorders(self._index, capture, stop=stop)
+        self._boundaries = (
+            None if capture is None else TransactionBoundaries(self._index, capture, stop=stop)
         )
         self._receiver: StoringReceiver | None = None
         self._released = 0
@@ -221,7 +221,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return the offset of a new stream: the first message in the journal."""
-        return {"message": self._index.held().first}
+        return {"message": self._index.extent().first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
         """Return the limit of a batch from the options."""
@@ -244,7 +244,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
 
     def reportLatestOffset(self) -> Offset | None:  # noqa: N802  Spark's name
         """Return the end of the journal, from which Spark computes the lag of the stream."""
-        return {"message": self._index.held().end}
+        return {"message": self._index.extent().end}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Let the stream end at the journal's present end, or, with a broker, when no more messages come."""
@@ -257,7 +257,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         cuts = [begin]
         # move each cut back to a border between transactions
         for cut in self._index.cuts(begin, stop, self._options.split_bytes):
-            border = cut if self._borders is None else self._borders.last(cuts[-1], cut)
+            border = cut if self._boundaries is None else self._boundaries.last(cuts[-1], cut)
             if border > cuts[-1]:
                 cuts.append(border)
         # The batch is too small to be divided, or is one transaction.
@@ -298,7 +298,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
 
         Raises StorageError if the journal is not the stream's.
         """
-        held = self._index.held().end
+        held = self._index.extent().end
         # Messages that are stored but not synced yet could be lost in a crash, so use only what the
         # receiver has synced.
         end = held if self._receiver is None else min(held, self._receiver.end)
@@ -314,12 +314,12 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
 
     def _cut(self, begin: int, end: int, most: int | None) -> int:
         """Return the end of a batch within the available messages."""
-        if self._borders is None:
+        if self._boundaries is None:
             return end if most is None else min(end, begin + most)
         if most is None:
-            return self._borders.last(begin, end)
+            return self._boundaries.last(begin, end)
         # At least one transaction, even if it has more messages than the limit.
-        return self._borders.last_within(begin, most, end)
+        return self._boundaries.last_within(begin, most, end)
 
     def _is_waiting(self) -> bool:
         """Return whether to wait for more messages."""

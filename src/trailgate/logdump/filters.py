@@ -199,7 +199,7 @@ class RecordFilters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> RecordFilters:
-        """Return the filters without the one with a number (as in FILTER SHOW), or without all of an option.
+        """Return the filters without the filter of a number (as in FILTER SHOW), or without all of an option.
 
         "ALL" removes all filters.
         """

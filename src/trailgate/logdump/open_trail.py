@@ -63,6 +63,7 @@ UNKNOWN: Final = (b"", b"")
 FORWARD: Final = "SCANFORHEADER finds the next good record"
 BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
 SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
+# Bytes of a trail that are searched at a time.
 SEARCH: Final = 4 << 20
 OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accept a record there
 

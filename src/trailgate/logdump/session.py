@@ -121,7 +121,7 @@ class LogdumpSession:
         raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
 
     def open(self, path: str) -> OpenTrail:
-        """Open a file at its beginning, and close the one that was open."""
+        """Open a file at its beginning, and close the file that was open."""
         try:
             trail = OpenTrail(files_at(self.path(path))[0].path)
         except StorageError as error:

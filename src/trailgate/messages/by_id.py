@@ -24,28 +24,23 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import mask_differing_rows
 from trailgate.errors import TransactionError
-from trailgate.messages.bounds import (
+from trailgate.messages.by_indicators import first_values
+from trailgate.messages.message_numbers import (
     NO_NUMBER,
-    ChainedTransactions,
     LastMessage,
-    RawOperations,
-    TransactionState,
-    check_lengths,
-    check_segments,
-    first_values,
     is_redelivered_start,
-    kept_operations,
     last_message,
-    missing_end_error,
-    unit_marks,
 )
 from trailgate.messages.problems import (
     NOTHING_LATER,
-    FoundProblems,
     Lookahead,
     Problem,
+    ProblemCollector,
     Problems,
 )
+from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
+from trailgate.messages.segments import check_segments, missing_end_error
+from trailgate.messages.units import ChainedTransactions, TransactionState, unit_marks
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
@@ -78,7 +73,7 @@ def chain_by_id(
     `raw.tx_id` names the transaction.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
-    bad = FoundProblems(problems)
+    bad = ProblemCollector(problems)
     unreadable = bad.unreadable
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
@@ -106,19 +101,10 @@ def chain_by_id(
     csn = first_values(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
-        own = walk.last if isinstance(walk.last, str) else None
-        # With operation ids, the CSN of the open transaction is the sequence id of its first
-        # operation.
-        own_csn = own
-        if operation_ids and own is not None:
-            own_csn = csn[-1].as_py() if len(csn) else state.csn
         after = replace(
-            state,
-            tx_id=own,
-            csn=own_csn,
+            _open_transaction(walk, csn if operation_ids else None, ordinals, state),
             broken=marks.is_broken(bad.messages, before=state.broken),
             id_length=length,
-            count=int(ordinals[-1]) + 1 if len(ordinals) else state.count,
             segment=segment,
             last=known,
         )
@@ -135,11 +121,27 @@ def chain_by_id(
     )
 
 
+def _open_transaction(
+    walk: _Walk, csn: pa.Array | None, ordinals: Longs, state: TransactionState
+) -> TransactionState:
+    """Return the state with the id, CSN and number of operations of the transaction that stays open.
+
+    `csn` has the CSN of each operation, or is None if the CSN is the transaction's id.
+    """
+    tx_id = walk.last if isinstance(walk.last, str) else None
+    own_csn = tx_id
+    if csn is not None and tx_id is not None:
+        # With operation ids, the CSN is the sequence id of the transaction's first operation.
+        own_csn = csn[-1].as_py() if len(csn) else state.csn
+    count = int(ordinals[-1]) + 1 if len(ordinals) else state.count
+    return replace(state, tx_id=tx_id, csn=own_csn, count=count)
+
+
 def _follow(
     raw: RawOperations,
     walk: _Walk,
     unknown: Longs,
-    bad: FoundProblems,
+    bad: ProblemCollector,
     state: TransactionState,
 ) -> LastMessage | None:
     """Compare messages on both sides of each boundary inside a transaction, and return the last message.

@@ -153,7 +153,7 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def texts(self) -> pa.StringArray:
-        """Return the text of each error: `str` of its exception."""
+        """Format each error as `str` of its exception would."""
         return _masked(_texts(self))
 
     def reasons(self) -> pa.StringArray:
@@ -163,7 +163,7 @@ class ErrorColumns:
 
 
 def _texts(errors: ErrorColumns) -> pa.StringArray:
-    """Return the texts before logins are masked."""
+    """Format the errors, without masking logins."""
     known = [errors.columns[name] for name in _PLACE if name in errors.columns]
     hint = errors.column("hint")
     if pc.all(pc.equal(hint, "")).as_py():
@@ -238,7 +238,7 @@ def _replaced(texts: pa.StringArray, rows: Longs, change: Any) -> pa.StringArray
 
 
 def _put(texts: pa.StringArray, rows: Longs, others: pa.StringArray) -> pa.StringArray:
-    """Return texts with other ones in some rows."""
+    """Replace the texts of some rows."""
     places = np.arange(len(texts))
     places[rows] = len(texts) + np.arange(len(rows))
     return pa.concat_arrays([texts, others]).take(pa.array(places))
@@ -290,13 +290,13 @@ def _bounds(values: pa.Array) -> tuple[Longs, Octets]:
 
 
 def _kinds_of(values: pa.BinaryArray) -> tuple[Octets, Longs]:
-    """Return what each byte of the values is, and where each value begins among them."""
+    """Return the class of each byte of the values (such as `_CONTROL`), and the offset of each value."""
     offsets, data = _bounds(values)
     return _KINDS[data[offsets[0] : offsets[-1]]], offsets - offsets[0]
 
 
 def _counts(marks: Mask, bounds: Longs) -> Longs:
-    """Return how many bytes of each value are marked."""
+    """Count the marked bytes of each value."""
     if not marks.any():
         return np.zeros(len(bounds) - 1, np.int64)
     before = np.append(0, np.cumsum(marks))
@@ -358,7 +358,7 @@ def _numbers(values: Longs) -> pa.StringArray:
 
 
 def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
-    """Return bytes in hex, with blanks between; long ones are cut."""
+    """Format bytes as hex digits with blanks between; long values are cut."""
     sizes = ends - begins
     cut = gather(data, begins, np.minimum(ends, begins + _HEX_SHOWN))
     offsets, some = _bounds(cut)
@@ -373,7 +373,7 @@ def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
 
 
 def _described(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
-    """Return how values are shown that are not ASCII, with a step for each distinct one."""
+    """Format values that are not ASCII, each distinct one once."""
     places = pa.array(rows)
     values = raw.take(places).to_pylist()
     texts = [None] * len(values) if text is None else text.take(places).to_pylist()

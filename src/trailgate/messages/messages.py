@@ -117,7 +117,7 @@ class MessageBatch:
     Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
     number of its source file, and the byte offset in it. `headers` is None if the source has no
     headers. `received` is the arrival time of each message in microseconds since 1970 UTC, or None
-    if the run's own time counts. `left_out` is the number of bad messages that were removed ahead
+    if the run's own time counts. `removed` is the number of bad messages that were removed ahead
     of each message; None if none were.
     """
 
@@ -129,7 +129,7 @@ class MessageBatch:
     headers: Headers | None = None
     source: str = ""
     received: Longs | None = None
-    left_out: Longs | None = None
+    removed: Longs | None = None
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -145,7 +145,7 @@ class MessageBatch:
             offsets=self.offsets[part],
             headers=None if self.headers is None else self.headers[part],
             received=None if self.received is None else self.received[part],
-            left_out=None,
+            removed=None,
         )
 
     def only(self, kept: Longs) -> MessageBatch:
@@ -177,7 +177,7 @@ class MessageBatch:
             offsets=self.offsets[kept],
             headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
             received=None if self.received is None else self.received[kept],
-            left_out=None,
+            removed=None,
         )
 
     @staticmethod
@@ -205,7 +205,7 @@ class MessageBatch:
             received=np.concatenate(times) if len(times) == len(batches) else None,
         )
 
-    def apart(self, between: bytes) -> MessageBatch:
+    def separated_by(self, between: bytes) -> MessageBatch:
         """Return the same messages with exactly `between` between their bodies."""
         whole = memoryview(self.data)
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)

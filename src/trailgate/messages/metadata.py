@@ -35,9 +35,8 @@ from trailgate.messages.records import MessageRecords, errors_by_row
 from trailgate.model.table_patterns import join_table_name
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
-REMEMBERED: Final = (
-    200_000  # message ids: many times the number of messages that brokers send ahead
-)
+# Message ids: many times the number of messages that brokers send ahead.
+REMEMBERED: Final = 200_000
 ANY_BODY: Final = -1  # instead of the checksum of an unknown body
 _FIXED: Final = (
     "Message ids (jms.id) must be unique, ascend, and have a fixed length, because they are compared as text: "
@@ -138,7 +137,7 @@ class MessageIdRule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Deduplicated:
+class DeduplicatedMessages:
     """The result of deduplicating a batch.
 
     `kept` are the numbers of new messages, or None if all are new. `problems` number the messages
@@ -189,7 +188,7 @@ class MessageIds:
             self._known.setdefault(last, ANY_BODY)
             self._last = max(last, self._last or last)
 
-    def screen(self, messages: MessageBatch) -> Deduplicated:
+    def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
         """Find the new messages of a batch."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
@@ -199,7 +198,7 @@ class MessageIds:
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
             self._forget()
-            return Deduplicated(None, (), names)
+            return DeduplicatedMessages(None, (), names)
         return self._one_by_one(names, sums, absent=ids.null_count < len(ids))
 
     def _ascends(self, ids: pa.Array) -> bool:
@@ -220,7 +219,7 @@ class MessageIds:
 
     def _one_by_one(
         self, names: list[str | None], sums: list[int], *, absent: bool
-    ) -> Deduplicated:
+    ) -> DeduplicatedMessages:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
@@ -237,7 +236,9 @@ class MessageIds:
                     self._last = own if self._last is None else max(own, self._last)
             last.append(self._last)
         self._forget()
-        return Deduplicated(None if kept.all() else np.flatnonzero(kept), tuple(problems), last)
+        return DeduplicatedMessages(
+            None if kept.all() else np.flatnonzero(kept), tuple(problems), last
+        )
 
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
         """Return the error of a new message's id, or None."""

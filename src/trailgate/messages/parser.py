@@ -32,7 +32,6 @@ from trailgate.expressions.selection import (
     TableSelections,
     find_excluded,
 )
-from trailgate.messages.bounds import RawOperations
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
@@ -40,6 +39,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.records import (
     BadMessagesError,
     MessageRecordGroup,
@@ -147,18 +147,18 @@ class MessageParser:
         # With txid=*seqid the transaction's id is the sequence id of its first operation.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
-        left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
+        excluded = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
         bare = replace(
             bare, tx_owner=_none_if_null(bare.tx_owner), tx_name=_none_if_null(bare.tx_name)
         )
-        blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
+        blocks = tuple(self._blocks(records, bare, tables, table_of, rows, excluded))
         message, csn = records.message, bare.csn
         # With indicators or transaction ids, records that are not captured still begin and end
         # transactions, so they are kept. Otherwise only the captured ones remain.
         if marks is None and not self.options.by_id and len(rows) < len(table_of):
             which = pa.array(rows)
             blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
-            left_out = None if left_out is None else left_out[rows]
+            excluded = None if excluded is None else excluded[rows]
             message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
@@ -174,7 +174,7 @@ class MessageParser:
             tx_id=tx_id,
             seq_id=csn,
             tx_ids_generated=generated,
-            excluded=left_out,
+            excluded=excluded,
             notes=notes,
             by_id=by_id,
             segments=segments,
@@ -317,7 +317,7 @@ class MessageParser:
         known: list[Table],
         table_of: Longs,
         rows: Longs,
-        left_out: Longs | None,
+        excluded: Longs | None,
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
@@ -338,7 +338,7 @@ class MessageParser:
             block = replace(
                 bare.take(members), table=table, order=members, before=before, after=after
             )
-            chosen = self._select(block, records, left_out, errors)
+            chosen = self._select(block, records, excluded, errors)
             if len(chosen):
                 check_keys(MessageRecordGroup(records, table, chosen.order, errors), chosen.before)
                 yield chosen
@@ -364,7 +364,7 @@ class MessageParser:
         self,
         block: ChangeBlock,
         records: MessageRecords,
-        left_out: Longs | None,
+        excluded: Longs | None,
         errors: MessageErrors,
     ) -> ChangeBlock:
         """Return the operations that TABLE statements select.
@@ -379,8 +379,8 @@ class MessageParser:
         selected = selection.select(typed)
         undecided = (
             selected.undecided
-            if left_out is None
-            else selected.undecided & (left_out[block.order] < 1)
+            if excluded is None
+            else selected.undecided & (excluded[block.order] < 1)
         )
         places = np.flatnonzero(undecided)
         if len(places):
@@ -397,6 +397,7 @@ def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
     numbers = np.arange(count)
     begins = np.searchsorted(message, numbers)
     ends = np.searchsorted(message, numbers, "right")
+    # `absent[i]` counts the records without an id before record i.
     absent = np.append(0, np.cumsum(np.asarray(ids.is_null())))
     unknown = (begins == ends) | (absent[ends] > absent[begins])
     first, last = (ids.take(pa.array(rows, mask=unknown)) for rows in (begins, ends - 1))

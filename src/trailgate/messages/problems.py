@@ -1,6 +1,6 @@
 """The problems of messages in a batch, and what is known about the messages that follow it.
 
-`MessageErrors` collects the errors of a batch while it is parsed, `FoundProblems` while its transactions are
+`MessageErrors` collects the errors of a batch while it is parsed, `ProblemCollector` while its transactions are
 checked; the first error of each message counts. `Problems` are the result. All of them hold columns
 (`error_columns.py`), so that a file in which every message is bad costs no step for each.
 """
@@ -49,13 +49,13 @@ class BadMessageIds:
 
     @staticmethod
     def unknown(count: int) -> BadMessageIds:
-        """Return that no id of this many messages is known."""
+        """Return the ids of messages of which none is known."""
         nulls = pa.nulls(count, pa.string())
         return BadMessageIds(nulls, nulls, np.zeros(count, bool))
 
     @staticmethod
     def of(ids: Sequence[tuple[str, ...] | None]) -> BadMessageIds:
-        """Return the ids of each message as columns."""
+        """Convert the ids of messages to columns."""
         first = pa.array([own[0] if own else None for own in ids], pa.string())
         last = pa.array([own[-1] if own else None for own in ids], pa.string())
         return BadMessageIds(first, last, np.array([own == () for own in ids], bool))
@@ -84,7 +84,7 @@ class BadMessageIds:
         return BadMessageIds(self.first.take(which), self.last.take(which), self.none[rows])
 
     def put(self, rows: Longs, others: BadMessageIds) -> BadMessageIds:
-        """Return the ids with other ones of some messages."""
+        """Replace the ids of some messages."""
         which = np.arange(len(self))
         which[rows] = len(self) + np.arange(len(rows))
         return BadMessageIds.join([self, others]).take(which)
@@ -175,7 +175,7 @@ class Problems(Sequence[Problem]):
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
     def moved(self, by: int) -> Problems:
-        """Add `by` to the message numbers."""
+        """Return the problems with `by` added to their message numbers, for a batch that follows others."""
         return replace(self, message=self.message + by)
 
     def last_of_each(self) -> Problems:
@@ -214,7 +214,7 @@ class MessageErrors:
         return messages, ErrorColumns.join([errors for _, errors in self._parts]).take(rows)
 
 
-class FoundProblems:
+class ProblemCollector:
     """The problems of a batch while its transactions are checked. The first of each message counts."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:

@@ -194,7 +194,7 @@ def _parser(found: dict[str, PropertyEntry]) -> str:
 
 
 def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return notes on the properties of parsers other than the one in use."""
+    """Return notes on the properties of other parsers than the one used."""
     own, row = _parser(found), find_property("parser.type")
     # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
@@ -242,7 +242,7 @@ class HeaderFields:
     names: tuple[str, ...] = ()
     place: str = ""
 
-    def found(self, name: str) -> str | None:
+    def spelling(self, name: str) -> str | None:
         """Return a field's name as the header spells it, ignoring case, or None."""
         folded = name.casefold()
         return next((own for own in self.names if own.casefold() == folded), None)
@@ -340,7 +340,7 @@ def _source(value: str) -> ValueSource:
 def _field(
     source: ValueSource, allowed: tuple[SourceKind, ...], fields: HeaderFields
 ) -> ValueSource:
-    field_name = fields.found(source.name)
+    field_name = fields.spelling(source.name)
     if field_name is not None:
         return ValueSource(SourceKind.FIELD, field_name)
     hint = did_you_mean(source.name, fields.names)
@@ -354,7 +354,7 @@ class DefinitionFiles(Protocol):
     """Opens the definition files that properties name."""
 
     def chosen(self, path: str) -> str:
-        """Return the path of the definitions file: the one in the properties, or the one that replaces it."""
+        """Return the path of the definitions file: the path in the properties, or the path that replaces it."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
@@ -394,7 +394,7 @@ class PropertyReader:
         """Create the error of a missing property."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
-    def given(self, name: str, parse: Callable[[str], T]) -> T:
+    def required(self, name: str, parse: Callable[[str], T]) -> T:
         """Parse a required property."""
         entry = self.entry(name)
         if entry is None:
@@ -417,18 +417,18 @@ class PropertyReader:
         # Without a property, a header field of the same name is used.
         if self.binding:
             for field in (name, *others):
-                if self.header.found(field) is not None:
+                if self.header.spelling(field) is not None:
                     return parse_source(field, (SourceKind.FIELD,), self.header)
         return parse_source(row.default, row.sources, self.header) if row.default else None
 
-    def needed_source(self, name: str, *others: str) -> ValueSource:
+    def required_source(self, name: str, *others: str) -> ValueSource:
         """Return the source of a required metadata value. Raises OptionError if it has none."""
         source = self.source(name, *others)
         if source is None:
             raise self.missing_error(name)
         return source
 
-    def token(self, name: str) -> bytes | None:
+    def byte_string(self, name: str) -> bytes | None:
         r"""Return a value that may contain `\xHH` as bytes.
 
         None if it is not set and has no default.
@@ -439,9 +439,9 @@ class PropertyReader:
         default = self._row(name).default
         return parse_bytes(default) if default else None
 
-    def needed_token(self, name: str) -> bytes:
+    def required_bytes(self, name: str) -> bytes:
         """Return a value of bytes. The property table must have a default for it."""
-        value = self.token(name)
+        value = self.byte_string(name)
         assert value is not None
         return value
 
@@ -458,7 +458,7 @@ class PropertyReader:
         found: dict[bytes, str] = {}
         for word, meaning in kinds:
             own = f"{name}.{word}val"
-            value = (take or self.needed_token)(own)
+            value = (take or self.required_bytes)(own)
             if value in found:
                 other = f"and so is another value of {self.parser}.{name}"
                 raise self.error(f"{self.parser}.{own} is {bytes_for_error(value)}, {other}", own)
@@ -642,13 +642,13 @@ def read_metadata(
     `code` parses an operation code or indicator value, for parsers with their own notation.
     """
     return {
-        "seqid": read.needed_source("seqid"),
-        "timestamp": read.needed_source("timestamp"),
+        "seqid": read.required_source("seqid"),
+        "timestamp": read.required_source("timestamp"),
         "timestamp_format": read.date_format("timestamp.format"),
-        "txid": read.needed_source("txid"),
+        "txid": read.required_source("txid"),
         "txowner": read.source("txowner"),
         "txname": read.source("txname"),
-        "optype": read.needed_source("optype"),
+        "optype": read.required_source("optype"),
         "optype_values": read.values("optype", OP_TYPES, code),
         "txind": read.source("txind"),
         "txind_values": _indicators(read, code),

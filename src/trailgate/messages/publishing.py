@@ -67,13 +67,15 @@ class WrittenMessages:
     `order` is the row, in the written batch, of each message's first operation, or `EARLIER` if
     that was in an earlier batch. `headers` are columns of text by name, null if a message lacks the
     header. `keys` are the partition keys, by which a log such as Kafka keeps messages in order;
-    None if the format has none.
+    None if the format has none. `marks` is a mask of the messages that begin or end a transaction and
+    have no operation; None if the format has none.
     """
 
     bodies: pa.LargeBinaryArray
     order: Longs
     headers: Mapping[str, pa.Array] = field(default_factory=dict)
     keys: pa.Array | None = None
+    marks: Mask | None = None
 
     def __len__(self) -> int:
         return len(self.order)
@@ -83,8 +85,9 @@ class WrittenMessages:
         count = stop - begin
         headers = {name: values.slice(begin, count) for name, values in self.headers.items()}
         keys = None if self.keys is None else self.keys.slice(begin, count)
+        marks = None if self.marks is None else self.marks[begin:stop]
         return WrittenMessages(
-            self.bodies.slice(begin, count), self.order[begin:stop], headers, keys
+            self.bodies.slice(begin, count), self.order[begin:stop], headers, keys, marks
         )
 
 

@@ -25,8 +25,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import encode_distinct
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.bounds import MessageBoundaries
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import Image, StateColumn
@@ -49,6 +49,9 @@ _MARKS: Final = (
 )
 # Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
 _REGISTRY_HEAD = 5
+
+C = TypeVar("C", bound="ValueColumn")
+R = TypeVar("R", bound="MessageRecords")
 
 
 class BadMessagesError(Exception):
@@ -100,9 +103,6 @@ class ValueColumn(Protocol):
     def take(self, rows: pa.Array, /) -> Self:
         """Return the values of the given rows."""
         ...
-
-
-C = TypeVar("C", bound=ValueColumn)
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
@@ -323,11 +323,8 @@ RowErrors = Callable[[Longs], ErrorColumns]
 
 
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Return the function that makes the errors of rows from the one that makes the error of a row."""
+    """Convert a function that makes the error of one row to a function that makes the errors of several."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
-
-
-R = TypeVar("R", bound=MessageRecords)
 
 
 class MessageRecordGroup(Generic[R]):
@@ -414,7 +411,7 @@ def registry_hint(body: bytes) -> str:
     )
 
 
-def other_encoding(body: bytes, where: Where) -> DecodeError | None:
+def encoding_error(body: bytes, where: Where) -> DecodeError | None:
     """Return an error if a body begins with the byte order mark of UTF-16 or UTF-32.
 
     Otherwise None.
@@ -469,5 +466,5 @@ def _utf8_errors(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]
             where = Where(offset=error.start, raw=raw)
             own_hint = registry_hint(body) or hint
             not_text = DecodeError("the message is not UTF-8 text", where=where, hint=own_hint)
-            errors[message] = other_encoding(body, where) or not_text
+            errors[message] = encoding_error(body, where) or not_text
     return errors

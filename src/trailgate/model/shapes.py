@@ -50,8 +50,8 @@ _NO_NAME: Final = pa.array([], pa.string())
 def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
     """Return a table's changes in the columns of a definition. Columns that a change lacks are missing.
 
-    Raises DefinitionError if a change has a column that the definition lacks, or one of another
-    type, since the rows of a typed shape have one schema.
+    Raises DefinitionError if a change has a column that the definition lacks, or a column of
+    another type, since the rows of a typed shape have one schema.
     """
     blocks = [
         block if block.table.columns == table.columns else _move(block, table)
@@ -239,7 +239,8 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
 def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
     """Return the names of columns in the spelling of the schema, ignoring case; None selects all.
 
-    Raises OptionError for an unknown column, with the nearest name, and for one that is named twice.
+    Raises OptionError for an unknown column, with the nearest name, and for a column that is named
+    twice.
     """
     if columns is None:
         return tuple(schema.names)

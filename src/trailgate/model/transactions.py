@@ -4,7 +4,7 @@ The caller marks each row: it begins a transaction, ends it, is separate from th
 (such as metadata), or undoes the open one (a restart). Transactions are contiguous, so the state
 between two rows is one bit: whether a transaction is open. `follow` assigns each row the number of
 its transaction and reports rows that contradict the row before. The result does not depend on how
-rows are split into batches: transaction 0 of a batch is the one that was open before it.
+rows are split into batches: transaction 0 of a batch is the transaction that was open before it.
 
 Each transaction has one outcome. It is complete, waiting for more rows, abandoned by a restart and
 therefore skipped, or torn: its beginning or end is missing.
@@ -62,16 +62,16 @@ class FollowedTransactions:
     is_open: bool
 
     @property
-    def fates(self) -> Octets:
+    def outcomes(self) -> Octets:
         """Return the outcome of each transaction. That of number 0 also depends on the rows before."""
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        fates = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
+        outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
             np.uint8
         )
         if self.is_open:
-            fates[-1] = TransactionOutcome.WAITING
-        fates[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
-        return fates
+            outcomes[-1] = TransactionOutcome.WAITING
+        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
+        return outcomes
 
     @property
     def apart(self) -> Mask:
@@ -134,7 +134,7 @@ def count_rows_to_last_end(indicators: Octets) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOperation:
-    """One operation that is held back until the next one of its transaction is known.
+    """One operation that is held back until the next operation of its transaction is known.
 
     ``first`` means that it is the first remaining operation of its transaction.
     """

@@ -47,6 +47,12 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 FILE_BYTES: Final = 64 << 20
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 
+# Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
+LISTING_PAUSE: Final = 0.02
+STORE_LISTING_PAUSE: Final = 1.0
+# At least this many times as long as a listing took, so that listing takes at most a tenth of the time.
+LISTING_SHARE: Final = 10
+
 
 @dataclass(frozen=True, slots=True)
 class PublishSummary:
@@ -72,10 +78,7 @@ class PublishSummary:
 
 
 def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Return the splits with the operations after a position.
-
-    Each owns the transactions that begin in it.
-    """
+    """Divide the trail after a position into splits. Each split has the transactions that begin in it."""
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
 
@@ -86,10 +89,10 @@ def read_changes(
     tables: TablePatterns | None = None,
     seen: set[str] | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations after a position, of these tables.
+    """Yield the operations on these tables after a position.
 
-    Transaction indicators are adapted to the operations that remain of each transaction. The names
-    of all tables with operations are added to ``seen``.
+    If operations of a transaction are skipped, the indicators of the others are recomputed. The names
+    of all tables with operations are added to ``seen``, whether they are chosen or not.
     """
 
     def select(batch: ChangeBatch) -> Mask:
@@ -112,9 +115,6 @@ def read_changes(
 
 
 Progress = Callable[[int], None]
-PAUSE: Final = 0.02  # seconds between two looks at a trail that does not grow
-STORE_PAUSE: Final = 1.0  # as PAUSE, for a trail in an object store
-SHARE: Final = 10  # a look takes at most this part of the time
 
 
 @check_arguments
@@ -172,8 +172,8 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 class Publication:
     """An open publication of a trail. ``run`` publishes what the trail has now.
 
-    The arguments are those of ``publish_trail``. ``retries`` state how long a broker that does not
-    answer is waited for, and ``sent`` is called with the state after each batch that a broker has.
+    The arguments are those of ``publish_trail``. ``retries`` states how long to wait for a broker that
+    does not answer. ``sent`` is called with the new state after a broker has confirmed a batch.
     """
 
     def __init__(  # noqa: PLR0913  one parameter an option
@@ -246,7 +246,7 @@ class Publication:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Publish the rest, or after an error drop it."""
+        """Publish the remaining messages, or discard them after an error."""
         with self._closing:
             if kind is None:
                 self._sink.close()
@@ -255,16 +255,16 @@ class Publication:
 
     @property
     def guarantee(self) -> str:
-        """What the target guarantees."""
+        """The delivery guarantee of the target, such as "exactly once"."""
         return self._sink.guarantee
 
     @property
     def state(self) -> PublishedState:
-        """What is published, and what waits for a batch to be full."""
+        """The state including messages that wait until their batch is full."""
         return self._state
 
     def run(self, progress: Progress | None = None) -> int:
-        """Publish the transactions that have ended in the trail by now, and return the number of operations."""
+        """Publish all complete transactions that the trail has now, and return their number of operations."""
         # `after` applies only to the first run; later runs continue at the state's position.
         begin = self._state.position or self._after
         # One split, because messages are written in the order of the trail.
@@ -283,7 +283,7 @@ class Publication:
         return done
 
     def follow(self, stopped: Callable[[], bool]) -> None:
-        """Publish as the trail grows, until ``stopped``, which is asked before each look at the trail."""
+        """Publish as the trail grows. ``stopped`` is called before each listing of the trail, and ends the loop."""
         seen = None
         while not stopped():
             begun = time.monotonic()
@@ -292,11 +292,11 @@ class Publication:
             if sizes != seen:
                 self.run()
                 seen = sizes
-            pause = STORE_PAUSE if is_stored(self._prefix) else PAUSE
-            time.sleep(max(0.0, begun + max(pause, SHARE * took) - time.monotonic()))
+            pause = STORE_LISTING_PAUSE if is_stored(self._prefix) else LISTING_PAUSE
+            time.sleep(max(0.0, begun + max(pause, LISTING_SHARE * took) - time.monotonic()))
 
     def lag_bytes(self) -> int:
-        """Return the bytes of complete transactions in the trail that are not published."""
+        """Return the number of bytes of complete transactions that are not published yet."""
         source = self._source()
         place = source.begin
         if self._state.position:
@@ -305,7 +305,7 @@ class Publication:
         return count_bytes_after(source, place)
 
     def summary(self) -> PublishSummary:
-        """Return the result so far, without the counts of earlier runs."""
+        """Return the counts of this run and the state reached, without the counts of earlier runs."""
         state, before = self._state, self._before
         counts = {
             table: {
@@ -337,7 +337,7 @@ class Publication:
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that match none of the tables read, or none if no table was read."""
+    """Return the patterns that match none of the tables read, with suggestions. Returns nothing if no table was read."""
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
@@ -351,10 +351,7 @@ def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatter
 
 
 class _Run:
-    """Write the messages of batches.
-
-    Messages of a transaction that has not ended are not committed.
-    """
+    """Writes the messages of one run to a sink, and commits them at the ends of transactions."""
 
     def __init__(
         self,
@@ -370,7 +367,7 @@ class _Run:
 
     @property
     def open_operations(self) -> int:
-        """The operations of the transaction that has not ended."""
+        """The number of operations in the transaction that has not ended."""
         return self._open.operations
 
     def take(self, batch: ChangeBatch) -> None:
@@ -379,8 +376,9 @@ class _Run:
         part = OutgoingMessages(messages, self._origins.find(batch, messages))
         row = first = 0
         for stop in _find_stops(batch, self._sink.most):
-            # messages.order is the row after which each message is complete; up to ``stop`` all
-            # transactions have ended, so these messages can be committed
+            # ``messages.order`` ascends, and is the row of each message's first operation. All
+            # transactions before row ``stop`` have ended, so the messages of these rows can be
+            # committed.
             safe = int(np.searchsorted(messages.order, stop))
             self._sink.append(part.slice(first, safe))
             self._add_open(batch, row, stop, safe - first)
@@ -417,7 +415,12 @@ class _Run:
 
 
 def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
-    """Return rows before which transactions have ended: about every ``most`` rows, and the last one."""
+    """Choose the rows before which to commit: ends of transactions about ``most`` rows apart, and the last end.
+
+    Example: transactions end after rows 3, 5 and 9, and ``most`` is 4: [4, 10]. The end before row 6 is too
+    close to the previous one.
+    """
+    # The rows after which a transaction has ended, that is, before which a commit is possible.
     ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
     if not len(ends):
         return []
@@ -429,7 +432,7 @@ def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
 def read_status(
     trail: TrailFiles, to: str | os.PathLike[str], group: str | None = None
 ) -> PublishedState | None:
-    """Return what is published of a trail, or None if nothing is. Raises StorageError and BrokerError."""
+    """Read the state of a trail's publication, or return None if there is none. Raises StorageError and BrokerError."""
     if not is_address(str(to)):
         return read_published(message_folder(to))
     address = parse_address(str(to), direction=Direction.SENT)
@@ -446,7 +449,7 @@ def read_status(
 
 
 def name_group(prefix: str) -> str:
-    """Return the group of a trail that names none: the last part of its prefix."""
+    """Return the default group of a trail: the last part of its prefix."""
     return mask_logins(prefix).rstrip("/").rpartition("/")[2]
 
 

@@ -8,33 +8,31 @@ operation, however the trail was cut into batches, so that the same trail gives 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import mask_begins
 
-BEGIN_OR_END: Final = ".transaction"  # Debezium's topic of BEGIN and END events ends so
-
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigins:
-    """The operations of messages; arrays with one element per message.
+    """The first operation of each message. Arrays have one element per message.
 
-    ``positions`` are in the long form. ``tables`` is null for a message of a transaction, and for
-    BEGIN and END events, which ``marks`` shows. ``kinds`` are types of operations as in
-    ``ChangeBlock``, ``times`` microseconds since 1970 UTC, and ``numbers`` count the messages of
-    one position from 0.
+    - ``positions``: the position, as 20 digits.
+    - ``tables``: the table; null for a message of a transaction, and for BEGIN and END events.
+    - ``op_types``: the operation type, as in ``ChangeBlock``.
+    - ``times``: the commit time in microseconds since 1970 UTC.
+    - ``numbers``: number the messages of one position, from 0.
+    - ``marks``: whether the message is a BEGIN or END event.
     """
 
     positions: pa.StringArray
     tables: pa.StringArray
-    kinds: Octets
+    op_types: Octets
     times: Longs
     numbers: Longs
     marks: Mask
@@ -45,7 +43,7 @@ class MessageOrigins:
         return MessageOrigins(
             positions=self.positions.slice(begin, count),
             tables=self.tables.slice(begin, count),
-            kinds=self.kinds[part],
+            op_types=self.op_types[part],
             times=self.times[part],
             numbers=self.numbers[part],
             marks=self.marks[part],
@@ -54,7 +52,7 @@ class MessageOrigins:
 
 @dataclass(frozen=True, slots=True)
 class _OpenTransaction:
-    """The first operation of the transaction that is open at a batch's end, and its messages so far."""
+    """The first operation of the transaction that is open after a batch, and its number of messages so far."""
 
     position: str = ""
     kind: int = 0
@@ -63,14 +61,14 @@ class _OpenTransaction:
 
 
 class OriginFinder:
-    """Finds the origins of the messages of consecutive batches, written with these options."""
+    """Finds the origins of messages, batch by batch."""
 
     def __init__(self, options: PublishOptions) -> None:
         self._is_whole = options.content == TRANSACTION
         self._open = _OpenTransaction()
 
     def find(self, batch: ChangeBatch, messages: WrittenMessages) -> MessageOrigins:
-        """Return the origins of the messages that a writer made of a batch."""
+        """Return the origins of the messages that a writer has returned for a batch."""
         rows = messages.order
         begins = mask_begins(batch.tx_indicators())
         if self._is_whole:
@@ -80,7 +78,7 @@ class OriginFinder:
         return self._origins(batch, rows, messages, begins)
 
     def finish(self, messages: WrittenMessages) -> MessageOrigins:
-        """Return the origins of the messages that the writer had held back."""
+        """Return the origins of the messages that the writer returned at its end."""
         nothing = ChangeBatch((), 0)
         return self._origins(nothing, messages.order, messages, np.zeros(0, bool))
 
@@ -100,27 +98,22 @@ class OriginFinder:
         )
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
         picked = np.where(rows < 0, batch.rows, rows)
-        topics = messages.headers.get("topic")
-        marks = (
-            np.zeros(len(rows), bool)
-            if topics is None
-            else pc.ends_with(topics, BEGIN_OR_END).to_numpy(zero_copy_only=False)
-        )
+        marks = np.zeros(len(rows), bool) if messages.marks is None else messages.marks
         of_table = np.full(len(rows), -1) if self._is_whole else tables[picked]
         unknown = marks | (of_table < 0)
         found = MessageOrigins(
             positions=positions.take(pa.array(picked)),
             tables=names.take(pa.array(np.where(unknown, 0, of_table), mask=unknown)),
-            kinds=kinds[picked],
+            op_types=kinds[picked],
             times=times[picked],
             numbers=_count_equal(rows, before.messages),
             marks=marks,
         )
         if batch.rows:
-            self._note_open(batch, begins, rows, found)
+            self._update_open(batch, begins, rows, found)
         return found
 
-    def _note_open(
+    def _update_open(
         self, batch: ChangeBatch, begins: Mask, rows: Longs, found: MessageOrigins
     ) -> None:
         if begins.any():
@@ -139,7 +132,7 @@ class OriginFinder:
 
 
 def _count_equal(rows: Longs, before: int) -> Longs:
-    """Return the numbers of equal neighbours from 0: 4, 4, 7, 7, 7 gives 0, 1, 0, 1, 2, and row -1 continues at ``before``."""
+    """Count equal neighbours from 0: rows 4, 4, 7, 7, 7 give 0, 1, 0, 1, 2. Rows of -1 are counted from ``before``."""
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = rows[1:] != rows[:-1]

@@ -20,7 +20,7 @@ from trailgate.spark.errors import cast_batches
 from trailgate.spark.options import check_session
 from trailgate.spark.sources import SparkSource, map_parts
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.files.file_search import Addresses, addresses_of
 
 
 @check_arguments

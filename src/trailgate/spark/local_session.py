@@ -62,6 +62,30 @@ FORMATS: Final = (
 )
 STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
 
+# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
+MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
+)
+LOGGING: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# Spark prints a remark unless this logger's level is set explicitly.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+# A failed task also raises an exception in the driver, which reports it.
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.writing.name = org.apache.spark.sql.execution.datasources.v2
+logger.writing.level = off
+"""
+
 
 class JavaRuntime(NamedTuple):
     """A Java runtime: its program and its major version."""
@@ -154,31 +178,6 @@ def _write_whole(path: Path, text: str) -> None:
         file.write(text)
     Path(name).chmod(0o700)
     Path(name).replace(path)
-
-
-# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
-MASTER: Final = re.compile(
-    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
-)
-LOGGING: Final = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# Spark prints a remark unless this logger's level is set explicitly.
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-# A failed task also raises an exception in the driver, which reports it.
-logger.executor.name = org.apache.spark.executor
-logger.executor.level = off
-logger.scheduler.name = org.apache.spark.scheduler
-logger.scheduler.level = off
-logger.writing.name = org.apache.spark.sql.execution.datasources.v2
-logger.writing.level = off
-"""
 
 
 @check_arguments

@@ -43,7 +43,7 @@ from trailgate.spark.sources import (
     PartitionReader,
     SparkSource,
 )
-from trailgate.storage.files.found_files import FoundFile, find_growing
+from trailgate.storage.files.file_search import ListedFile, find_growing
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,
     MessageFiles,
@@ -184,7 +184,7 @@ class MessageStreamReader(FileStreamReader):
         self._options, self._schema = options, schema
         self._capture: Capture | None = None
 
-    def _find(self) -> tuple[FoundFile, ...]:
+    def _find(self) -> tuple[ListedFile, ...]:
         return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name

@@ -144,7 +144,7 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         self._cannot("cannot be read as a batch")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader, or one that raises the error."""
+        """Return the stream reader, or a stream that raises the error."""
         try:
             return self._stream(schema)
         except TrailgateError as error:

@@ -158,7 +158,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if query is None or number is None:
             raise StorageError("Spark does not state which query and batch this is")
         target = _stage(self._target, query, int(number))
-        target.location.backend.make(target.staging)
+        target.location.backend.create_staging(target.staging)
         # the header's creation time is the time of this batch, not of the query's start
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
@@ -178,7 +178,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target = _stage(self._target, query, batchId)
         parts = [message.part for message in written]
         commit_batch(target, QueryBatch(query, batchId, self._max_age), parts)
-        target.location.backend.forget(target.staging)
+        target.location.backend.discard_query(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Remove the files that the tasks have staged.

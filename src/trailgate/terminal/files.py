@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import address_exists, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import report_finished
 from trailgate.terminal.rows import RowCounter, check_names, limit_rows, print_csv, print_json

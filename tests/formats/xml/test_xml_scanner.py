@@ -1,4 +1,4 @@
-"""The compiled scanner against the general way: the same findings, and no message taken that is refused."""
+"""The compiled scanner against the general way: the same matches, and no message taken that is refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from laws import WHOLE, examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.documents import XmlLimits, parse_document
-from trailgate.formats.xml.findings import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels.characters import LAST, NAME_CHARACTERS, STARTS
+from trailgate.formats.xml.matches import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
 from trailgate.formats.xml.scanner import ScanResult, XmlScanner
@@ -157,7 +157,7 @@ def batch_of(bodies: list[bytes]) -> MessageBatch:
 
 
 def operations(found: RuleMatches) -> list[Any]:
-    """Return the findings as they are used: each operation with those around it and its columns."""
+    """Return the matches as they are used: each operation with those around it and its columns."""
     columns: dict[int, list[Any]] = {}
     for at, operation in enumerate(found.operation.tolist()):
         columns.setdefault(operation, []).append(values(found, found.columns, at))
@@ -216,8 +216,8 @@ def check(given: XmlOptions, bodies: list[bytes]) -> ScanResult:
     taken = [number for number in range(len(bodies)) if number not in found.refused]
     assert all(readable(bodies[number], given.limits) for number in taken)
     wanted, _ = XmlFormat(given).reader.general(messages, taken)
-    assert operations(found.findings) == operations(wanted)
-    assert rules_seen(found.findings) == rules_seen(wanted)
+    assert operations(found.matches) == operations(wanted)
+    assert rules_seen(found.matches) == rules_seen(wanted)
     return found
 
 
@@ -318,11 +318,11 @@ def test_any_cut_into_batches_gives_the_same(documents: list[str], cut: int) -> 
     given = options(RULES)
     bodies = [document.encode() for document in documents]
 
-    whole = operations(scanned(given, batch_of(bodies)).findings)
+    whole = operations(scanned(given, batch_of(bodies)).matches)
 
     parts = []
     for start in range(0, len(bodies), cut):
-        part = operations(scanned(given, batch_of(bodies[start : start + cut])).findings)
+        part = operations(scanned(given, batch_of(bodies[start : start + cut])).matches)
         parts += [(row[0] + start, *row[1:]) for row in part]
     assert parts == whole
 
@@ -334,7 +334,7 @@ def test_a_broken_message_does_not_spoil_others() -> None:
     found = check(options(RULES), bodies)
 
     assert found.refused == [1, 3, 5]
-    assert found.findings.message.tolist() == [0, 2, 4, 6]
+    assert found.matches.message.tolist() == [0, 2, 4, 6]
 
 
 def test_many_names_and_records_find_room() -> None:
@@ -349,7 +349,7 @@ def test_many_names_and_records_find_room() -> None:
     found = check(options(RULES), bodies)
 
     assert not found.refused
-    assert len(found.findings.message) == 5000
+    assert len(found.matches.message) == 5000
 
 
 def test_a_message_with_too_many_names_is_an_error_of_its_own(
@@ -359,12 +359,12 @@ def test_a_message_with_too_many_names_is_an_error_of_its_own(
     bodies = [f"<r>{names}</r>".encode(), b"<r><op/></r>"]
     assert not check(options(RULES), bodies).crowded
 
-    monkeypatch.setattr("trailgate.formats.xml.findings.MOST_GROWN", 1 << 16)
+    monkeypatch.setattr("trailgate.formats.xml.matches.MOST_GROWN", 1 << 16)
     found = scanned(options(RULES), batch_of(bodies))
-    assert (found.refused, found.crowded, found.findings.message.tolist()) == ([], [0], [1])
+    assert (found.refused, found.crowded, found.matches.message.tolist()) == ([], [0], [1])
     reader = XmlFormat(options(RULES)).reader
     with pytest.raises(BadMessagesError) as raised:
-        reader.findings(batch_of(bodies))
+        reader.matches(batch_of(bodies))
     assert list(raised.value.errors) == [0]
     assert "different names" in str(raised.value.errors[0])
 
@@ -384,7 +384,7 @@ def test_elements_anywhere_below_such_are_found_but_in_one_another() -> None:
     found = check(options(rules), [body.encode() for body in bodies])
 
     assert found.refused == [1, 2]
-    assert len(found.findings.message) == 2
+    assert len(found.matches.message) == 2
 
 
 LATIN = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'
@@ -407,7 +407,7 @@ def test_messages_of_all_encodings_give_operations_together(bodies: list[bytes])
     given = options(RULES)
 
     form = XmlFormat(given)
-    found = form.records(batch_of(bodies)).findings
+    found = form.records(batch_of(bodies)).matches
 
     assert operations(found) == operations(
         form.reader.general(batch_of(bodies), range(len(bodies)))[0]
@@ -467,7 +467,7 @@ def test_any_number_of_columns_is_followed(kind: str) -> None:
     found = check(options(rules), [f"<r><op table='T'>{inside}</op></r>".encode()])
 
     assert not found.refused
-    assert len(found.findings.operation)
+    assert len(found.matches.operation)
 
 
 def test_large_parts_of_a_message_find_room() -> None:

@@ -18,8 +18,8 @@ from capture_place import QUARANTINE, Place
 from laws import examples
 from trailgate.expressions.parser import parse_condition
 from trailgate.expressions.selection import CaptureRules, SelectCondition, TableRule
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.units import TransactionState
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.reading.trails import read_trail
 

@@ -36,7 +36,7 @@ def test_a_long_open_transaction_waits_outside_memory(tmp_path: Path) -> None:
         assert found.messages.order.tolist() == wanted.messages.order.tolist()
         for name in ("positions", "tables"):
             assert getattr(found.origins, name) == getattr(wanted.origins, name)
-        for name in ("kinds", "times", "numbers", "marks"):
+        for name in ("op_types", "times", "numbers", "marks"):
             assert getattr(found.origins, name).tolist() == getattr(wanted.origins, name).tolist()
     waiting.clear()
     assert (list(waiting), waiting.count) == ([], 0)

@@ -14,7 +14,7 @@ from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
 from trailgate.live.files.journal import Journal, JournalOptions
 from trailgate.live.files.journal_reader import JournalIndex
-from trailgate.live.jobs.journal_stream import TransactionBorders, operations_of
+from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
@@ -65,19 +65,19 @@ def test_the_good_units_are_given_and_the_messages_of_the_others_are_in_files(
             lines[at] = BAD[kind].format(number=at, letter=letters[at])
     folder, quarantine = place.folder / "j", place.folder / "q"
     index = JournalIndex(folder)
-    borders = TransactionBorders(index, place.capture, stop=False)
+    boundaries = TransactionBoundaries(index, place.capture, stop=False)
     found: list[str] = []
     begin = 0
     steps = iter(asked)
     with Journal(folder, JournalOptions(segment_bytes=2000)) as journal:
         for _ in storing(journal, lines, windows):
-            end = borders.last_within(begin, next(steps, 1000), index.held().end)
+            end = boundaries.last_within(begin, next(steps, 1000), index.extent().end)
             for _ in range(2):  # a task that is tried again writes its file again
                 operations = operations_of(index.range(begin, end), place.capture, quarantine)
                 again = [name for batch in operations for name in names_of(batch)]
             found += again
             begin = end
-        end = borders.last(begin, index.held().end)
+        end = boundaries.last(begin, index.extent().end)
         operations = operations_of(index.range(begin, end), place.capture, quarantine)
         found += [name for batch in operations for name in names_of(batch)]
 
@@ -88,14 +88,14 @@ def test_the_good_units_are_given_and_the_messages_of_the_others_are_in_files(
 def test_a_bad_transaction_waits_for_its_end(tmp_path: Path) -> None:
     place = Place(tmp_path, spanning=True)
     index = JournalIndex(tmp_path / "j")
-    borders = TransactionBorders(index, place.capture, stop=False)
+    boundaries = TransactionBoundaries(index, place.capture, stop=False)
     with Journal(tmp_path / "j") as journal:
         stored(
             journal, 0, [line(0, "W"), line(1, "B"), BAD["columns"].format(number=2, letter="M")]
         )
-        assert borders.last(0, 3) == 1
+        assert boundaries.last(0, 3) == 1
         stored(journal, 3, [line(3, "E"), line(4, "W")])
-        assert borders.last(1, 5) == 5
+        assert boundaries.last(1, 5) == 5
 
     operations = operations_of(index.range(1, 5), place.capture, tmp_path / "q")
 

@@ -16,7 +16,7 @@ from journal_messages import letters_of, line, stored, storing
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.live.files.journal import Journal, JournalOptions
 from trailgate.live.files.journal_reader import JournalIndex
-from trailgate.live.jobs.journal_stream import TransactionBorders, operations_of
+from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.model.operations_table import to_operations
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
@@ -45,21 +45,21 @@ def test_batches_of_any_size_are_whole_transactions_and_together_all(
     lines = [line(number, letter) for number, letter in enumerate(letters)]
     folder = place.folder / "j"
     index = JournalIndex(folder)
-    borders = TransactionBorders(index, place.capture)
+    boundaries = TransactionBoundaries(index, place.capture)
     found: list[tuple[str, str]] = []
     begin = 0
     steps = iter(asked)
     with Journal(folder, JournalOptions(segment_bytes=2000)) as journal:
         for _ in storing(journal, lines, windows):
             most = next(steps, 1000)
-            end = borders.last_within(begin, most, index.held().end)
+            end = boundaries.last_within(begin, most, index.extent().end)
             assert end == begin or letters[end - 1] in "EW"
             found += names(place, index.range(begin, end))
             begin = end
             journal.release(begin)
 
         if letters[-1] in "EW":
-            end = borders.last(begin, index.held().end)
+            end = boundaries.last(begin, index.extent().end)
             assert end == len(lines)
             found += names(place, index.range(begin, end))
 
@@ -77,7 +77,7 @@ def test_the_last_border_is_the_last_one_wherever_it_is_looked_for(
     with Journal(folder) as journal:
         stored(journal, 0, [line(number, letter) for number, letter in enumerate(letters)])
 
-    found = TransactionBorders(JournalIndex(folder), place.capture).last(0, end)
+    found = TransactionBoundaries(JournalIndex(folder), place.capture).last(0, end)
 
     assert found == max(at + 1 for at in range(end) if letters[at] in "EW")
 
@@ -88,11 +88,11 @@ def test_a_transaction_longer_than_a_batch_is_one_batch(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         stored(journal, 0, [line(number, letter) for number, letter in enumerate(letters)])
     index = JournalIndex(tmp_path / "j")
-    borders = TransactionBorders(index, place.capture)
+    boundaries = TransactionBoundaries(index, place.capture)
 
-    assert borders.last_within(0, 10, 902) == 1
-    assert 901 <= borders.last_within(1, 10, 902) <= 902
-    assert borders.last_within(1, 10, 800) == 1
+    assert boundaries.last_within(0, 10, 902) == 1
+    assert 901 <= boundaries.last_within(1, 10, 902) <= 902
+    assert boundaries.last_within(1, 10, 800) == 1
 
 
 BY_ID = """\
@@ -117,11 +117,11 @@ def test_transactions_known_by_their_ids_end_where_the_next_begins(
     found: list[str] = []
     begin = 0
     index = JournalIndex(folder / "j")
-    borders = TransactionBorders(index, capture)
+    boundaries = TransactionBoundaries(index, capture)
     with Journal(folder / "j") as journal:
         for at in range(0, len(bodies), 3):
             stored(journal, at, bodies[at : at + 3])
-            end = borders.last_within(begin, most, index.held().end)
+            end = boundaries.last_within(begin, most, index.extent().end)
             for batch in operations_of(index.range(begin, end), capture):
                 rows = to_operations(batch)
                 found += rows["tx_ind"].to_pylist()
@@ -137,7 +137,7 @@ def test_a_bad_message_is_in_a_batch_and_an_error_that_names_it(tmp_path: Path) 
         stored(journal, 0, [line(0, "W"), line(1, "B"), "bad"])
     index = JournalIndex(tmp_path / "j")
 
-    end = TransactionBorders(index, place.capture).last(0, 3)
+    end = TransactionBoundaries(index, place.capture).last(0, 3)
 
     assert end == 3
     with pytest.raises(TrailgateError, match=r"j, message [12]"):
@@ -157,7 +157,7 @@ def test_generated_ids_are_those_of_the_journal_however_it_is_cut(tmp_path: Path
                 found += to_operations(batch)["seq_id"].to_pylist()
         return found
 
-    index.held()
+    index.extent()
     assert ids(0, 3, 4, 10) == ids(0, 10) == sorted(set(ids(0, 10)))
 
 
@@ -172,6 +172,6 @@ def test_removed_and_missing_files_are_errors(tmp_path: Path) -> None:
             index.range(1, 4)
         with pytest.raises(StorageError, match="ends before message 4"):
             index.range(2, 5)
-        assert index.held() == (2, 4)
+        assert index.extent() == (2, 4)
         journal.release(4)
-        assert index.held() == (3, 4)
+        assert index.extent() == (3, 4)

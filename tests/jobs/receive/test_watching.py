@@ -231,9 +231,11 @@ def test_a_report_is_plain_values() -> None:
 
 def test_what_the_connection_is_shows_while_nothing_comes() -> None:
     begun = CaptureStatistics()
-    made = begun.with_link(ConnectionState(is_made=True, made=1)).with_batch(batch(), 1700000000.25)
-    lost = made.with_link(ConnectionState(is_made=False, made=1))
-    again = lost.with_link(ConnectionState(is_made=True, made=2))
+    made = begun.with_link(ConnectionState(is_connected=True, made=1)).with_batch(
+        batch(), 1700000000.25
+    )
+    lost = made.with_link(ConnectionState(is_connected=False, made=1))
+    again = lost.with_link(ConnectionState(is_connected=True, made=2))
 
     shown = [values(one) for one in (begun, made, lost, again)]
     assert [one["trailgate_connected"] for one in shown] == [0, 1, 0, 1]
@@ -241,7 +243,7 @@ def test_what_the_connection_is_shows_while_nothing_comes() -> None:
     assert [one.get("trailgate_last_message_timestamp_seconds") for one in shown] == [
         None, 1700000000.25, 1700000000.25, 1700000000.25,
     ]  # fmt: skip
-    assert again.with_link(ConnectionState(is_made=True, made=2)) is again
+    assert again.with_link(ConnectionState(is_connected=True, made=2)) is again
 
 
 def values(statistics: CaptureStatistics) -> dict[str, float]:

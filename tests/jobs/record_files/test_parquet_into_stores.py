@@ -126,7 +126,7 @@ def test_uploads_of_others_into_the_folder_and_of_runs_into_folders_below_stay(
 ) -> None:
     others = ["out/part-00000-1234.parquet", "out/below/part-00000-0123456789ab.snappy.parquet"]
     for key in others:
-        records.bucket.store.begin(key, later=True).leave()
+        records.bucket.store.begin(key, later=True).suspend()
 
     records.run()
 

@@ -6,7 +6,7 @@ import pytest
 
 from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.accounts import BLOB, AzurePath, parse_azure_address
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 VARIABLES = ("CONNECTION_STRING", "ACCOUNT", "KEY", "SAS_TOKEN")
 

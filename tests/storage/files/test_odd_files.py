@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from raw_trail import write_files
 from trail.building import cell, record, text
 from trailgate.cli.main import run
 from trailgate.errors import OptionError, StorageError
-from trailgate.storage.files.found_files import find_files
+from trailgate.storage.files.addresses import LOCAL, list_matching, list_names
+from trailgate.storage.files.file_search import find_files
 from trailgate.storage.files.trail_files import find_trail, find_trails
 from trailgate.storage.reading.trails import read_trail
 
@@ -30,6 +32,48 @@ def test_hidden_files_of_folders_and_patterns_are_skipped(tmp_path: Path) -> Non
     assert files_of(tmp_path / "*") == ["a", "b"]
     assert files_of(tmp_path / "_*") == ["_SUCCESS"]
     assert files_of(tmp_path / "_SUCCESS") == ["_SUCCESS"]
+
+
+NUMBERED = re.compile(r".*\d{6}")
+NEIGHBORS = (
+    "ot000000",
+    "ot000001",
+    "so000000",
+    "ot.def",
+    "ot000000.bak",
+    ODD + "000000",
+    "ö000000",
+)
+
+
+@pytest.mark.parametrize("folder", [".", "{}", "{}/", "{}/missing", "{}/link"])
+def test_matching_names_are_those_of_the_whole_list(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in NEIGHBORS:
+        (tmp_path / name).write_bytes(name.encode(errors="replace"))
+    (tmp_path / "folder000000").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path)
+    (tmp_path / "target000000").symlink_to("ot000001")
+    (tmp_path / "nowhere000000").symlink_to("missing")
+    folder = folder.format(tmp_path)
+
+    expected = [one for one in list_names(LOCAL, folder)[0] if NUMBERED.fullmatch(one.base_name)]
+    listed = list_matching(LOCAL, folder, NUMBERED)
+
+    assert sorted(map(str, listed)) == sorted(map(str, expected))
+    assert bool(listed) == ("missing" not in folder)
+
+
+def test_a_folder_that_cannot_be_listed_is_the_same_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = str(tmp_path / "file")
+
+    with pytest.raises(OSError, match="file") as whole:
+        list_names(LOCAL, folder)
+    with pytest.raises(OSError, match=re.escape(str(whole.value))):
+        list_matching(LOCAL, folder, NUMBERED)
 
 
 def test_addresses_count_in_their_order_and_each_file_once(tmp_path: Path) -> None:

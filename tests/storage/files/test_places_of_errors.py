@@ -11,7 +11,7 @@ import pytest
 from trailgate.errors import EncodeError, StorageError, WriteError
 from trailgate.model.tables import Column
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.found_files import find_files
+from trailgate.storage.files.file_search import find_files
 from trailgate.trail.values.codec import CellTarget, RecordValues
 from trailgate.trail.values.text import encode_fixed_bytes
 

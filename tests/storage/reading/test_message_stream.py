@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trailgate.errors import StorageError
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.found_files import FoundFile, find_growing
+from trailgate.storage.files.file_search import ListedFile, find_growing
 from trailgate.storage.reading.message_stream import BEGIN, BatchLimit, MessageOffset, MessageStream
 
 
@@ -19,13 +19,13 @@ class Folder:
     """A folder in memory, to which files are added."""
 
     def __init__(self, count: int = 0) -> None:
-        self.files: list[FoundFile] = []
+        self.files: list[ListedFile] = []
         self.gone: set[str] = set()
         self.add(count)
 
     def add(self, count: int) -> None:
         for number in range(len(self.files), len(self.files) + count):
-            self.files.append(FoundFile(f"in/m{number:04}", 10 + number, number))
+            self.files.append(ListedFile(f"in/m{number:04}", 10 + number, number))
 
     def stream(self) -> MessageStream:
         return MessageStream(
@@ -82,7 +82,7 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
     stream = folder.stream()
     at = stream.latest(BEGIN)
     del folder.files[0]  # archived
-    folder.files.append(FoundFile("in/m0000a", 1, 0))
+    folder.files.append(ListedFile("in/m0000a", 1, 0))
 
     with pytest.raises(StorageError, match=r"m0002 was taken, which sorts after it \(in/m0000a\)"):
         stream.latest(at)
@@ -91,12 +91,12 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
 @pytest.mark.parametrize(
     ("late", "problem"),
     [
-        (FoundFile("in/m0000a", 1, 0), "4 files sort up to m0002, but only 3 of them were taken"),
-        (FoundFile("in/m0000a", 1, 99), "was added or changed after m0002 was taken"),
+        (ListedFile("in/m0000a", 1, 0), "4 files sort up to m0002, but only 3 of them were taken"),
+        (ListedFile("in/m0000a", 1, 99), "was added or changed after m0002 was taken"),
     ],
 )
 def test_a_file_that_comes_too_late_is_an_error_after_a_restart(
-    late: FoundFile, problem: str
+    late: ListedFile, problem: str
 ) -> None:
     folder = Folder(3)
     at = folder.stream().latest(BEGIN)

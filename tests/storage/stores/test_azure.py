@@ -9,8 +9,8 @@ import pytest
 from store_servers.azure import ACCOUNT, KEY, AzureServer
 from store_servers.bucket import Bucket
 from trailgate.errors import WriteError
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectRange
+from trailgate.storage.stores.writable_stores import writable_store
 
 
 def test_a_shared_access_signature_is_a_login(

@@ -12,9 +12,9 @@ from moto.s3.responses import S3Response
 from store_servers.bucket import Bucket
 from store_servers.s3 import S3Server
 from trailgate.errors import OptionError, WriteError
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import PART
 from trailgate.storage.stores.s3 import S3Store
+from trailgate.storage.stores.writable_stores import writable_store
 
 
 def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket: Bucket) -> None:
@@ -54,7 +54,7 @@ def paged(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("paged")
 def test_unfinished_uploads_of_many_answers_are_abandoned(s3_bucket: Bucket) -> None:
     for key in ("a/1", "a/1", "a/1", "a/2", "a/3", "a/3", "a/4", "b/1"):
-        s3_bucket.store.begin(key).leave()
+        s3_bucket.store.begin(key).suspend()
 
     s3_bucket.store.abandon("a/", lambda key: key != "a/2")
 

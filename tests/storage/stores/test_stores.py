@@ -20,9 +20,9 @@ from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files.addresses import locate, read_file
 from trailgate.storage.stores import azure, s3
-from trailgate.storage.stores.kinds import STORES, writable_store
 from trailgate.storage.stores.object_store import PART, ObjectRange, check_conditions
 from trailgate.storage.stores.s3 import MIN_PART
+from trailgate.storage.stores.writable_stores import STORES, writable_store
 
 MIB = 1 << 20
 CONDITIONS = {"IfNoneMatch", "IfMatch", "etag", "match_condition", "ifGenerationMatch"}
@@ -197,7 +197,7 @@ def test_writers_of_the_same_bytes_do_not_hinder_each_other(bucket: Bucket) -> N
 def test_an_upload_that_was_left_is_completed_elsewhere(bucket: Bucket) -> None:
     upload = bucket.store.begin("x", later=True)
     upload.file.write(some_bytes(PART + 5))
-    pending = upload.leave()
+    pending = upload.suspend()
     assert bucket.keys() == []
 
     pickle.loads(pickle.dumps(bucket.store)).complete(pickle.loads(pickle.dumps(pending)))
@@ -227,7 +227,7 @@ def test_a_new_object_replaces_none(bucket: Bucket, size: int) -> None:
 
 def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None:
     for key in ("a/1", "a/2", "b/1"):
-        bucket.store.begin(key, later=True).leave()
+        bucket.store.begin(key, later=True).suspend()
     kept = set(bucket.uploads())
     assert bool(kept) == (
         bucket.server.kind != "azure"

@@ -18,7 +18,7 @@ def test_a_worker_of_spark_stages_in_a_folder_of_sparks(
     monkeypatch.setenv(OF_SPARK, f"{tmp_path}/gone,{tmp_path}")
     place = location_of(f"{bucket.url}/dirdat/ot")
 
-    with place.backend.filling(place.backend.staging("x")) as folder:
+    with place.backend.staged_folder(place.backend.staging("x")) as folder:
         (folder / "1").write_bytes(b"1")
         assert folder.parent == tmp_path
 
@@ -35,5 +35,5 @@ def test_others_stage_in_the_systems_folder(
     place = location_of(f"{bucket.url}/dirdat/ot")
 
     assert scratch_folder() is None
-    with place.backend.filling(place.backend.staging("x")) as folder:
+    with place.backend.staged_folder(place.backend.staging("x")) as folder:
         assert folder.parent == Path(gettempdir())

@@ -23,7 +23,7 @@ from trailgate.terminal.output import progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import ApplyRun
-    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.reports import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport
     from trailgate.jobs.retries import Retries
 
@@ -167,7 +167,7 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retry_policy
     from trailgate.apply.commands.output import print_report, report_to_json
-    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.reports import ApplyReport
     from trailgate.jobs.retries import LOG
     from trailgate.terminal.live_view import log_to_stderr
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from trailgate.apply.commands.output import print_batch, print_total, report_to_json
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, measure_age
-from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from trailgate.apply.jobs.metrics import measure_age
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.columnar.digits import short_position
 from trailgate.terminal.counts import count_noun, format_age
 from trailgate.terminal.layout import print_rows

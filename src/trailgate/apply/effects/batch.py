@@ -114,13 +114,13 @@ class ChangesBetweenTruncates:
         unended: int | None,
         marked: TargetOperations | None = None,
     ) -> TableChanges:
-        """Return the changes that the operations make.
+        """Compute the changes of the operations.
 
         ``unended`` is the transaction of the truncate that follows, if there is one.
 
-        ``marked`` contains the same operations, but if a clean key ends with a delete, that is an
-        update that sets the marks. An effect DELETE then means that the key's last row moved to
-        another key.
+        With soft deletes, ``marked`` has the same operations, except that the last delete of each key
+        without collisions is replaced by an update that sets the marks. An effect DELETE then means that
+        the row has moved to another key.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
         exists = find_existing_keys(nets, fetch)

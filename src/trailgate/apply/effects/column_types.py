@@ -28,6 +28,7 @@ NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     }
 )
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.IGNORECASE)
+# The precision of Arrow's decimal128, and the largest one of DECIMAL in DuckDB, Delta Lake and Iceberg.
 MOST_DIGITS: Final = 38
 
 

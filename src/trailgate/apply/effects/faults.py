@@ -1,7 +1,7 @@
 """Collect the operations of a batch that cannot be applied, and decide what happens to them.
 
 REPERROR in a Replicat parameter file names errors by Oracle's numbers, such as 1403. Each group in
-``NUMBERS`` lists the Oracle numbers that one of our errors may correspond to. Errors without a
+``NUMBERS`` lists the Oracle numbers to which one error of ours may correspond. Errors without a
 number, such as a key that is not logged, get the default response.
 """
 

@@ -13,7 +13,7 @@ if no value changed. If a row moves to another key, its version under the old ke
 under the new key is opened. A truncate closes all current versions.
 
 For clean keys (see ``nets``), versions are computed in whole columns: the value of a column after
-an operation is the last one that was logged since the last insert or delete. The other keys are
+an operation is the last value logged since the last insert or delete. The other keys are
 replayed row by row.
 """
 
@@ -98,7 +98,7 @@ def compute_versions(
 ) -> list[TableChanges]:
     """Return the changes that a batch makes, as a list of steps.
 
-    The operations before each truncate are one step, and the truncate itself is another one that
+    The operations before each truncate are one step, and the truncate itself is another step, which
     closes all current rows. Raises OptionError unless collisions and errors stop the run: a history
     cannot represent operations that do not fit.
     """

@@ -2,7 +2,7 @@
 
 A key is *clean* if each of its operations fits the one before it: for example I U D, but not I I.
 One pass over the operations finds the first, last and last deleting operation of each clean key,
-and the value of each column is the last one that was logged after the last delete. All other keys,
+and the value of each column is the last value logged after the last delete. All other keys,
 and those that a key update names, are replayed row by row (``replay``).
 
 Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
@@ -124,14 +124,9 @@ def _codes(column: pa.Array) -> tuple[Longs, int]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
-def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
-    """Return the net changes of clean keys, and for each operation the index of its key among them.
-
-    The index is -1 if the operation must be replayed. There must not be a truncate among the
-    operations.
-    """
-    rows, table = len(operations), operations.table
-    # Old keys differ only in key updates, so only theirs are numbered, after the new keys.
+def _number_keys(operations: TargetOperations) -> tuple[Longs, Longs, int]:
+    """Return the number of each operation's new key and old key, and the number of different keys."""
+    # Old keys differ only in key updates, so only theirs are encoded, after the new keys.
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
     both = [
@@ -139,9 +134,19 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
         for key, old in zip(operations.key, operations.old_key, strict=True)
     ]
     codes, count = encode_keys(both)
-    key = np.ascontiguousarray(codes[:rows])
+    key = np.ascontiguousarray(codes[: len(operations)])
     old_key = key.copy()
-    old_key[moves] = codes[rows:]
+    old_key[moves] = codes[len(operations) :]
+    return key, old_key, count
+
+
+def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
+    """Return the net changes of clean keys, and for each operation the index of its key among them.
+
+    The index is -1 if the operation must be replayed. There must not be a truncate among the
+    operations.
+    """
+    key, old_key, count = _number_keys(operations)
     first, last, last_delete = (np.full(count, NONE) for _ in range(3))
     leading = np.zeros(count, np.int64)
     inserted, unclean = np.zeros(count, bool), np.zeros(count, bool)
@@ -183,7 +188,7 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
         return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
     nets = NetChanges(
-        table=table,
+        table=operations.table,
         effect=effect.astype(np.uint8),
         expected=~starts_with_insert,
         first=first,

@@ -48,7 +48,7 @@ def compute_soft_deletes(
 ) -> list[TableChanges]:
     """Return the changes that a batch makes, as a list of steps.
 
-    The operations before each truncate are one step, and the truncate itself is another one that
+    The operations before each truncate are one step, and the truncate itself is another step, which
     marks all rows.
     """
     steps: list[TableChanges] = []
@@ -72,6 +72,8 @@ def compute_soft_deletes(
         if not len(part):
             continue
         logged = _with_marks(part)
+        # A row that is marked as deleted counts as missing (``live``), but an insert of its key must replace it:
+        # ``_over_deleted`` looks for such rows in the table, and in the parts before.
         effects = between.effects(logged, live, None, _ended_by_update(logged))
         nets = _over_deleted(effects.nets, fetch, written)
         written.append(nets)

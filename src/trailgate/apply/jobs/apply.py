@@ -24,7 +24,8 @@ from trailgate.apply.jobs.groups import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
-from trailgate.apply.jobs.tables import ApplyReport, TargetTables
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.columnar.digits import long_position, parse_position, short_position
 from trailgate.errors import (
@@ -57,6 +58,7 @@ UNDEFINED: Final = (
 )
 SHOWN: Final = 80  # characters of a DDL statement in an error
 APPLY_SPLIT_BYTES: Final = 8 << 20
+# Bytes of the trail in one commit. The operations of a batch are in memory until it is committed.
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20  # a batch whose operations are not folded
 Progress = Callable[["ApplyReport"], None]
@@ -176,7 +178,7 @@ class ApplyRun:
         """Open the target and continue after its stored position. Raises StorageError if this is not the trail that was applied, or if the files after that position are missing."""
         self._opened = self._open()
         # All tables share one ``TrailDefinitions``, so that each file is searched only once.
-        self._opened.definition_before = TrailDefinitions(self._find()).before
+        self._opened.look_up_definitions(TrailDefinitions(self._find()).before)
         known = self._position = self._opened.done
         try:
             if known is None:

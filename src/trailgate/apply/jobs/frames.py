@@ -23,7 +23,8 @@ from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.jobs.reading import Prepare, SplitWork
-from trailgate.apply.jobs.tables import ApplyReport, TargetTables
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
 from trailgate.columnar.digits import short_position
@@ -96,7 +97,7 @@ class FrameApplier:
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:
             if self.files is not None:
-                tables.definition_before = TrailDefinitions(self.files).before
+                tables.look_up_definitions(TrailDefinitions(self.files).before)
             positions = batch.in_order("position")
             first, last = positions[0].as_py(), positions[-1].as_py()
             done = tables.done_before

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
-from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric

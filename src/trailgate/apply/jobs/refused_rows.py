@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.collisions import NAMES
 from trailgate.apply.effects.exclusions import number_dependent_rows
 from trailgate.apply.effects.faults import DUPLICATE
 from trailgate.apply.effects.nets import RowEffect, encode_keys
@@ -252,3 +253,41 @@ def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations
         errors={number: one for number, one in batch.errors.items() if start <= number < end},
         last=end_at,
     )
+
+
+def find_first_refused(
+    batch: SplitOperations, refusal: RowRefusedError, retry: Retry
+) -> dict[int, TrailgateError]:
+    """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
+    batch_numbers = {number for one in batch.operations.values() for number in one.order.tolist()}
+    numbers = sorted(batch_numbers - batch.errors.keys())
+    # Binary search. The target accepts the first ``fits`` operations and refuses the first
+    # ``fails``. len(numbers) + 1 stands for the commit after the last operation.
+    fits, fails = 0, len(numbers) + 1
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        end = numbers[middle - 1] + 1
+        part = slice_batch(batch, 0, end)
+        error = None if part is None else retry(part)
+        if error is None:
+            fits = middle
+        else:
+            fails, refusal = middle, error
+    chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
+    return dict.fromkeys(chosen, refusal)
+
+
+def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -> TrailgateError:
+    """Add the position, table and key of a refused operation to its error."""
+    for operations in batch.operations.values():
+        for row in np.flatnonzero(operations.order == number).tolist():
+            key = (
+                f"{NAMES.get(int(operations.op_type[row]), 'operation')} of {operations.shown_key(row)}: "
+                if operations.key
+                else ""
+            )
+            where = replace(error.where, source=operations.place(row), table=str(operations.table))
+            hint, numbers = error.hint, error.numbers
+            placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+            return placed.with_numbers(numbers)
+    return error

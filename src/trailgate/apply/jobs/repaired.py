@@ -29,7 +29,8 @@ from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
-from trailgate.apply.jobs.tables import ApplyReport, TargetTables
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.tables import TargetTables
 from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators

@@ -32,6 +32,7 @@ from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes
+# Bytes of the longest VARCHAR2 in an Oracle database without extended strings.
 LONGEST = 4000
 
 
@@ -52,7 +53,7 @@ class ReplicatMapping:
     """The MAP statements of a parameter file.
 
     All statements that match a source table are applied. If several of them have the same target,
-    the first one that selects an operation takes it.
+    the first that selects an operation applies to it.
     """
 
     def __init__(
@@ -75,9 +76,8 @@ class ReplicatMapping:
     @property
     def name(self) -> str:
         """A text that identifies these statements, as part of the trail name in checkpoints."""
-        common_mode = (
-            self._parameters.mode
-        )  # if all statements have the same mode, it is not repeated for each
+        # If all statements have the same mode, it is not repeated for each.
+        common_mode = self._parameters.mode
         mapped = {
             f"{one.rule.pattern}>{one.target}"
             + (f":{one.mode}" if one.mode and not common_mode else "")
@@ -295,7 +295,7 @@ def _key_index(
 ) -> int:
     """Return the index of the target column that takes the role of a source key column.
 
-    It is the one with the same name, or else the first one mapped from it.
+    It is the column with the same name, or else the first one mapped from it.
     """
     name = source.columns[source_index].name.casefold()
     candidates = [at for at, value in enumerate(values) if value == source_index]

@@ -20,7 +20,7 @@ from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
-from trailgate.apply.jobs.tables import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
@@ -31,6 +31,7 @@ from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit
 
+# Bytes of the trail for one task: starting a task costs little compared to reading them.
 APPLY_TASK_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
 Merge = Literal["library", "session"]

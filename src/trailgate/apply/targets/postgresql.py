@@ -122,6 +122,7 @@ NO_TABLES: Final = MappingProxyType(
 # example, varchar(20) has 24.
 UNCONSTRAINED: Final = -1
 HEADER: Final = 4
+# The precision of Arrow's decimal128.
 MOST_DIGITS: Final = 38
 ENUM: Final = "e"  # pg_type.typtype
 ARROW_TYPES: Final = (
@@ -348,7 +349,7 @@ class PostgreSQLTarget:
         return sql.check_key_types(existing)
 
     def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
-        """Return the OID, schema and name of a table. An exact match wins over one that differs in case.
+        """Return the OID, schema and name of a table. An exact match wins over a match that ignores case.
 
         Raises DefinitionError if several tables match without case, or if it is a view.
         """
@@ -808,7 +809,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
-    """Return the column that an error is about: the one it names, or the one that COPY was reading."""
+    """Return the column that an error is about: the column that it names, or else the column that COPY was reading."""
     match = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
     if match is None or table is None:
         return error.diag.column_name

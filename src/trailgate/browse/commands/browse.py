@@ -62,7 +62,6 @@ def command(
         raise OptionError("there is nothing to show", hint=hint)
     try:
         from trailgate.browse.server import ServerAddress, serve
-        from trailgate.browse.workbench import Workbench
     except ModuleNotFoundError as error:
         problem = f"browse needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, "browse") from None
@@ -75,7 +74,11 @@ def command(
             opening.start()
 
     with suppress(KeyboardInterrupt):
-        bench = Workbench(*benched) if any(benched) else None
+        bench = None
+        if any(benched):
+            from trailgate.browse.workbench import Workbench
+
+            bench = Workbench(*benched)
         serve(
             path, arguments.definitions, ServerAddress(arguments.host, arguments.port), begun, bench
         )

@@ -11,7 +11,11 @@ text?.form.addEventListener("submit", (event) => {
   if (event.submitter === cancel) {
     if (!timer) return; // a statement of another page: the form is posted
     event.preventDefault();
-    fetch("cancel", { method: "POST" }).catch(() => {}); // the server has ended
+    window.stop(); // the request ends, and with it the statement, even if the server has not begun it
+    clearInterval(timer);
+    timer = 0;
+    cancel.hidden = true;
+    status.textContent = "The statement was canceled.";
     return;
   }
   clearInterval(timer);

@@ -133,7 +133,7 @@ class _Cursor:
     """Reads entries from tokens.
 
     Comments are stored separately, by the index of the token after them. A level-78 name is a
-    constant: it is replaced by its number in later entries, as one of ``$SET CONSTANT`` is.
+    constant: it is replaced by its number in later entries, like a constant of ``$SET CONSTANT``.
     """
 
     def __init__(

@@ -88,6 +88,21 @@ class PictureCategory(Enum):
     EDITED = "edited number"
 
 
+# Bytes per character of the categories with more than one (copybooks §3).
+_BYTES: Final[Mapping[PictureCategory, int]] = MappingProxyType(
+    {PictureCategory.NATIONAL: 2, PictureCategory.DBCS: 2, PictureCategory.UTF8: 4}
+)
+_STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
+    {
+        "N": PictureCategory.NATIONAL,
+        "U": PictureCategory.UTF8,
+        "G": PictureCategory.DBCS,
+        "X": PictureCategory.TEXT,
+        "A": PictureCategory.TEXT,
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedPicture:
     """A parsed picture. ``characters`` is its printed width, without a separate sign."""
@@ -104,21 +119,6 @@ class ParsedPicture:
     def size(self) -> int:
         """The bytes of a DISPLAY item with this picture, without a separate sign."""
         return _BYTES.get(self.category, 1) * self.characters
-
-
-# Bytes per character of the categories with more than one (copybooks §3).
-_BYTES: Final[Mapping[PictureCategory, int]] = MappingProxyType(
-    {PictureCategory.NATIONAL: 2, PictureCategory.DBCS: 2, PictureCategory.UTF8: 4}
-)
-_STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
-    {
-        "N": PictureCategory.NATIONAL,
-        "U": PictureCategory.UTF8,
-        "G": PictureCategory.DBCS,
-        "X": PictureCategory.TEXT,
-        "A": PictureCategory.TEXT,
-    }
-)
 
 
 class PictureError(ValueError):

@@ -426,7 +426,7 @@ def _children(
 
 
 def _redefine(entry: CopybookEntry, earlier: list[CopybookField]) -> CopybookField:
-    """Return the field that an entry redefines: the last earlier one of that name in its group."""
+    """Return the field that an entry redefines: the last earlier field of that name in its group."""
     name = (entry.redefines or "").upper()
     for field in reversed(earlier):
         if field.name.upper() == name:

@@ -81,7 +81,7 @@ class RecordEncoder:
         """Encode records. Raises EncodeError with record and field.
 
         Every item needs a column, unless a REDEFINES shares its bytes: of several columns for the
-        same bytes, the last one that is not NULL wins. Additional columns are errors, except those
+        same bytes, the last column that is not NULL wins. Additional columns are errors, except those
         that reading with the same options adds. With one of these, ``_raw``, a record keeps its
         original bytes wherever a column is missing, or has the value that these bytes have.
         """

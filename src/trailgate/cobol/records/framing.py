@@ -55,6 +55,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
     }
 )
 HEADER_BYTES: Final = 128
+# From this length on, records of Micro Focus files have headers of four bytes instead of two.
 _WIDE_FROM: Final = 4095
 _HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
     {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
@@ -206,6 +207,12 @@ def _framing_hint(framing: Framing) -> str:
         place = f"{framing.field_width} bytes at offset {framing.field_offset} of each record"
         return f"Its length was read from {place} (lengthWidth, lengthOffset). If an item of the copybook has it, set lengthField=ITEM"
     return "Is the record length or the framing wrong?"
+
+
+# Bytes of the descriptor before each record.
+_HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
+    dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
+)
 
 
 def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:
@@ -391,7 +398,7 @@ def _find_computed(data: Octets, framing: Framing, finish: bool) -> RecordFrames
     starts, ends = np.empty((2, len(data) // lengths.least), np.int64)
     numbers = np.empty(len(lengths.terms), np.int64)
     filled = find_computed_records(
-        data, framing.adjustment, *lengths.tables(), numbers, starts, ends
+        data, framing.adjustment, lengths.tables(), numbers, starts, ends
     )
     return _check(data, starts, ends, filled, lengths)
 
@@ -418,10 +425,6 @@ def _check(
     return RecordFrames(starts[:count].copy(), ends[:count].copy(), end)
 
 
-# Bytes of the descriptor before each record.
-_HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
-    dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
-)
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], RecordFrames]]] = (
     MappingProxyType(
         {

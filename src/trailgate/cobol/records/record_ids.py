@@ -22,7 +22,7 @@ _NONE: Final = -1
 
 
 def level_column(level: int) -> str:
-    """Return the name of the id column of a level. Level 0 has the kinds without a parent."""
+    """Return the name of the id column of a level. Level 0 has the record types without a parent."""
     return f"_id_{level}"
 
 

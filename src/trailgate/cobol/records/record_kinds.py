@@ -125,7 +125,7 @@ class KindsDecoder:
         self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
     def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder]:
-        """Return a decoder of the key fields that collects their errors, and one that stops at them."""
+        """Return a decoder of the key fields that collects their errors, and another decoder that stops at them."""
         values = replace(
             self._options.values,
             integers=IntegerRepresentation.INT64,
@@ -295,6 +295,7 @@ class KindsDecoder:
                 why=FaultReason.KIND,
             )
             yield FaultyRecords("", records, [wrong])
+        # A decoder yields its records in parts, in order: a part has the records [at, end) of ``rows``.
         for number, (name, decoder) in enumerate(self._decoders.items()):
             if only not in (None, name):
                 continue

@@ -46,8 +46,10 @@ from trailgate.errors import DecodeError, EncodeError, OptionError
 _LOG: Final = logging.getLogger(__name__)
 ABOVE_PICTURE: Final = "%s: %d has more than the %d digits of its picture, and is written as TRUNC(BIN) stores it; signs=strict refuses such numbers"
 _WORD: Final = 8
+# Bytes of a decimal128: two words of 64 bits.
 _PAIR: Final = 16
 _MOST: Final = 10**DECIMAL_DIGITS - 1
+# Every number of 18 digits fits a signed word of 64 bits: 10**18 < 2**63 < 10**19.
 _INT64_DIGITS: Final = 18
 _UNITS: Final = pa.decimal128(DECIMAL_DIGITS, 0)
 _BIAS: Final = 64  # of the power of sixteen

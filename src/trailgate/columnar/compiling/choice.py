@@ -17,6 +17,8 @@ from trailgate.errors import MissingDependencyError, OptionError
 
 VARIABLE: Final = "TRAILGATE_LOOPS"
 
+INSTALL_NUMBA: Final = f"Install it with: {sys.executable} -m pip install numba"
+
 
 class Loops(StrEnum):
     """A way to run loops."""
@@ -48,6 +50,3 @@ def forced_loops() -> Loops | None:
 def has_numba() -> bool:
     """Return whether numba is installed. It is not imported."""
     return find_spec("numba") is not None
-
-
-INSTALL_NUMBA: Final = f"Install it with: {sys.executable} -m pip install numba"

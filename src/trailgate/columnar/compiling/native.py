@@ -27,7 +27,7 @@ def extension() -> Any:
 
 
 def native_loop(function: FunctionType) -> Callable[..., Any] | None:
-    """Return a kernel's native loop, or None if there is none of the same code."""
+    """Return a kernel's native loop, or None if it has none or its code has changed since the loop was built."""
     from trailgate.columnar.compiling.parts import fingerprint  # noqa: PLC0415  hashlib, not needed by a wheel
 
     loops = extension()

@@ -121,7 +121,7 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
         return value_source
 
     return DebeziumOptions(
-        seqid=read.needed_source("seqid"),
+        seqid=read.required_source("seqid"),
         timestamp=needed("timestamp"),
         timestamp_format=None,
         txid=needed("txid"),

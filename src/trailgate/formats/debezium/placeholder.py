@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from base64 import b64encode
 from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
@@ -29,7 +30,7 @@ from trailgate.arrays import Mask
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import text_view
 from trailgate.formats.json.documents import CONTAINERS
-from trailgate.formats.json.images import JsonValues, to_base64
+from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.scan_kernels import OBJECT, STRING
 from trailgate.model.types import TypeFamily
 
@@ -45,15 +46,14 @@ _POINTS: Final = (
 )
 _BLANKS: Final = r"[ \t\r\n]+"  # between the tokens of JSON
 
-
-def _base64(raw: bytes) -> str:
-    encoded: str = to_base64(pa.array([raw], pa.binary()))[0].as_py()
-    return encoded
+_POINT_PATTERN: Final = '"wkb":"({})"'.format(
+    "|".join(b64encode(bytes.fromhex(point)).decode().replace("+", r"\+") for point in _POINTS)
+)
 
 
 def _encodings(raw: bytes) -> dict[str, list[str]]:
     """Return the encoded forms of the placeholder's bytes, by `binary.handling.mode`."""
-    base64 = _base64(raw)
+    base64 = b64encode(raw).decode()
     digits: str = to_hex(pa.array([raw], pa.binary()))[0].as_py()
     return {
         "bytes": [base64],
@@ -145,8 +145,3 @@ def _nested_forms(raw: bytes, strings: Iterable[str]) -> list[str]:
 
 def _compact(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-_POINT_PATTERN: Final = '"wkb":"({})"'.format(
-    "|".join(_base64(bytes.fromhex(point)).replace("+", r"\+") for point in _POINTS)
-)

@@ -57,6 +57,7 @@ _MOST: Final = 65535  # the largest length in the two length bytes of a text col
 _INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
 _DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
 _SIGN_AND_POINT: Final = 2
+# Characters of HH:MM:SS.nnnnnnnnn. MySQL's longest time, -838:59:59.000000, has 17.
 _TIME_OF_DAY: Final = 18
 _LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 _DAY_WIDTH: Final = 10  # of a date

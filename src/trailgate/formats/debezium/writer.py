@@ -437,9 +437,10 @@ class DebeziumWriter:
         order = np.empty(count, np.int64)
         order[slot_of], order[slot_of[begins] - 1], order[slot_of[ends] + 1] = rows, begins, ends
         topics = self._topics(batch, slot_of, count)
-        return WrittenMessages(
-            write_bodies(measured, count), order, {"topic": topics}, write_bodies(keys, count)
-        )
+        marks = np.ones(count, bool)
+        marks[slot_of] = False
+        bodies, written_keys = write_bodies(measured, count), write_bodies(keys, count)
+        return WrittenMessages(bodies, order, {"topic": topics}, written_keys, marks)
 
     def finish(self) -> WrittenMessages:
         """Return no messages, because none are held back."""

@@ -52,7 +52,7 @@ class DelimitedOptions(MetadataOptions):
 def delimited_options(properties: Properties) -> DelimitedOptions:
     """Read the options of the delimited parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, "delim")
-    names = read.given("header", parse_names)
+    names = read.required("header", parse_names)
     # From here on, metadata properties may name the header's fields.
     read = replace(read, header=HeaderFields(names, "delim.header"))
     rest: dict[str, Any] = {**read_metadata(read), **_tokens(read), **_switches(read)}
@@ -85,8 +85,8 @@ def delimited_setup(
 
 def _tokens(read: PropertyReader) -> dict[str, bytes | None]:
     names = ("fielddelim", "linedelim", "quote", "nullindicator")
-    escapes = {f"{name}_escaped": read.token(f"{name}.escaped") for name in names}
-    return {name: read.token(name) for name in names} | escapes
+    escapes = {f"{name}_escaped": read.byte_string(f"{name}.escaped") for name in names}
+    return {name: read.byte_string(name) for name in names} | escapes
 
 
 def _switches(read: PropertyReader) -> dict[str, bool]:

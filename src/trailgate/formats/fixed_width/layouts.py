@@ -34,9 +34,8 @@ _PLACES: Final = (
 
 
 _SCHEMA_TYPE: Final = "schematype"
-_WIDEST: Final = (
-    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
-)
+# UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16.
+_WIDEST: Final = 3
 _NO_DATABASE: Final = DatabaseLines()
 
 
@@ -289,7 +288,7 @@ def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[R
 
 def _header(read: PropertyReader, names: list[str]) -> str:
     """Return the name of the header, spelled as in the definitions."""
-    wanted = read.given("header", str)
+    wanted = read.required("header", str)
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:
         return folded[wanted.casefold()]

@@ -165,7 +165,7 @@ def _framing(read: PropertyReader) -> Framing | None:
     if (kind == "length") != bool(length):
         problem = "fixed.recordlength and fixed.records=length must be set together"
         raise read.error(problem, "records")
-    delimiter = read.token("linedelim")
+    delimiter = read.byte_string("linedelim")
     if delimiter is not None and kind != "line":
         raise read.error("fixed.linedelim needs fixed.records=line", "linedelim")
     if kind == "message":
@@ -183,7 +183,7 @@ def _length(value: str) -> int:
 
 def _code(read: PropertyReader, name: str, page: str) -> bytes:
     r"""Return an operation code or indicator value as UTF-8. `\xHH` is a byte of the code page."""
-    value, entry = read.needed_token(name), read.entry(name)
+    value, entry = read.required_bytes(name), read.entry(name)
     # Literal text is compared in UTF-8, but \xHH is in the code page of the messages.
     if entry is not None and "\\x" in entry.value:
         row = np.frombuffer(value, np.uint8)[None, :]
@@ -196,7 +196,7 @@ def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
     """Return the sources whose joined strings name a record's table."""
     entry = read.entry("table")
     if entry is None:
-        return (read.needed_source("table", "schemaandtable"),)
+        return (read.required_source("table", "schemaandtable"),)
     allowed = (SourceKind.FIELD, SourceKind.HEADER)
     return read.parse(
         entry,

@@ -111,7 +111,7 @@ def split_into_units(messages: MessageBatch, *, characters: bool) -> MessageUnit
     if bool((data[int(messages.starts[0]) : int(messages.ends[-1])] < 0x80).all()):
         return MessageUnits(messages, data, data)
     check_utf8(messages, _NOT_UTF8)
-    messages = messages.apart(_BETWEEN)  # bytes between bodies need not be text
+    messages = messages.separated_by(_BETWEEN)  # bytes between bodies need not be text
     data = octets(messages.data)
     units = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), "<u4")
     # Continuation bytes of UTF-8 are 10xxxxxx; every other byte begins a character.

@@ -41,7 +41,7 @@ METADATA: Final = frozenset(
 class MemberPaths(HeaderFields):
     """Accepts every name as a header field, because the members are known only from the messages."""
 
-    def found(self, name: str) -> str | None:
+    def spelling(self, name: str) -> str | None:
         """Return the name itself."""
         return name
 
@@ -93,7 +93,7 @@ def json_options(properties: Properties) -> JsonOptions:
     """Read the options of the JSON parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the message's members"))
     common = read_metadata(read)
-    table = read.needed_source("schemaandtable")
+    table = read.required_source("schemaandtable")
     sources = [table, *(common[name] for name in ("seqid", "timestamp", "txid", "optype"))]
     sources += [common[name] for name in ("txowner", "txname", "txind")]
     named = {

@@ -42,11 +42,12 @@ from trailgate.formats.publications.options import (
     EventPublishingOptions,
     is_byte_safe,
 )
-from trailgate.messages.bounds import AUTO, POINT, MessageBoundaries
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_numbers import AUTO, MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
+from trailgate.messages.raw_operations import POINT
 from trailgate.messages.records import (
     BadMessagesError,
     MessageRecordGroup,

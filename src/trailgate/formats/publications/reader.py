@@ -21,7 +21,7 @@ from trailgate.formats.publications.delimited_reader import (
     DelimitedPublicationRecords,
     DelimitedPublications,
 )
-from trailgate.formats.publications.kinds import (
+from trailgate.formats.publications.detection import (
     DELIMITED,
     XML,
     detect_format,

@@ -1,7 +1,7 @@
 """Prepare the documents of XML publications, and read each message's envelope: its type and attributes.
 
 First `as_utf8` removes headers before the document and decodes it to UTF-8 (event publishing §3.1).
-The declared encoding is the one of the program that wrote the message. Queues and bridges convert
+The declared encoding is the encoding of the program that wrote the message. Queues and bridges convert
 messages without changing the declaration. Therefore the code page is, in this order: the property,
 the MQRFH2 header's, or (for EBCDIC only) the declared one. The declaration is then removed.
 
@@ -24,7 +24,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where, did_you_mean
-from trailgate.formats.publications.kinds import without_headers
+from trailgate.formats.publications.detection import without_headers
 from trailgate.formats.publications.xml_kernels import booleans
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
@@ -33,7 +33,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     ROW,
     TRANSACTION,
 )
-from trailgate.formats.xml.findings import MatchRecords, RuleMatches, ValueSpans, code_words
+from trailgate.formats.xml.matches import MatchRecords, RuleMatches, ValueSpans, code_words
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
@@ -177,14 +177,14 @@ class Envelopes:
 
 
 def read_envelopes(
-    messages: MessageBatch, findings: RuleMatches, errors: dict[int, TrailgateError]
+    messages: MessageBatch, matches: RuleMatches, errors: dict[int, TrailgateError]
 ) -> Envelopes:
     """Return the envelopes of messages.
 
     Errors of messages that are not publications are added to `errors`.
     """
-    text, values = findings.text, RecordValueSpans(findings.outer)
-    message = findings.outer_message
+    text, values = matches.text, RecordValueSpans(matches.outer)
+    message = matches.outer_message
     count = np.bincount(message, minlength=len(messages))
     codes, words = values.words(text, "kind")
     numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]

@@ -6,8 +6,9 @@ the fields, so this order is inferred (event publishing §3). If a bad message w
 between, the part may belong to a row in that message, and is refused.
 
 No message states that the last part of a row has come. `count_complete` therefore finds the first message
-of a transaction with such rows (hasLOBCols): from there on, messages wait until one of another
-transaction arrives or the input ends. They are one unit, whether they waited or came together.
+of a transaction with such rows (hasLOBCols): from there on, messages wait until a message of
+another transaction arrives or the input ends. They are one unit, whether they waited or came
+together.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError
 from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers
-from trailgate.formats.publications.xml_kernels import has_set_attribute
-from trailgate.formats.publications.xml_rows import ImageSpans, RowCells
+from trailgate.formats.publications.xml_kernels import ImageSpans, has_set_attribute
+from trailgate.formats.publications.xml_rows import RowCells
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
     LARGE_OBJECT,
@@ -57,7 +58,7 @@ class LargeObjectRows:
     """The facts about rows that large objects need.
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
-    whether large objects follow (hasLOBCols). `left_out` is the number of bad messages removed
+    whether large objects follow (hasLOBCols). `removed` is the number of bad messages removed
     ahead of each message.
     """
 
@@ -68,7 +69,7 @@ class LargeObjectRows:
     which: Longs  # each row's table
     large: Mask
     letters: Octets
-    left_out: Longs | None
+    removed: Longs | None
 
 
 @dataclass(slots=True)
@@ -147,7 +148,7 @@ class _Gathered:
         waiting = self._rows_in_order()
         transaction, known, last = -1, dict[int, int](), -1
         ahead = next(waiting, None)
-        left_out = self.rows.left_out
+        removed = self.rows.removed
 
         def before(message: int) -> dict[int, int]:
             nonlocal transaction, ahead, last
@@ -159,7 +160,7 @@ class _Gathered:
                 if row >= 0:
                     known[number] = row
                 ahead = next(waiting, None)
-            whole = left_out is None or last < 0 or left_out[last] == left_out[message]
+            whole = removed is None or last < 0 or removed[last] == removed[message]
             return known if whole else {}
 
         return before

@@ -1,7 +1,7 @@
 """Read XML publications, a batch at a time (event publishing §3).
 
 The built-in rules of `xml_vocabulary.py` run on the rule engine of `formats/xml`. They find
-envelopes, rows and columns. This module checks the findings and assembles the records;
+envelopes, rows and columns. This module checks the matches and assembles the records;
 `xml_rows.py` reads their images.
 """
 
@@ -33,8 +33,8 @@ from trailgate.formats.publications.xml_rows import (
 from trailgate.formats.publications.xml_schemas import ControlMessages, control_warnings
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
 from trailgate.formats.xml.documents import XmlLimits
-from trailgate.formats.xml.findings import RuleMatches
 from trailgate.formats.xml.images import SIDES, CellImages
+from trailgate.formats.xml.matches import RuleMatches
 from trailgate.formats.xml.reader import RuleReader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
@@ -46,25 +46,25 @@ from trailgate.model.tables import Table
 
 
 class _Found:
-    """Turns the findings of the rules into records."""
+    """Turns the matches of the rules into records."""
 
     def __init__(
         self,
         messages: MessageBatch,
-        findings: RuleMatches,
+        matches: RuleMatches,
         envelopes: Envelopes,
         errors: dict[int, TrailgateError],
     ) -> None:
-        self.messages, self.findings, self.envelopes = messages, findings, envelopes
+        self.messages, self.matches, self.envelopes = messages, matches, envelopes
         self.errors = errors
         self.numbers, self.letters = self._rows()
         # Elements of other messages are dropped; mostly there are none.
         rows = np.flatnonzero(self.numbers >= 0)
-        self.message, self.around = findings.message[rows], findings.around[rows]
-        self.start, self.end = findings.start[rows], findings.end[rows]
-        whole = len(rows) == len(findings.message)
+        self.message, self.around = matches.message[rows], matches.around[rows]
+        self.start, self.end = matches.start[rows], matches.end[rows]
+        whole = len(rows) == len(matches.message)
         self.values = RecordValueSpans(
-            findings.operations if whole else findings.operations.take(rows)
+            matches.operations if whole else matches.operations.take(rows)
         )
 
     def _rows(self) -> tuple[Longs, Octets]:
@@ -74,19 +74,19 @@ class _Found:
 
         The number is -1 for elements of other messages. Unknown row elements become errors.
         """
-        findings = self.findings
+        matches = self.matches
         of_rows = self.envelopes.of(*OF_ROWS)
-        codes, words = RecordValueSpans(findings.operations).words(findings.text, "operation")
+        codes, words = RecordValueSpans(matches.operations).words(matches.text, "operation")
         # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
         op_types: Octets = letters[codes]
-        rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(op_types), bool)
+        rows = of_rows[matches.around] if len(of_rows) else np.zeros(len(op_types), bool)
         unknown = np.flatnonzero(rows & (op_types == ord("?")))
         for at in unknown.tolist():
             word = words[int(codes[at])]
             self._add(
-                int(findings.message[at]),
-                int(findings.start[at]),
+                int(matches.message[at]),
+                int(matches.start[at]),
                 f"{word} is not a row element",
                 did_you_mean(word, OPERATIONS),
             )
@@ -104,7 +104,7 @@ class _Found:
             for row in np.flatnonzero(self.values[name].lengths < 0).tolist():
                 self.refuse(row, f"the row has no attribute {written}")
         text, cells = add_large_objects(
-            self.findings.text,
+            self.matches.text,
             self.envelopes,
             self._large_rows(),
             self._cells(),
@@ -142,7 +142,7 @@ class _Found:
             self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
 
     def _cells(self) -> RowCells:
-        found, operation = self.findings.columns, self.findings.operation
+        found, operation = self.matches.columns, self.matches.operation
         if len(self.message) < len(self.numbers):
             # Cells refer to elements: renumber them to rows, and drop those of other elements.
             operation = self.numbers[operation]
@@ -153,10 +153,10 @@ class _Found:
             for cell in cells.tolist():
                 self.refuse(int(operation[cell]), *problem(cell))
 
-        return read_cells(self.findings.text, found, operation, self.letters, refuse)
+        return read_cells(self.matches.text, found, operation, self.letters, refuse)
 
     def _large_rows(self) -> LargeObjectRows:
-        text, large = self.findings.text, np.zeros(len(self.message), bool)
+        text, large = self.matches.text, np.zeros(len(self.message), bool)
         places = self.values["large"]
         starts, lengths = places.starts.copy(), places.lengths.copy()
         while (bad := booleans(text, starts, lengths, large)) >= 0:
@@ -169,7 +169,7 @@ class _Found:
                 text, self.values["row"], self.message, "rowNum", self.errors, least=1
             )
             tables, which = self._tables()
-        left_out = self.messages.left_out
+        removed = self.messages.removed
         return LargeObjectRows(
             message=self.message,
             around=self.around,
@@ -178,11 +178,11 @@ class _Found:
             which=which,
             large=large,
             letters=self.letters,
-            left_out=left_out,
+            removed=removed,
         )
 
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
-        text = self.findings.text
+        text = self.matches.text
         (a, owners), (b, names) = (self.values.words(text, n) for n in ("schema", "table"))
         # Every combination of owner and name; the appended "" stands for a missing attribute.
         pairs = [(owner.strip(), name.strip()) for owner in (*owners, "") for name in (*names, "")]
@@ -211,11 +211,11 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         """Read the rows of the messages. Raises BadMessagesError."""
         messages = as_utf8(messages, self._page)
         # Two levels of matches: the element below the root, then its rows and their columns.
-        findings, _ = self._rules.findings(messages)
+        matches, _ = self._rules.matches(messages)
         errors: dict[int, TrailgateError] = {}
-        envelopes = read_envelopes(messages, findings, errors)
+        envelopes = read_envelopes(messages, matches, errors)
         notes = self._controls.notes(messages, envelopes, errors)
-        publication_records = _Found(messages, findings, envelopes, errors).records(
+        publication_records = _Found(messages, matches, envelopes, errors).records(
             self._words, notes
         )
         if errors:

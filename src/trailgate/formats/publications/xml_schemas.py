@@ -16,7 +16,7 @@ import numpy as np
 
 from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.formats.publications.kinds import XML, detect_format
+from trailgate.formats.publications.detection import XML, detect_format
 from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8
 from trailgate.formats.publications.xml_vocabulary import (
     ADDED_COLUMN,

@@ -105,25 +105,6 @@ def _exact(path: str) -> RulePath:
     return RulePath(parsed.absolute, parsed.up, parsed.steps, PathAccessor(ElementPart.EXACT_TEXT))
 
 
-def _rule(
-    number: int, name: str, rule_type: RuleType, *, match: str, below: tuple[XmlRule, ...]
-) -> XmlRule:
-    paths = {RuleType.TRANSACTION: _MESSAGE, RuleType.OPERATION: _ROW, RuleType.COLUMN: _COLUMN}
-    values: list[tuple[str, Value]] = [
-        (own, path if isinstance(path, RulePath) else parse_path(path, value=True))
-        for own, path in paths[rule_type].items()
-    ]
-    pattern = parse_path(match, value=False)
-    return XmlRule(
-        number=number,
-        name=name,
-        type=rule_type,
-        match=pattern,
-        values=Lookup(tuple(values)),
-        subrules=below,
-    )
-
-
 # The values that the rules read from each message, row and column, under names of our own.
 _MESSAGE: Final[Mapping[str, str | RulePath]] = {
     "kind": "name()",
@@ -163,6 +144,26 @@ _COLUMN: Final[Mapping[str, str | RulePath]] = {
 
 # The values of a cell, in the order of the constants in `xml_kernels.py`.
 CELL_VALUES: Final = tuple(_COLUMN)
+
+
+def _rule(
+    number: int, name: str, rule_type: RuleType, *, match: str, below: tuple[XmlRule, ...]
+) -> XmlRule:
+    paths = {RuleType.TRANSACTION: _MESSAGE, RuleType.OPERATION: _ROW, RuleType.COLUMN: _COLUMN}
+    values: list[tuple[str, Value]] = [
+        (own, path if isinstance(path, RulePath) else parse_path(path, value=True))
+        for own, path in paths[rule_type].items()
+    ]
+    pattern = parse_path(match, value=False)
+    return XmlRule(
+        number=number,
+        name=name,
+        type=rule_type,
+        match=pattern,
+        values=Lookup(tuple(values)),
+        subrules=below,
+    )
+
 
 _OF_COLUMNS: Final = _rule(2, COLUMN, RuleType.COLUMN, match="./*", below=())
 _OF_OPERATIONS: Final = _rule(

@@ -88,6 +88,7 @@ _LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
 _SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
 NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
 _DIGITS: Final = 20  # the most digits of a segment number
+# Characters of a time such as 2024-05-01T10:00:00.123456.
 _TIME: Final = 26
 
 

@@ -25,7 +25,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Offsets
-from trailgate.formats.xml.findings import AGAIN, PATHS
 from trailgate.formats.xml.kernels.names import (
     ACTION,
     ANCHORS,
@@ -50,7 +49,9 @@ from trailgate.formats.xml.kernels.names import (
     SECOND,
     SPACE,
     ActionType,
+    RuleArrays,
 )
+from trailgate.formats.xml.matches import AGAIN, PATHS
 from trailgate.formats.xml.rules import (
     ANY,
     ElementPart,
@@ -63,6 +64,8 @@ from trailgate.formats.xml.rules import (
 )
 from trailgate.messages.properties import ValueSource
 
+# The number of states can grow exponentially with the number of paths that begin with //. Rules with more
+# states than this are left to the general engine.
 _MOST_STATES: Final = 1 << 16
 _MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times names
 _MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag
@@ -160,6 +163,21 @@ class Automaton:
     counters: int
     groups: int
     nests: bool
+
+    @property
+    def arrays(self) -> RuleArrays:
+        """The tables as kernels take them."""
+        return RuleArrays(
+            step=self.step,
+            choices=self.choices,
+            outcomes=self.outcomes,
+            predicates=self.predicates,
+            bounds=self.bounds,
+            actions=self.actions,
+            letters=self.letters,
+            instances=self.instances,
+            counters=self.counters,
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -16,8 +16,8 @@ import numpy as np
 
 from trailgate.errors import nearest_name
 from trailgate.formats.xml.documents import XmlDocument, XmlElement, names_in, parse_document
-from trailgate.formats.xml.findings import AGAIN, PATHS, RuleMatches
 from trailgate.formats.xml.kernels.cells import mark_rules
+from trailgate.formats.xml.matches import AGAIN, PATHS, RuleMatches
 from trailgate.formats.xml.matching import PathMatcher, RuleMatch, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ANY, ElementPart, RulePath, Value, XmlRule
@@ -55,16 +55,16 @@ class RuleCoverage:
         )
 
     def seen(
-        self, messages: MessageBatch, findings: RuleMatches, names: Iterable[str]
+        self, messages: MessageBatch, matches: RuleMatches, names: Iterable[str]
     ) -> frozenset[str]:
         """Return what a batch shows about the rules, as notes such as "matched orders" (see the module docstring)."""
         seen = np.zeros(self.noted.shape, bool)
-        for found in (findings.outer, findings.operations, findings.columns):
+        for found in (matches.outer, matches.operations, matches.columns):
             # A value's length is in the field after its start. 0 means that records lack the property.
             again, *lengths = (found.fields.get(name, -1) + 1 for name in (AGAIN, *PATHS))
             mark_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
         with_any = np.zeros(len(messages), bool)
-        with_any[findings.message] = True
+        with_any[matches.message] = True
         marked = np.flatnonzero(seen & self.noted)
         notes = frozenset(self.texts[number] for number in marked.tolist())
         matched_and_found = slice(0, 1 + len(PATHS))

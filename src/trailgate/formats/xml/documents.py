@@ -57,9 +57,8 @@ _HINT: Final = (
 )
 
 
-BETWEEN: Final = (
-    " "  # expat separates namespace, name and prefix by this; none of them can contain it
-)
+# Expat separates namespace, name and prefix by this; none of them can contain it.
+BETWEEN: Final = " "
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _SHOWN: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"

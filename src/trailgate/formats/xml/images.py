@@ -17,9 +17,9 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.gather import measure_error
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.errors import DecodeError, did_you_mean
-from trailgate.formats.xml.findings import MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels import cells as kernels
 from trailgate.formats.xml.kernels.names import ABSENT_CELL
+from trailgate.formats.xml.matches import MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import XmlRecords
 from trailgate.formats.xml.rules import XmlRule
@@ -58,24 +58,24 @@ class CellColumns:
 
     def __init__(self, group: MessageRecordGroup[XmlRecords]) -> None:
         self.group, self.table = group, group.table
-        findings = group.records.findings
+        matches = group.records.matches
         # For each operation of the batch, its row in the group, or -1.
-        place = np.full(len(findings.message), -1)
+        place = np.full(len(matches.message), -1)
         place[group.rows] = np.arange(len(group.rows))
-        row = place[findings.operation]
+        row = place[matches.operation]
         self.cells = np.flatnonzero(row >= 0)
         self.row = row[self.cells]
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
         """Return the column of every cell of the batch, -1 for cells of other operations."""
-        columns = np.full(len(self.group.records.findings.operation), UNNAMED)
+        columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
         """Add an error to each operation with two values for one column of an image."""
-        rows = self.group.records.findings.columns.rows[self.cells]
+        rows = self.group.records.matches.columns.rows[self.cells]
         own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
         which = np.arange(len(rows))
         for side in range(*sides):
@@ -328,10 +328,10 @@ class XmlImageReader:
             absent = (ABSENT,) * len(table.columns)
             return absent, absent
         group = _XmlGroup(records, table, rows, errors)
-        plan = self._plan(records.findings.columns, table, kind)
+        plan = self._plan(records.matches.columns, table, kind)
         placed = group.place_values(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
         hint = _key_hint(self._rules, kind)
-        return self._images.images(group, placed, records.findings.text, kind, hint)
+        return self._images.images(group, placed, records.matches.text, kind, hint)
 
     def _plan(self, records: MatchRecords, table: Table, kind: int) -> Longs:
         """Return the plan for `place_columns`: one row per rule."""
@@ -350,15 +350,15 @@ class _XmlGroup(CellGroup[XmlRecords]):
     """Operations of one table and type."""
 
     @property
-    def findings(self) -> RuleMatches:
-        """The findings of the batch."""
-        return self.records.findings
+    def matches(self) -> RuleMatches:
+        """The matches of the batch."""
+        return self.records.matches
 
     def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
         """Return the spans of the images' columns. Errors are added for cells without a place."""
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
-        found = self.findings.columns
+        found = self.matches.columns
         cells: CellColumns | None = None
         if indexed:
             columns = np.arange(len(self.table.columns))

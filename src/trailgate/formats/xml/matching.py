@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.formats.xml.documents import XmlAttribute, XmlDocument, XmlElement
-from trailgate.formats.xml.findings import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.kernels.names import EMPTY, SPARE
+from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.rules import (
     ANY,
     ElementPart,
@@ -259,8 +259,8 @@ class MatchCollector:
         for each in inner:
             self._operation(each, (message, around, transaction), shift)
 
-    def findings(self) -> RuleMatches:
-        """Return the findings."""
+    def matches(self) -> RuleMatches:
+        """Return the matches."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return RuleMatches(

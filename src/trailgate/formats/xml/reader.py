@@ -28,8 +28,8 @@ from trailgate.formats.xml.documents import (
     parse_document,
     syntax_fault,
 )
-from trailgate.formats.xml.findings import MOST_GROWN, RuleMatches, merge_matches
 from trailgate.formats.xml.images import XmlImageReader
+from trailgate.formats.xml.matches import MOST_GROWN, RuleMatches, merge_matches
 from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import RuleSources, XmlRecords
@@ -65,7 +65,7 @@ class RuleReader:
         self._scanner = _scanner(rules, limits, namespaces or {})
         self._read = 0  # bytes read so far
 
-    def findings(self, messages: MessageBatch) -> tuple[RuleMatches, Iterable[str]]:
+    def matches(self, messages: MessageBatch) -> tuple[RuleMatches, Iterable[str]]:
         """Return the matches of the rules, and names that occur in the documents.
 
         Raises BadMessagesError.
@@ -75,9 +75,9 @@ class RuleReader:
             return self.general(messages, range(len(messages)))
         scanned = _scan(self._scanner, messages, self.encoding)
         if not scanned.refused and not scanned.crowded:
-            return scanned.findings, scanned.names
-        findings, names = self.general(messages, scanned.refused, scanned.crowded)
-        return merge_matches(scanned.findings, findings), {*scanned.names, *names}
+            return scanned.matches, scanned.names
+        matches, names = self.general(messages, scanned.refused, scanned.crowded)
+        return merge_matches(scanned.matches, matches), {*scanned.names, *names}
 
     def general(
         self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
@@ -116,7 +116,7 @@ class RuleReader:
             bad = MessageErrors(errors)
             bad.add(np.array(faulty, np.int64), _fault_errors(faults))
             raise BadMessagesError(bad)
-        return collector.findings(), names
+        return collector.matches(), names
 
 
 def _fault_errors(faults: Sequence[XmlFault]) -> ErrorColumns:
@@ -141,10 +141,10 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
     if not numbers:
         return first
     second = scanner.scan(replace_bodies(messages, numbers, bodies))
-    findings = merge_matches(first.findings, second.findings.of(np.array(numbers, np.int64)))
+    matches = merge_matches(first.matches, second.matches.of(np.array(numbers, np.int64)))
     left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
     crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
-    return ScanResult(findings, sorted(left), crowded, {*first.names, *second.names})
+    return ScanResult(matches, sorted(left), crowded, {*first.names, *second.names})
 
 
 def _scanner(
@@ -175,9 +175,9 @@ class XmlFormat(MessageFormat[XmlRecords]):
 
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Find the operations that match the rules. Raises BadMessagesError."""
-        findings, names = self.reader.findings(messages)
-        seen = self._coverage.seen(messages, findings, names)
-        return XmlRecords.of(messages, self.options, findings, self._values, seen)
+        matches, names = self.reader.matches(messages)
+        seen = self._coverage.seen(messages, matches, names)
+        return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return the warnings of a run: rules that never matched, and messages without operations."""

@@ -20,7 +20,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct, matrix_to_strings
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.findings import MatchRecords, RuleMatches, cell_bounds, code_words
+from trailgate.formats.xml.matches import MatchRecords, RuleMatches, cell_bounds, code_words
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import GENERATED, XmlRule
 from trailgate.messages.messages import MessageBatch
@@ -69,7 +69,7 @@ class RuleSources:
 
 @dataclass(slots=True)
 class _Kept:
-    """Results computed from the findings that are used several times."""
+    """Results computed from the matches that are used several times."""
 
     every: Longs
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class XmlRecords(MessageRecords):
     """
 
     options: XmlOptions
-    findings: RuleMatches
+    matches: RuleMatches
     values: RuleSources
     seen: frozenset[str]
     kept: _Kept
@@ -95,15 +95,13 @@ class XmlRecords(MessageRecords):
         cls,
         messages: MessageBatch,
         options: XmlOptions,
-        findings: RuleMatches,
+        matches: RuleMatches,
         values: RuleSources,
         seen: frozenset[str],
     ) -> XmlRecords:
-        """Create the records of the findings."""
-        kept = _Kept(np.arange(len(findings.message)))
-        return cls(
-            messages, findings.message, findings.start, options, findings, values, seen, kept
-        )
+        """Create the records of the matches."""
+        kept = _Kept(np.arange(len(matches.message)))
+        return cls(messages, matches.message, matches.start, options, matches, values, seen, kept)
 
     @property
     def notes(self) -> frozenset[str]:
@@ -148,9 +146,10 @@ class XmlRecords(MessageRecords):
         return (codes, known) if len(known) == len(letters) else encode_distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
-        """Return a property as codes, values and deciding rules, if one level supplies all of it.
+        """Encode a property that one level of elements supplies for all operations.
 
-        Otherwise None.
+        Returns each operation's index into the list of values, the list, and the rule that supplied each
+        value. Returns None if several levels supply the property, or some operations lack it.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1:
@@ -176,7 +175,7 @@ class XmlRecords(MessageRecords):
             return None
         codes, strings = np.full(len(records), -1), list[str]()
         if name in records.fields:
-            codes, strings = code_words(self.findings.text, records, records.fields[name])
+            codes, strings = code_words(self.matches.text, records, records.fields[name])
         if written:
             fixed = np.full(written[-1][0] + 1, -1)
             numbers = {text: number for number, text in enumerate(strings)}
@@ -192,24 +191,24 @@ class XmlRecords(MessageRecords):
 
         None if no path supplies the property.
         """
-        columns = self.findings.columns
+        columns = self.matches.columns
         if name not in columns.fields:
             return None
         if name not in self.kept.words:
             field = columns.fields[name]
-            self.kept.words[name] = code_words(self.findings.text, columns, field)
+            self.kept.words[name] = code_words(self.matches.text, columns, field)
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
         """Return each column's value of a property as an index into the list of words, -1 if it has none."""
-        words = self._words(name, self.findings.columns)
+        words = self._words(name, self.matches.columns)
         assert words is not None
         return words
 
     def cell_bounds(self) -> Longs:
         """Return the number of each operation's first cell, and the end."""
         if self.kept.bounds is None:
-            self.kept.bounds = cell_bounds(self.findings.operation, len(self.message))
+            self.kept.bounds = cell_bounds(self.matches.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
@@ -225,11 +224,11 @@ class XmlRecords(MessageRecords):
             return None
         places = found.places(name)
         assert places is not None
-        return places.text(self.findings.text), which
+        return places.text(self.matches.text), which
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the first bytes of several operations' elements."""
-        start, end = self.findings.start[rows], self.findings.end[rows]
+        start, end = self.matches.start[rows], self.matches.end[rows]
         return element_bytes(self.messages, self.message[rows], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
@@ -267,7 +266,7 @@ class XmlRecords(MessageRecords):
 
     def _levels(self, name: str) -> list[tuple[pa.Array, Longs]]:
         """Return the values of a property and the rules that supply them, by level, the innermost first."""
-        levels = self._supplying_levels(name) or [(self.findings.operations, self.kept.every)]
+        levels = self._supplying_levels(name) or [(self.matches.operations, self.kept.every)]
         return [self._level(name, found, which) for found, which in levels]
 
     def _supplying_levels(self, name: str) -> list[tuple[MatchRecords, Longs]]:
@@ -275,13 +274,13 @@ class XmlRecords(MessageRecords):
 
         For each level, return its records, and for each operation the index of its record, or -1.
         """
-        findings = self.findings
-        levels = [(findings.operations, self.kept.every)]
-        which = findings.around
+        matches = self.matches
+        levels = [(matches.operations, self.kept.every)]
+        which = matches.around
         # Go outwards level by level until no operation has an outer record.
         while (which >= 0).any():
-            levels.append((findings.outer, which))
-            which = np.where(which >= 0, findings.above[which], -1)
+            levels.append((matches.outer, which))
+            which = np.where(which >= 0, matches.above[which], -1)
         mine = {number for number, _ in self.values.written.get(name, ())}
         return [
             (found, which)
@@ -308,9 +307,9 @@ class XmlRecords(MessageRecords):
             if not inside.all():
                 taken = places.take(np.where(inside, which, 0))
                 places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
-            elif len(which) != len(records) or records is not self.findings.operations:
+            elif len(which) != len(records) or records is not self.matches.operations:
                 places = places.take(which)
-            values = places.text(self.findings.text)
+            values = places.text(self.matches.text)
         rule = np.where(inside, records.rule[which] if len(records) else -1, -1)
         # Literals and headers of rules replace what the document has.
         for number, source in self.values.written.get(name, ()):
@@ -388,12 +387,12 @@ class XmlRecords(MessageRecords):
         if "txind" not in self.values.given:
             return indicators
         return pc.if_else(
-            pa.array(self.findings.transaction >= 0), indicators, self._letters("txind")
+            pa.array(self.matches.transaction >= 0), indicators, self._letters("txind")
         )
 
     def _begins(self) -> Mask:
         """Return the mask of operations in another transaction or message than the operation before."""
         begins = np.ones(len(self.message), bool)
-        transaction = self.findings.transaction
+        transaction = self.matches.transaction
         begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])
         return begins

@@ -1,4 +1,4 @@
-"""Run the compiled scanner over a batch, and return its findings and the messages that it refuses.
+"""Run the compiled scanner over a batch, and return its matches and the messages that it refuses.
 
 The kernel stops at a message that it cannot finish, and is called again from there: with more room,
 with a larger table of names, with the message's XML declaration added to the known ones, or after
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,6 @@ from trailgate.formats.xml.documents import (
     encoding_of,
     utf8_of,
 )
-from trailgate.formats.xml.findings import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -66,8 +65,12 @@ from trailgate.formats.xml.kernels.names import (
     UNKNOWN_DECLARATION,
     WIDTH,
     XMLNS,
+    MatchArrays,
+    MessageArrays,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
+from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
@@ -82,7 +85,10 @@ _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
 _FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # numbered as in kernels/names.py
+# XML declarations to remember. The messages of a source have one or two different ones.
 _MOST_DECLARATIONS: Final = 64
+# The least sizes of the working arrays: open elements, attributes of an element, pieces of text, and
+# namespace prefixes. A long message gets more of the first two; the others are doubled when they are full.
 _DEPTH: Final = 256
 _ATTRIBUTES: Final = 4096
 _PIECES: Final = 4096
@@ -96,23 +102,16 @@ _END: Final = b"?>"
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The result of a scan: findings, refused messages, messages with too many names, and the names in the others."""
+    """The result of a scan: matches, refused messages, messages with too many names, and the names in the others."""
 
-    findings: RuleMatches
+    matches: RuleMatches
     refused: list[int]
     crowded: list[int]
     names: Iterable[str]
 
 
-class ScanArrays(NamedTuple):
-    """The working arrays of a scan: stacks of open elements and namespaces, pieces of text, and counters."""
-
-    frames: Longs
-    instances: Longs
-    counters: Longs
-    attributes: Longs
-    pieces: Longs
-    scopes: Longs
+class ScanArrays(WorkArrays):
+    """The working arrays of a scan, with room for what limits and messages allow."""
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
@@ -244,13 +243,13 @@ class _Scan:
         return self.records[base : base + kept * width]
 
     def scan(self) -> ScanResult:
-        """Scan the batch, and return the findings and the messages that are left."""
+        """Scan the batch, and return the matches and the refused messages."""
         bad = self._with_forbidden()
         if bad:  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
-        return ScanResult(_Finished(self).findings(), self.refused, self.crowded, self.names.seen())
+        return ScanResult(_Finished(self).matches(), self.refused, self.crowded, self.names.seen())
 
     def _with_forbidden(self) -> list[int]:
         """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
@@ -262,16 +261,17 @@ class _Scan:
 
     def _run(self) -> None:
         longest = int((self.ends - self.starts).max(initial=0))
-        automaton, room = self.automaton, self.scanner.room(longest)
+        room = self.scanner.room(longest)
         first, code, again = 0, DONE, -1
         while True:
             first, code = scan_xml(
-                self.text, self.starts, self.ends, first, *self.names, automaton.step,
-                automaton.letters, automaton.choices, automaton.outcomes,
-                automaton.predicates, automaton.bounds, automaton.actions, room.frames,
-                room.instances, automaton.instances, room.counters, automaton.counters,
-                room.attributes, room.pieces, room.scopes, self.records, self.shape,
-            )  # fmt: skip
+                MessageArrays(self.text, self.starts, self.ends),
+                first,
+                self.names,
+                self.automaton.arrays,
+                room,
+                MatchArrays(self.records, self.shape),
+            )
             if code == DONE:
                 self.scanner.spare.append(room)
                 return
@@ -336,7 +336,7 @@ def _is_no_text(text: bytes) -> bool:
 
 
 class _Finished:
-    """Turns a scan's records into findings."""
+    """Turns a scan's records into matches."""
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
@@ -366,8 +366,8 @@ class _Finished:
         records = self.kinds[kind]
         return records.records[field :: records.width].astype(np.int64)
 
-    def findings(self) -> RuleMatches:
-        """Return the findings in the order of operations."""
+    def matches(self) -> RuleMatches:
+        """Return the matches in the order of operations."""
         outer, operations, columns = (self.kinds[kind] for kind in (OUTER, OPERATIONS, COLUMNS))
         fields = {
             name: self._field(OPERATIONS, field)

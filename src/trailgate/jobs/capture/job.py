@@ -55,7 +55,7 @@ from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
-from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
@@ -368,7 +368,7 @@ def capture_loaded(
         message_per_line=arguments.message_per == "line",
         **loaded.writing(arguments),
     )
-    with nullcontext() if arguments.dry_run else location.backend.held():
+    with nullcontext() if arguments.dry_run else location.backend.locked():
         return runner(plan_capture(loaded.capture, source, location, options))
 
 

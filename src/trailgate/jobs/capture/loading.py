@@ -30,7 +30,7 @@ from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import absolute, address_exists, is_file, read_text_file
-from trailgate.storage.files.found_files import folder_of, member_finder, read_source
+from trailgate.storage.files.file_search import folder_of, member_finder, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD

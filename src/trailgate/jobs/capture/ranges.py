@@ -37,11 +37,11 @@ from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
 from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_lines
@@ -147,7 +147,7 @@ class RangeReader:
         """Return the messages whose ids are new, and the problems of the unreadable ones."""
         if self._ids is None:
             return read.messages, read.problems
-        fresh = self._ids.screen(read.messages)
+        fresh = self._ids.deduplicate(read.messages)
         self.duplicates += fresh.duplicates
         return fresh.apply(read.messages, read.problems)
 
@@ -291,6 +291,7 @@ class BadUnits:
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
         if before is not None:
             own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
+        # `first` is the index of the first bad message of each unit, whose text counts.
         units, first = np.unique(own, return_index=True)
         return BadUnits(units, texts.take(pa.array(first)))
 
@@ -450,11 +451,14 @@ class RangeCapture:
             self._drop_unit(reason)
         self._count(bad.errors)
         kept = ~np.isin(unit, units.units)
+        # Of the messages in bad units, those in `own` are bad themselves and have their own reason. The others
+        # get the reason of their unit.
         rows = np.flatnonzero(~kept)
         own = np.isin(rows, bad.message)
         reasons = texts.take(pa.array(np.searchsorted(bad.message, rows[own])))
         if not own.all():
             others = pc.binary_join_element_wise(OTHERS, units.reasons_of(unit[rows[~own]]), "")
+            # Reasons of the own rows come first here; `order` takes them back to the order of `rows`.
             order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)))
             reasons = pa.concat_arrays([reasons, others]).take(pa.array(order))
         messages = batch.messages
@@ -544,7 +548,7 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
     if job.options.dry_run:
         return RangeCapture(job, owned, None).run(index)
-    with job.target.filling() as folder:
+    with job.target.staged_folder() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
         return RangeCapture(job, owned, writer).run(index)
 

@@ -23,10 +23,10 @@ from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 if TYPE_CHECKING:
     pass
 
+# The multiplier of Knuth's MMIX generator. It is odd, so multiplying modulo 2**64 maps no two values to one.
 _FACTOR: Final = 6364136223846793005
-_NULL: Final = (
-    2147483648  # hashes of strings are smaller, so NULL and missing differ from all of them
-)
+# Hashes of strings are smaller, so NULL and missing differ from all of them.
+_NULL: Final = 2147483648
 _MISSING: Final = 2147483649
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.repeated_transactions import RepeatedTransactions, hash_operations
-from trailgate.messages.bounds import ordered_length
+from trailgate.messages.raw_operations import ordered_length
 from trailgate.model.transactions import mask_begins
 from trailgate.storage.reading.message_files import (
     MessageFiles,

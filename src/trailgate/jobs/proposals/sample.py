@@ -8,7 +8,7 @@ from typing import Final
 from trailgate.errors import TrailgateError
 from trailgate.jobs.proposals.proposal import Proposal, propose
 from trailgate.messages.messages import MessageBatch
-from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.file_search import Addresses
 from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds

@@ -182,7 +182,7 @@ class _Messages:
     def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, ProposedSource | str]]:
         """Return the elements with an operation type in a source whose name matches.
 
-        If several paths fit, the one with the most elements wins, then the outermost.
+        If several paths fit, the path with the most elements wins, then the outermost.
         """
         candidates = [
             (steps, source)

@@ -31,6 +31,9 @@ from trailgate.terminal.live_view import (
 )
 from trailgate.terminal.output import quiet_pipe, report_finished, say
 
+LOG: Final = logging.getLogger("trailgate.brokers")
+APPLY_LOG: Final = logging.getLogger("trailgate.apply")
+
 
 class CaptureView(LiveView):
     """The view of a live capture. ``show`` sets the statistics."""
@@ -69,10 +72,6 @@ class CaptureView(LiveView):
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
         return heads, rows, max(0, len(ranked) - room)
-
-
-LOG: Final = logging.getLogger("trailgate.brokers")
-APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ _UNIQUE: Final = (
     "The broker still has the message"
 )
 
+SEGMENT_BYTES: Final = 64 << 20
+
 
 def checksums_of(messages: pa.RecordBatch) -> pa.Array:
     """Return the checksum of each message's body, or NULL if unknown. Also accepts rows of id files."""
@@ -104,9 +106,6 @@ class KnownIds:
         excess = len(self._sums) - self._limit
         for one in list(islice(self._sums, max(0, excess))):
             del self._sums[one]
-
-
-SEGMENT_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,7 @@ class JournalIndex:
     _frames: list[FrameLocation] = field(default_factory=list)
     _end: int = 0
 
-    def held(self) -> JournalExtent:
+    def extent(self) -> JournalExtent:
         """Return the range of messages that the journal has now."""
         files = journal_files(self.folder)
         segments = [file.number for file in files if file.kind == SEGMENT]
@@ -217,7 +217,7 @@ class JournalIndex:
 
     def range(self, begin: int, end: int) -> JournalRange:
         """Return a range of messages. Raises StorageError if some are deleted, or do not exist."""
-        stored = self.held()
+        stored = self.extent()
         if begin >= end:
             return JournalRange(self.folder, 0, 0, begin, begin)
         if begin < stored.first:

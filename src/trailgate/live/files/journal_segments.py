@@ -29,6 +29,10 @@ _SUM: Final = Struct(">I")
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # the end marker of Arrow streams
 HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
+SEGMENT: Final = "segment"
+IDS: Final = "ids"
+_NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
+
 
 class JournalFrame(NamedTuple):
     """A frame that was read: its first message's number, its start and end in the segment, its messages."""
@@ -135,11 +139,6 @@ def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
                 hint="Restore the file: messages that are not in the trail yet exist nowhere else",
             )
         at = rest.find(MAGIC, at + 1)
-
-
-SEGMENT: Final = "segment"
-IDS: Final = "ids"
-_NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
 
 
 @dataclass(frozen=True, slots=True)

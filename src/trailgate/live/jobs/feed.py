@@ -106,7 +106,7 @@ class FeedPart:
 class ConnectionState(NamedTuple):
     """The state of the broker connection: whether it exists, and how many were made so far."""
 
-    is_made: bool
+    is_connected: bool
     made: int
 
 
@@ -179,7 +179,7 @@ class DuplicateFilter:
         if self._ids is None or self._rule is None or number is None:
             return
         for messages in feed.earlier(number, self._rule.remembered):
-            self._ids.screen(messages)
+            self._ids.deduplicate(messages)
         self._ids.begin(last)
         self._last = last
 
@@ -187,13 +187,13 @@ class DuplicateFilter:
         """Return a part without duplicates, and their number."""
         if self._ids is None or not len(part):
             return part, 0
-        screened = self._ids.screen(part.messages)
-        self._recent.append((part.numbers, screened.last))
-        messages, problems = screened.apply(part.messages, part.problems)
-        numbers = part.numbers if screened.kept is None else part.numbers[screened.kept]
+        deduplicated = self._ids.deduplicate(part.messages)
+        self._recent.append((part.numbers, deduplicated.last))
+        messages, problems = deduplicated.apply(part.messages, part.problems)
+        numbers = part.numbers if deduplicated.kept is None else part.numbers[deduplicated.kept]
         return replace(
             part, messages=messages, problems=problems, numbers=numbers
-        ), screened.duplicates
+        ), deduplicated.duplicates
 
     def before(self, number: int) -> str | None:
         """Return the highest id before a received message (or the next one), and forget what came before it."""

@@ -1,6 +1,6 @@
 """Read a journal as a stream of operations, in batches that can be repeated.
 
-Each batch starts and ends between two transactions (``TransactionBorders``), and ``operations_of``
+Each batch starts and ends between two transactions (``TransactionBoundaries``), and ``operations_of``
 parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's messages, then
 acknowledges them.
 """
@@ -27,10 +27,10 @@ from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.units import UnitSorter
-from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem
+from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 
@@ -38,17 +38,18 @@ from trailgate.storage.files.durable import convert_write_errors, replace_whole_
 LOOKED_AT: Final = 256
 FACTOR: Final = 4
 _LOG: Final = logging.getLogger("trailgate.jobs")
+# How long to wait for messages before looking whether the stream was stopped.
 POLL_SECONDS: Final = 0.5
 LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
 SETTLE_SECONDS: Final = 2.0
 _BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
-class TransactionBorders:
+class TransactionBoundaries:
     """Finds the message numbers at which no transaction is open, so that a batch can end there.
 
     With ``stop``, parsing ends at the first bad message, and so does the search. Without it, bad
-    messages are quarantined with the rest of their transaction, which no border divides either.
+    messages are quarantined with the rest of their transaction, which no boundary divides either.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
@@ -56,7 +57,7 @@ class TransactionBorders:
         self._known: tuple[int, int, int] | None = None
 
     def last(self, begin: int, end: int) -> int:
-        """Return the last border in (begin, end], or ``begin``, which must be a border, if there is none."""
+        """Return the last boundary in (begin, end], or ``begin``, which must be a boundary, if there is none."""
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
@@ -64,18 +65,18 @@ class TransactionBorders:
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
-        """Return the last border within ``most`` messages.
+        """Return the last boundary within ``most`` messages.
 
-        If these are all of one transaction, return the border after it, if that is not after
+        If these are all of one transaction, return the boundary after it, if that is not after
         ``end``.
         """
-        # double the number of messages until they contain a border
+        # double the number of messages until they contain a boundary
         stop = begin
         while stop < end:
             stop = min(begin + most, end)
-            border = self.last(begin, stop)
-            if border > begin:
-                return border
+            boundary = self.last(begin, stop)
+            if boundary > begin:
+                return boundary
             most *= 2
         return begin
 
@@ -124,7 +125,7 @@ class TransactionBorders:
 def operations_of(
     messages: JournalRange, capture: Capture, quarantine: Path | None = None
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of messages between two borders. Raises the first bad message's error.
+    """Yield the operations of messages between two boundaries. Raises the first bad message's error.
 
     With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
     is named by the range, so reading the range again writes the same file again.
@@ -138,7 +139,7 @@ def operations_of(
         state = parsed.state
         numbers = np.arange(stored.number, stored.end)
         taken = units.take(FeedPart(batch, unreadable, numbers, stored.end), parsed)
-        yield from (operations for operations, _ in taken.whole)
+        yield from (operations for operations, _ in taken.complete)
         if taken.error is not None:
             raise taken.error
         lines += taken.lines
@@ -148,7 +149,7 @@ def operations_of(
         error.where = replace(error.where, source=str(messages.folder), message=messages.end - 1)
         raise error
     taken = units.end(ended, messages.end)
-    yield from (operations for operations, _ in taken.whole)
+    yield from (operations for operations, _ in taken.complete)
     lines += taken.lines
     if lines and quarantine is not None:
         path = quarantine / f"{messages.begin:020}-{messages.end:020}.jsonl"
@@ -249,7 +250,7 @@ class StoringReceiver:
             for stored in self._journal.read(
                 max(self._journal.first, self._journal.next - self._kept)
             ):
-                self._ids.screen(_with_messages(stored.messages))
+                self._ids.deduplicate(_with_messages(stored.messages))
 
     def _deduplicate(
         self, messages: pa.RecordBatch
@@ -257,14 +258,14 @@ class StoringReceiver:
         """Return the messages with new ids, up to the first message with an invalid id, and its error."""
         if self._ids is None:
             return messages, None
-        screened = self._ids.screen(_with_messages(messages))
-        kept = np.arange(len(messages)) if screened.kept is None else screened.kept
-        wrong = min(screened.problems, key=lambda problem: problem.message, default=None)
+        deduplicated = self._ids.deduplicate(_with_messages(messages))
+        kept = np.arange(len(messages)) if deduplicated.kept is None else deduplicated.kept
+        wrong = min(deduplicated.problems, key=lambda problem: problem.message, default=None)
         if wrong is not None:
             kept = kept[kept < wrong.message]
-        if screened.duplicates:
+        if deduplicated.duplicates:
             _BROKER_LOG.warning(
-                "skipped messages whose ids (jms.id) were seen before: %d", screened.duplicates
+                "skipped messages whose ids (jms.id) were seen before: %d", deduplicated.duplicates
             )
         return messages.take(pa.array(kept)), None if wrong is None else wrong.error
 

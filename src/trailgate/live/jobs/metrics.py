@@ -88,9 +88,9 @@ class CaptureStatistics:
         """Return the statistics with the state of the connection (the same object if nothing changed)."""
         # The first connection is not a reconnection.
         again = max(0, link.made - 1)
-        if (link.is_made, again) == (self.connected, self.reconnections):
+        if (link.is_connected, again) == (self.connected, self.reconnections):
             return self
-        return replace(self, connected=link.is_made, reconnections=again)
+        return replace(self, connected=link.is_connected, reconnections=again)
 
     def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
         """Return the statistics after another batch at the time ``now``."""

@@ -437,7 +437,7 @@ class LiveCapture:
         """
         counts: Counts = {}
         transactions = 0
-        for batch, encoded in taken.whole:
+        for batch, encoded in taken.complete:
             rest = self._skipped.rest(batch)
             if rest is None or not rest.rows:
                 continue

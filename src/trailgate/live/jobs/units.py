@@ -87,7 +87,7 @@ class SpillingBuffer(Generic[T]):
         self._stored = 0
 
 
-Whole = tuple[ChangeBatch, EncodedTrail | None]
+AppendedUnits = tuple[ChangeBatch, EncodedTrail | None]
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ class _OpenUnit:
     reason: str | None = None
 
     @property
-    def operations(self) -> Iterator[Whole]:
+    def operations(self) -> Iterator[AppendedUnits]:
         """The buffered operations, for the trail."""
         return ((batch, None) for batch in self.batches)
 
@@ -110,15 +110,15 @@ class _OpenUnit:
 class UnitResult:
     """The result of processing a part of messages.
 
-    - ``whole``: operations for the trail, which can be iterated only once.
+    - ``complete``: operations for the trail, which can be iterated only once.
     - ``lines``: lines for the quarantine.
     - ``number``: the message with which a restart continues.
     - ``reason``: the fault of a bad unit that may continue there.
-    - ``error``: the first bad message's error, if bad messages stop the run. ``whole`` then has
+    - ``error``: the first bad message's error, if bad messages stop the run. ``complete`` then has
       what comes before its unit.
     """
 
-    whole: Iterable[Whole]
+    complete: Iterable[AppendedUnits]
     lines: tuple[bytes, ...]
     number: int
     reason: str | None = None
@@ -174,7 +174,7 @@ class UnitSorter:
         _, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
-            last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []
+            last: list[AppendedUnits] = [(parsed.batch, None)] if parsed.batch.rows else []
             return UnitResult(chain(opened.operations, last), (), number)
         lines = (
             line
@@ -201,12 +201,12 @@ class UnitSorter:
         """Return the operations before the unit of the first bad message."""
         blamed = 0 if at < 0 else int(unit[at])
         number = self._number(part, unit, blamed)
-        buffered: Iterable[Whole] = ()
+        buffered: Iterable[AppendedUnits] = ()
         if blamed > 0 and self._open is not None:
             buffered = self._open.operations
         # the operations of the units before the bad one
         before = self._units_of(parsed, unit) < blamed
-        complete: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
+        complete: list[AppendedUnits] = [(parsed.batch.where(before), None)] if before.any() else []
         return UnitResult(chain(buffered, complete), (), number, error=error)
 
     def _number(self, part: FeedPart, unit: Longs, number: int) -> int:
@@ -228,8 +228,8 @@ class UnitSorter:
         reasons = unit_reasons(bad, unit, self.reason)
         unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
-        buffered: Iterable[Whole] = ()
-        whole: list[Whole] = []
+        buffered: Iterable[AppendedUnits] = ()
+        complete: list[AppendedUnits] = []
         lines: list[bytes] = []
         if self._open is not None:
             self._extend(self._open, part, unit == 0, bad, reasons.get(0))
@@ -241,7 +241,7 @@ class UnitSorter:
             unit_of_operation < closed
         )
         if good.any():
-            whole.append((parsed.batch.where(good), None))
+            complete.append((parsed.batch.where(good), None))
         for number in range(1, closed):
             if number in reasons:
                 rows = np.flatnonzero(unit == number)
@@ -259,7 +259,7 @@ class UnitSorter:
             lines += self._open.lines
             self._open.lines.clear()
         return UnitResult(
-            chain(buffered, whole), tuple(lines), self.next_number(part.end), self.reason
+            chain(buffered, complete), tuple(lines), self.next_number(part.end), self.reason
         )
 
     def _extend(

@@ -20,6 +20,7 @@ from trailgate.logdump.syntax import CommandArguments, read_number, read_time
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import number_digits
 
+# A century.
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
 # The fields of CountOptions whose value is a name, which may look like an option.
 NAMES: Final = ("table", "files")

@@ -106,7 +106,7 @@ def _read(
     paths: Sequence[str], arguments: CopybookArguments, compiler: str
 ) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
-    from trailgate.storage.files.found_files import folder_of, member_finder, read_source
+    from trailgate.storage.files.file_search import folder_of, member_finder, read_source
 
     stated: dict[str, Any] = {
         "source_format": arguments.source_format,

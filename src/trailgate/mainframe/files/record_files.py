@@ -38,7 +38,7 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
 from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
+from trailgate.storage.files.file_search import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
 RECORD_SPLIT_BYTES: Final = 64 << 20

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from trailgate.errors import DecodeError, OptionError, StorageError, Where
 from trailgate.storage.files.addresses import locate
-from trailgate.storage.files.found_files import Addresses, find_files
+from trailgate.storage.files.file_search import Addresses, find_files
 from trailgate.storage.files.opened_file import codec_of
 
 BLOCK: Final = 1 << 23  # bytes of JSON lines to read at once, and so the maximum of an object

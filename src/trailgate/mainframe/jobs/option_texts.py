@@ -1,8 +1,8 @@
 """The value types of record options, and how text is parsed into them.
 
-For each type there is a function that parses text (from Spark or the command line), and one that
-checks a Python value. For example, ``A=cp037, B=cp500`` and ``{"A": "cp037", "B": "cp500"}`` are
-the same code pages.
+For each type there is a function that parses text (from Spark or the command line), and a function
+that checks a Python value. For example, ``A=cp037, B=cp500`` and ``{"A": "cp037", "B": "cp500"}``
+are the same code pages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trailgate.cobol.values.codec import TrimSide
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, OptionType, choice, instance, split_names
-from trailgate.storage.files.found_files import read_source
+from trailgate.storage.files.file_search import read_source
 
 DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
 

@@ -22,7 +22,7 @@ from trailgate.storage.files.addresses import is_stored, locate
 from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import CommitPlan, PublishBackend, SidecarFile, StagedFile
 from trailgate.storage.publish.store_folder import STATE, StoreBackend
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 DONE: Final = "_SUCCESS"  # this file marks a complete folder
 PARQUET: Final = ".snappy.parquet"  # the suffix of Parquet parts
@@ -93,7 +93,7 @@ class PartFolder:
     def begin(self) -> None:
         """Create the staging folder. Raises StorageError if the store cannot prevent two concurrent runs."""
         self.backend.check()
-        self.backend.make(self.staging)
+        self.backend.create_staging(self.staging)
 
     def part(
         self, number: int, table: str = "", attempt: str = ""

@@ -55,7 +55,7 @@ from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
 from trailgate.options import list_names
-from trailgate.storage.files.found_files import (
+from trailgate.storage.files.file_search import (
     Addresses,
     check_folder,
     folder_of,
@@ -93,6 +93,7 @@ Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 # have few rows but many columns, so that the cost of a value would grow with the record's length.
 # Batches of long records are therefore larger.
 _ROWS_OF_BATCH: Final = 512
+# Limits the memory for long records; a chunk of short records has many rows anyway.
 _MOST_CHUNK: Final = 32 << 20
 
 
@@ -201,12 +202,7 @@ class CopybookOptions:
                 raise OptionError(
                     f"{name} is an option of files of several kinds", hint="Add kinds"
                 )
-        nested = given["children"] is ChildRecords.NESTED
-        if nested and not given["parents"]:
-            raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
-        if given["orphans"] is not OrphanPolicy.ERROR and not nested:
-            problem = "orphans is an option of children=nested: with children=ids they are rows"
-            raise OptionError(problem, hint="Omit it")
+        _check_nesting(given)
         if given["parents"]:
             # A record's parent precedes it in the file, so one task must read the complete file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
@@ -265,6 +261,16 @@ class CopybookOptions:
         if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _check_nesting(given: Mapping[str, Any]) -> None:
+    """Raise OptionError if options about child records contradict each other."""
+    nested = given["children"] is ChildRecords.NESTED
+    if nested and not given["parents"]:
+        raise OptionError("children=nested needs parents", hint="Add parents: CHILD=PARENT")
+    if given["orphans"] is not OrphanPolicy.ERROR and not nested:
+        problem = "orphans is an option of children=nested: with children=ids they are rows"
+        raise OptionError(problem, hint="Omit it")
 
 
 def _dialect(options: Mapping[str, Any]) -> CobolDialect:

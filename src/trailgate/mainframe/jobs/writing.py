@@ -50,7 +50,7 @@ from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_f
 from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
-from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.file_search import Addresses
 from trailgate.storage.files.opened_file import codec_of
 
 NO_RECORDS: Final = records_of_length(b"", 1)

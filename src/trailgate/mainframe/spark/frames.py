@@ -26,7 +26,7 @@ from trailgate.spark.frames import frame_of
 from trailgate.spark.options import check_session
 from trailgate.spark.sources import spark_schema
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.file_search import Addresses
 
 
 @check_arguments

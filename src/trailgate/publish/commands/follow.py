@@ -1,4 +1,4 @@
-"""Run ``trailgate publish --follow``: publish what is new in the trail, wait, and look again."""
+"""Run ``trailgate publish --follow``: publish the trail as it grows."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Add a batch that was committed just now, up to a state."""
+        """Return the totals after a batch that was committed just now, up to a state."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
@@ -63,7 +63,7 @@ class PublishStatistics:
         )
 
     def with_broker(self, retries: Retries) -> PublishStatistics:
-        """Set the state of the broker and the counts of its faults."""
+        """Return the totals with the state of the broker and the number of its faults."""
         faults = sum(retries.faults.values())
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
@@ -165,7 +165,7 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print what a broker guarantees."""
+    """Print the delivery guarantee of a broker."""
     shown = mask_logins(target)
     with quiet_pipe():
         if as_json:

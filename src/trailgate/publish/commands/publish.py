@@ -92,7 +92,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 
 
 def publish(trail: str, given: PublishArguments) -> None:
-    """Publish a trail, or show what is published, and print the result."""
+    """Publish a trail, or only show the state of its publication, and print the result."""
     from trailgate.publish.commands.follow import follow_trail, print_guarantee
     from trailgate.publish.job import Publication
     from trailgate.storage.files.trail_files import find_trail
@@ -133,7 +133,7 @@ def publish(trail: str, given: PublishArguments) -> None:
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
     """Publish what was captured into a trail, and print the result.
 
-    Does nothing if there is no trail, because no message was good.
+    Does nothing if there is no trail because all messages were bad.
     """
     from trailgate.storage.files.trail_files import find_begun_trail
 
@@ -142,7 +142,7 @@ def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
 
 
 def _show_status(given: PublishArguments, files: TrailFiles) -> None:
-    """Print what is published."""
+    """Print the state of a publication."""
     from trailgate.columnar.digits import short_position
     from trailgate.publish.job import read_status
 

@@ -40,7 +40,7 @@ TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextM
 
 
 class RestartQueue(NamedTuple):
-    """How a broker distinguishes a new group from a restart message that is held.
+    """How to recognize a new group, whose restart queue is as empty as one whose message another run holds.
 
     ``first`` are properties of a group's first restart message, which the broker accepts once.
     Without them the queue is browsed.
@@ -83,7 +83,7 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open a link that receives one message at a time from the restart queue, and return it."""
+        """Open a link that receives messages from the restart queue one by one."""
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
@@ -100,7 +100,7 @@ class SendingConnection(AmqpConnection):
         self.work(0.0)
 
     def take(self, link: Any, seconds: float) -> tuple[Any, str] | None:
-        """Wait for a message of a link, and return its delivery and body, or None."""
+        """Wait for a message on a link. Returns its delivery and body, or None if none came."""
 
         def arrived() -> bool:
             delivery = link.current
@@ -118,7 +118,7 @@ class SendingConnection(AmqpConnection):
         )
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait for the broker's answer to a delivery, and return it. Raises BrokerError if it is a refusal."""
+        """Wait for the broker's answer to a delivery. Raises BrokerError if the broker refuses it."""
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
         if delivery.remote_state == self._proton.Delivery.REJECTED:
@@ -126,7 +126,7 @@ class SendingConnection(AmqpConnection):
         return delivery.remote
 
     def wait_for_credit(self, link: Any) -> None:
-        """Wait until the broker takes another message of a link."""
+        """Wait until the broker has credit for another message on a link."""
         if link.credit <= 0 and not self.work(SECONDS, lambda: link.credit > 0):
             raise self.error("the broker takes no more messages")
 
@@ -170,15 +170,15 @@ class AmqpSender:
         self._held: Any = None
 
     @property
-    def topics(self) -> dict[str, str]:
-        """No topics: all messages go to one destination."""
-        return {}
+    def tables(self) -> tuple[str, ...]:
+        """Always empty, because all messages go to one destination."""
+        return ()
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Do nothing; see ``topics``."""
+    def remember(self, tables: Iterable[str]) -> None:
+        """Do nothing; see ``tables``."""
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Raise EncodeError for a message that is larger than the broker states as its limit."""
+        """Raise EncodeError for a message larger than the limit that the broker announced."""
         limit = self._connected.sender.remote_max_message_size
         if not limit:
             return
@@ -192,7 +192,7 @@ class AmqpSender:
                     raise EncodeError(problem, where=Where(table=table))
 
     def open(self) -> str | None:
-        """Connect and take the restart message; see ``Sender``."""
+        """Connect, and take the restart message, which locks the group; see ``Sender``."""
         restart = self._connect()
         link = self._connected
         link.attach(self._address, self._queue)
@@ -209,7 +209,7 @@ class AmqpSender:
         return text or None
 
     def read(self) -> str | None:
-        """Return the stored state; see ``Sender``. A message that another run holds is not seen by Artemis."""
+        """Return the stored state; see ``Sender``. Artemis does not show a message that another run holds."""
         self._connect()
         return self._browse() or None
 
@@ -236,7 +236,7 @@ class AmqpSender:
         self._held = taken[0]
 
     def close(self) -> None:
-        """Disconnect. The broker rolls back what is not committed, and has the restart message again."""
+        """Disconnect. The broker rolls back an open transaction, and puts the restart message back."""
         link, self._link = self._link, None
         self._receiver = self._held = None
         if link is not None:
@@ -256,7 +256,7 @@ class AmqpSender:
         return RESTARTS[link.product]
 
     def _browse(self) -> str | None:
-        """Return the body of the restart message, or None if none is seen."""
+        """Return the body of the restart message, or None if the broker shows none."""
         link = self._connected
         receiver = link.listen(self._queue, browse=True)
         found = link.take(receiver, EMPTY_SECONDS)
@@ -298,7 +298,7 @@ class AmqpSender:
         return delivery
 
     def _send_part(self, part: OutgoingMessages, transaction: Any) -> None:
-        """Send messages, and wait for the broker's answers to many at once."""
+        """Send messages, and wait for the broker's answers in groups."""
         link, library = self._connected, self._proton
         waiting: list[Any] = []
         bodies = part.messages.bodies.to_pylist()
@@ -314,7 +314,7 @@ class AmqpSender:
         self._wait_for(waiting)
 
     def _wait_for(self, waiting: list[Any]) -> None:
-        """Wait until the broker has answered, and forget the deliveries."""
+        """Wait for the broker's answers, and free the deliveries."""
         link = self._connected
         if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):
             raise link.error("the broker does not answer to messages")

@@ -1,7 +1,7 @@
-"""Publish to a broker: messages of whole transactions together with the state of the publication.
+"""Publish to a broker: batches of messages of complete transactions, each with the new state of the publication.
 
-After a lost connection the broker's state shows whether the last batch has arrived. If the state is
-of neither this run's last batch nor the one before, another run publishes there, and this one ends.
+After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
+of neither the last batch nor the one before, another run is publishing, and this run stops.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
 
 class BrokerSink:
-    """A publication at a broker. ``sent`` is called with the state after each batch."""
+    """Publishes to a broker; see ``Sink``. ``sent`` is called with the state after each batch."""
 
     def __init__(
         self,
@@ -51,16 +51,13 @@ class BrokerSink:
 
     @property
     def guarantee(self) -> str:
-        """What the broker guarantees."""
+        """The delivery guarantee of the broker."""
         return self._sender.guarantee
 
     names: tuple[str, ...] = ()
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open the publication, and return what is published. ``after`` is where a new one starts.
-
-        Raises StorageError if it was published from a different source, or with different options.
-        """
+        """Connect, and return the stored state; see ``Sink``."""
         where = Where(source=self.name)
         text = call_with_retries(self._sender.open, self._retries)
         known = PublishedState(source, form, position=after or "")
@@ -68,7 +65,7 @@ class BrokerSink:
             stored = StoredState.decode(text, where)
             stored.state.check(source, form, where, "the group's messages were", OTHER_GROUP)
             known = stored.state
-            self._sender.remember(stored.topics)
+            self._sender.remember(stored.tables)
         self.published = known
         # Storing the state at once makes this the run that publishes: one that was fenced finds
         # a state that is not its own when it connects again.
@@ -77,11 +74,11 @@ class BrokerSink:
         return known
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages, whose transactions need not have ended."""
+        """Add messages; see ``Sink``."""
         self._open.append(part)
 
     def commit(self, state: PublishedState) -> None:
-        """Mark all messages as those of ended transactions, up to ``state``. They are sent if they are many."""
+        """Release the messages so far for sending; see ``Sink``. They are sent if the batch is full or a second old."""
         if not self._ready.count:
             self._since = time.monotonic()
         self._open.move_to(self._ready)
@@ -92,16 +89,16 @@ class BrokerSink:
             self.flush()
 
     def flush(self) -> None:
-        """Send the messages of ended transactions, and store the state."""
+        """Send the committed messages, and store the state."""
         if self.published != self._last:
             self._store()
 
     def drop_open(self) -> None:
-        """Forget the messages of the transaction that has not ended."""
+        """Discard the messages after the last commit."""
         self._open.clear()
 
     def close(self) -> None:
-        """Send what is ready, and disconnect."""
+        """Send the committed messages, and disconnect."""
         self.flush()
         self.discard()
 
@@ -112,14 +109,14 @@ class BrokerSink:
         self._sender.close()
 
     def _store(self) -> None:
-        """Send the ready messages with the state up to which they go."""
+        """Send the committed messages with their state, with retries."""
         call_with_retries(self._send, self._retries)
         self._last = self.published
         self._ready.clear()
         self._sent(self.published)
 
     def _send(self) -> None:
-        """Send once. After a failure ask first what has arrived."""
+        """Try to send. After a failed attempt the stored state is read first, since the batch may have arrived."""
         if self._retries.is_out:
             found = self._sender.open()
             if found is not None and found == self._tried:
@@ -130,6 +127,6 @@ class BrokerSink:
                 hint = "Stop one of the two, or give one a group of its own: --group NAME"
                 raise BrokerRefusedError(problem, where=Where(source=self.name), hint=hint)
         self._sender.check(self._ready)
-        self._tried = StoredState(self._run, self.published, self._sender.topics).encode()
+        self._tried = StoredState(self._run, self.published, self._sender.tables).encode()
         self._sender.send(self._ready, self._tried)
         self._stored = self._tried

@@ -1,4 +1,4 @@
-"""The senders by protocol."""
+"""Create the sender for an address, by its protocol."""
 
 from __future__ import annotations
 

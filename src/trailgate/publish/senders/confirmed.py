@@ -55,6 +55,14 @@ class ConfirmedStompSender(StompSender):
         self._fresh: StompConnection | None = None
         self._confirms = False
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Always empty, because all messages go to one destination."""
+        return ()
+
+    def remember(self, tables: Iterable[str]) -> None:
+        """Do nothing; see ``tables``."""
+
     def open(self) -> str | None:
         """Connect, and find the position; see ``Sender``."""
         self._look()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from string import Template
 from typing import Final
 
@@ -16,15 +16,17 @@ from trailgate.publish.origins import MessageOrigins
 
 FIELDS: Final = ("schema", "table")
 MARKS: Final = "transaction"  # the last part of the topic of BEGIN and END events
+EVENTS: Final = "BEGIN and END events"
 LONGEST: Final = 249  # characters of the name of a Kafka topic
 _OTHER: Final = re.compile("[^A-Za-z0-9._-]")
 _POINTS: Final = re.compile(r"\.\.+")
 
 
 class TopicNames:
-    """The topics of tables by a template. Two tables never have the same topic because of their names' characters.
+    """Assigns topics to tables by a template.
 
-    ``reserved`` is a topic that no table may have.
+    Characters that a topic cannot have become underscores; if two tables would then have the same topic, that
+    is an error. ``reserved`` is a topic that no table may have.
     """
 
     def __init__(self, template: str, reserved: str) -> None:
@@ -35,9 +37,8 @@ class TopicNames:
             raise OptionError(problem, hint="Fields are ${schema} and ${table}")
         self.is_by_table = "table" in self._template.get_identifiers()
         self._has_fields = bool(self._template.get_identifiers())
-        self._known: dict[str | None, str] = {}
-        self._tables: dict[str, str] = {}
-        self.changed: dict[str, str] = {}  # topics whose names are not those of their tables
+        self._known: dict[str, str] = {}  # topics by table
+        self._owners: dict[str, str] = {}  # what is published to a topic
 
     def check_fields(self, *, is_whole: bool) -> None:
         """Raise OptionError if the template has fields, but a message holds a transaction of any tables."""
@@ -45,10 +46,15 @@ class TopicNames:
             problem = f"the topic {self._text} depends on the table, but a message holds a transaction of several"
             raise OptionError(problem, hint="Publish with --content row, or to one topic")
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs."""
-        self._tables.update(topics)
-        self.changed.update(topics)
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that have a topic of their own so far."""
+        return tuple(self._known) if self.is_by_table else ()
+
+    def remember(self, tables: Iterable[str]) -> None:
+        """Add the tables of earlier runs. Raises OptionError if two would have the same topic."""
+        for name in tables:
+            self._of_table(name)
 
     def of_messages(self, origins: MessageOrigins) -> list[str]:
         """Return the topic of each message. Raises OptionError if two tables would have the same."""
@@ -66,29 +72,29 @@ class TopicNames:
         return "" if self._has_fields else self._clean(self._text)
 
     def _of_marks(self) -> str:
-        named = {"schema": "", "table": MARKS}
-        text = self._template.substitute(named) if self._has_fields else f"{self._text}.{MARKS}"
-        return self._clean(text)
+        text = self._template.substitute(schema="", table=MARKS)
+        topic = self._clean(text if self.is_by_table else f"{text}.{MARKS}")
+        self._take(topic, EVENTS, "Publish with --option transactions=false, or to other topics")
+        return topic
+
+    def _take(self, topic: str, owner: str, hint: str) -> None:
+        """Note whose topic it is. Raises OptionError if it is another's."""
+        other = self._owners.setdefault(topic, owner)
+        if other != owner:
+            problem = f"{other} and {owner} would have the same topic {topic}"
+            raise OptionError(problem, hint=hint)
 
     def _of_table(self, name: str) -> str:
         known = self._known.get(name)
         if known is not None:
             return known
         parts = list(map(unquote, split_table_name(name))) or [name]
-        plain = self._template.substitute(schema=".".join(parts[:-1]), table=parts[-1])
-        topic = self._clean(plain)
+        topic = self._clean(self._template.substitute(schema=".".join(parts[:-1]), table=parts[-1]))
         if topic == self._reserved:
             problem = f"the topic of the table {name} would be {topic}, which has the positions of publications"
             raise OptionError(problem, hint="Publish to another topic")
-        if self.is_by_table:
-            other = self._tables.setdefault(topic, name)
-            if other != name:
-                problem = f"the tables {other} and {name} would have the same topic {topic}"
-                raise OptionError(
-                    problem, hint="Publish them one by one, with --tables and --group"
-                )
-            if topic != plain:
-                self.changed[topic] = name
+        owner = f"the table {name}" if self.is_by_table else "tables"
+        self._take(topic, owner, "Publish them one by one, with --tables and --group")
         self._known[name] = topic
         return topic
 

@@ -40,7 +40,7 @@ from trailgate.storage.publish.protocol import (
     overtaken_error,
 )
 from trailgate.storage.publish.store_folder import STAGED, STATE, StoreBackend
-from trailgate.storage.stores.kinds import writable_store
+from trailgate.storage.stores.writable_stores import writable_store
 
 MESSAGES: Final = re.compile(r"messages-(\d{9,})\.(?:txt|jsonl)")  # the names of files
 LOCAL_STAGING: Final = STAGED.removeprefix(".")
@@ -71,13 +71,13 @@ class MessageFolder:
 
     @property
     def name(self) -> str:
-        """The folder's name in messages, without credentials."""
+        """The folder as shown in errors and summaries, without credentials."""
         return self._backend.name
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the folder for one run, if the storage supports locks."""
-        with self._backend.held(), self._filling:
+        with self._backend.locked(), self._filling:
             yield
 
     def state(self) -> dict[str, Any] | None:
@@ -107,7 +107,7 @@ class MessageFolder:
         self._backend.check()
         if self._backend.appends:
             folder = Path(self.name)
-            self._backend.make(folder)
+            self._backend.create_staging(folder)
             for left in folder.glob(".messages-*.new"):  # staged by earlier versions
                 left.unlink()
             self._backend.discard(self._backend.staging(LOCAL_STAGING))
@@ -117,8 +117,8 @@ class MessageFolder:
         """Return the local path at which to write a file before it is published."""
         folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
         self._staging = self._backend.staging(folder_name)
-        self._backend.make(self._staging)
-        return self._filling.enter_context(self._backend.filling(self._staging)) / name
+        self._backend.create_staging(self._staging)
+        return self._filling.enter_context(self._backend.staged_folder(self._staging)) / name
 
     def discard(self) -> None:
         """Delete the staging folder of a file that is not published."""
@@ -258,7 +258,7 @@ class MessageFileWriter:
                 self._size += len(line)
 
     def commit(self, state: PublishedState) -> None:
-        """Mark everything written so far as belonging to ``state``. If the file is large, it ends here."""
+        """Commit the messages so far; see ``Sink``. A large file ends here, and is published."""
         known = {one.name: getattr(state, one.name) for one in fields(PublishedState)}
         self.published = FolderState(**known, files=self.published.files)
         self._safe = self._size
@@ -266,13 +266,13 @@ class MessageFileWriter:
             self.close()
 
     def drop_open(self) -> None:
-        """Do nothing: the file is cut at the last commit when it is closed."""
+        """Do nothing: ``close`` truncates the file at the last commit."""
 
     def flush(self) -> None:
-        """Do nothing: files end where they are large, or at the end of the run."""
+        """Do nothing: a file is published when it is large, or at the end of the run."""
 
     def close(self) -> None:
-        """Cut the open file at the last commit, and publish it with the state."""
+        """Truncate the open file at the last commit, and publish it with the state."""
         if self._file is None or not self._safe:
             self.discard()
             self._folder.write_state(self._fields(self.published))

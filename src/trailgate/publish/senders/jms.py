@@ -1,4 +1,4 @@
-"""What senders to queues share: the restart queue, and the properties of GoldenGate's JMS delivery."""
+"""The common part of senders to queues: the restart queue, and the properties of GoldenGate's JMS delivery."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 
 
 class JmsProperties(NamedTuple):
-    """The properties of one message, without the text ``table`` where it has none."""
+    """The properties of one message. ``table`` is None if the message has operations of several tables.
+
+    ``is_mark`` is set for BEGIN and END events.
+    """
 
     id: str
     position: str
@@ -32,7 +35,7 @@ class JmsProperties(NamedTuple):
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
-    """Return the name of a group's restart queue. Raises OptionError if messages should go there."""
+    """Return the name of a group's restart queue. Raises OptionError if the address itself is such a queue."""
     if address.destination.startswith(RESTART):
         problem = f"{address.destination} has the positions of publications, and no messages"
         raise OptionError(
@@ -42,11 +45,11 @@ def restart_queue(address: BrokerAddress, group: str) -> str:
 
 
 def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties]:
-    """Yield the properties of messages. Ids are the same whenever the same trail is published."""
+    """Yield the properties of messages. Publishing the same trail again gives the same ids."""
     origins = part.origins
     numbers = pa.array(origins.numbers).cast(pa.string()).to_pylist()
     positions = origins.positions.to_pylist()
-    kinds = codes_to_letters(np.ascontiguousarray(origins.kinds)).to_pylist()
+    kinds = codes_to_letters(np.ascontiguousarray(origins.op_types)).to_pylist()
     columns = (
         positions,
         numbers,

@@ -84,13 +84,13 @@ class KafkaSender:
         self._trouble: str | None = None
 
     @property
-    def topics(self) -> dict[str, str]:
-        """The tables of the topics whose names are not those of their tables."""
-        return dict(self._names.changed)
+    def tables(self) -> Sequence[str]:
+        """The tables that have a topic of their own so far."""
+        return self._names.tables
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs."""
-        self._names.remember(topics)
+    def remember(self, tables: Iterable[str]) -> None:
+        """Add the tables of earlier runs; see ``Sender``."""
+        self._names.remember(tables)
 
     def open(self) -> str | None:
         """Fence other runs of this group, and return its stored state; see ``Sender``."""
@@ -101,12 +101,12 @@ class KafkaSender:
             return self._read()
 
     def read(self) -> str | None:
-        """Return the stored state without fencing a run of this group."""
+        """Return the stored state without fencing other runs of this group; see ``Sender``."""
         with self._errors():
             return self._read() if POSITIONS in self._existing() else None
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Create topics if asked to, and compare sizes with their limits; see ``Sender``."""
+        """Create missing topics if the address allows it, and check the sizes of messages; see ``Sender``."""
         with self._errors():
             for part in parts:
                 topics = self._names.of_messages(part.origins)
@@ -129,7 +129,7 @@ class KafkaSender:
                 raise
 
     def close(self) -> None:
-        """Leave the broker. A transaction that is open is aborted."""
+        """Disconnect. An open transaction is aborted."""
         producer, self._producer = self._producer, None
         if producer is not None:
             # After a fatal error the library's close fails, and states that by a SystemError.
@@ -159,7 +159,7 @@ class KafkaSender:
         self._producer.init_transactions(self._patience)
 
     def _produce(self, part: OutgoingMessages, topics: list[str]) -> None:
-        """Hand messages to the library."""
+        """Pass messages to the library, which sends them in the background."""
         produce, poll = self._producer.produce, self._producer.poll
         group = self._group.encode()
         values = part.messages.bodies.to_pylist()
@@ -179,7 +179,7 @@ class KafkaSender:
         poll(0)
 
     def _keys(self, part: OutgoingMessages) -> list[bytes]:
-        """Return the keys: those of the format, else the table's name, else the group's."""
+        """Return the message keys: from the format, or else the table's name, or else the group's name."""
         tables = part.origins.tables.cast(pa.binary()).fill_null(self._group.encode())
         keys = part.messages.keys
         if keys is None:
@@ -189,10 +189,10 @@ class KafkaSender:
         return pc.if_else(empty, tables, keys).to_pylist()  # type: ignore[no-any-return]
 
     def _deletes(self, part: OutgoingMessages) -> Iterator[bool] | list[bool]:
-        """Return which messages have a tombstone after them."""
+        """Return the mask of messages that a tombstone follows: deletes, if the format has tombstones."""
         if not self._tombstones:
             return repeat(False, len(part.messages))
-        chosen = (part.origins.kinds == DELETE) & ~part.origins.marks
+        chosen = (part.origins.op_types == DELETE) & ~part.origins.marks
         return chosen.tolist()  # type: ignore[no-any-return]
 
     def _commit(self) -> None:
@@ -206,7 +206,7 @@ class KafkaSender:
                 return
 
     def _existing(self) -> Mapping[str, Any]:
-        """Return the broker's topics. Asking for one by its name might create it."""
+        """Return the broker's topics. Requesting one by its name might create it."""
         admin = self._admin()
         until = time.monotonic() + self._patience
         while True:
@@ -272,7 +272,7 @@ class KafkaSender:
         return str(found[name].value)
 
     def _check_topics(self, topics: set[str]) -> None:
-        """Create topics that do not exist if the address asks for it, and learn their limits."""
+        """Create missing topics if the address allows it, and read the size limits of all."""
         new = sorted(topics - self._limits.keys())
         if not new:
             return
@@ -319,7 +319,7 @@ class KafkaSender:
     def _read(self) -> str | None:
         """Return the last state of this group.
 
-        An open transaction of another group hides what follows it, so wait until it has ended.
+        An open transaction of another group hides all later messages, so this waits for its end.
         """
         end = self._end(committed=False)
         until = time.monotonic() + TRANSACTION_SECONDS + self._patience
@@ -349,7 +349,7 @@ class KafkaSender:
         return int(asked[place].result(SECONDS).offset)
 
     def _last(self, consumer: Any, end: int) -> str | None:
-        """Look for the last state in windows before the end that grow."""
+        """Find the last state of this group, in growing windows before the end."""
         width, stop, key = WINDOW, end, self._group.encode()
         while stop > 0:
             begin = max(0, stop - width)
@@ -409,7 +409,7 @@ class KafkaSender:
 
 
 class _KafkaErrors:
-    """Converts errors of the library in a ``with`` statement."""
+    """A context in which errors of the library become ours."""
 
     def __init__(self, library: Any, convert: Callable[[Any], BrokerError]) -> None:
         self._library, self._convert = library, convert

@@ -1,7 +1,7 @@
 """What all senders share: their protocol, the state of a publication, and batches of messages.
 
-A sender stores the state together with the messages, both or neither if the broker has
-transactions. Whoever reads the state back knows what is published.
+A sender stores the state in the same transaction as the messages, so the stored state always
+describes exactly what is published.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
 from trailgate.storage.writing.table_writing import Counts
 
-VERSION: Final = 1
+VERSION: Final = 2
 GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
@@ -52,21 +52,18 @@ class PublishedState:
 
 
 class StoredState(NamedTuple):
-    """A state as a broker stores it: the run that stored it, and the tables of topics.
-
-    ``topics`` has the topics whose names are not those of their tables.
-    """
+    """A state as a broker stores it: the run that stored it, and the tables that have topics of their own."""
 
     run: str
     state: PublishedState
-    topics: Mapping[str, str]
+    tables: Sequence[str]
 
     def encode(self) -> str:
         """Return the state as JSON."""
         known = asdict(self.state)
         # The counts by table would grow with the tables, and every commit stores the state.
         del known["counts"]
-        return json.dumps({"version": VERSION, "run": self.run, **known, "topics": self.topics})
+        return json.dumps({"version": VERSION, "run": self.run, **known, "tables": self.tables})
 
     @classmethod
     def decode(cls, text: str, where: Where) -> StoredState:
@@ -77,15 +74,15 @@ class StoredState(NamedTuple):
             if version != VERSION:
                 problem = f"the state has version {version}, not {VERSION}"
                 raise StorageError(problem, where=where)
-            run, topics = fields.pop("run"), fields.pop("topics")
-            return cls(str(run), PublishedState(**fields), dict(topics))
+            run, tables = fields.pop("run"), fields.pop("tables")
+            return cls(str(run), PublishedState(**fields), tuple(tables))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the stored state cannot be understood: {error!r}"
             raise StorageError(problem, where=where) from error
 
 
 class OutgoingMessages(NamedTuple):
-    """Messages, and the operations that they come from."""
+    """Messages, and the operations from which they were written."""
 
     messages: WrittenMessages
     origins: MessageOrigins
@@ -96,21 +93,24 @@ class OutgoingMessages(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where a job publishes to: a folder or a broker."""
+    """The target of a publication: a folder or a broker.
+
+    Call ``begin`` first, then ``append`` and ``commit`` repeatedly, and at last ``close`` or ``discard``.
+    """
 
     @property
     def name(self) -> str:
-        """The name in messages, without credentials."""
+        """The folder or address as shown in errors and summaries, without credentials."""
         ...
 
     @property
     def most(self) -> int:
-        """The operations after which a commit is wanted."""
+        """After how many operations to commit."""
         ...
 
     @property
     def guarantee(self) -> str:
-        """What is promised for each message."""
+        """The delivery guarantee, such as "exactly once"."""
         ...
 
     @property
@@ -119,34 +119,34 @@ class Sink(Protocol):
         ...
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open it, and return what is published. ``after`` is where a new publication starts.
+        """Open the target, and return its state. A new publication starts after the position ``after``.
 
         Raises StorageError if it was published from a different source, or with different options.
         """
         ...
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages, whose transactions need not have ended."""
+        """Add messages. They are published only after a ``commit``."""
         ...
 
     def commit(self, state: PublishedState) -> None:
-        """Mark all messages so far as those of ended transactions, up to ``state``."""
+        """Declare that the transactions of all messages so far have ended. ``state`` describes them."""
         ...
 
     def drop_open(self) -> None:
-        """Forget what is not committed, at the end of the trail."""
+        """Discard the messages after the last commit, at the end of the trail."""
         ...
 
     def flush(self) -> None:
-        """Publish what is committed, if that should not wait for more."""
+        """Publish the committed messages now, unless the target waits until a file is full."""
         ...
 
     def close(self) -> None:
-        """Publish what is committed, and end."""
+        """Publish the committed messages, and close the target."""
         ...
 
     def discard(self) -> None:
-        """End after an error, without publishing more."""
+        """Close the target after an error, without publishing more."""
         ...
 
 
@@ -155,40 +155,40 @@ class Sender(Protocol):
 
     @property
     def guarantee(self) -> str:
-        """What is promised for each message."""
+        """The delivery guarantee, such as "exactly once"."""
         ...
 
     @property
-    def topics(self) -> dict[str, str]:
-        """The tables of the topics whose names are not those of their tables."""
+    def tables(self) -> Sequence[str]:
+        """The tables that have a topic of their own so far."""
         ...
 
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Add the topics of earlier runs."""
+    def remember(self, tables: Iterable[str]) -> None:
+        """Add the tables of earlier runs. Raises OptionError if two would have the same topic."""
         ...
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Do what must come before the messages: find their topics, and compare sizes with limits.
+        """Check messages before they are sent: their topics must exist, and their sizes be allowed.
 
         Raises EncodeError for a message that is too large, OptionError, and BrokerError.
         """
         ...
 
     def open(self) -> str | None:
-        """Connect, end what an earlier run left open, and return the stored state (None if there is none).
+        """Connect, abort an open transaction of an earlier run, and return the stored state, or None.
 
-        An open connection is replaced. Raises BrokerError.
+        Replaces an open connection. Raises BrokerError.
         """
         ...
 
     def read(self) -> str | None:
-        """Return the stored state, and change nothing. Raises BrokerError."""
+        """Return the stored state without becoming the publishing run. Raises BrokerError."""
         ...
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
-        Raises BrokerError; then it is not known which of the two; ``open`` returns it.
+        After a BrokerError it is unknown whether they were stored. ``open`` then returns the stored state.
         """
         ...
 

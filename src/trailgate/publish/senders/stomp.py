@@ -21,6 +21,7 @@ from trailgate.errors import BrokerError, Where
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress, check_tls_files
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompConnection, error_text
+from trailgate.live.brokers.stomp.consumers import wait_for_return
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import (
     MARKS,
@@ -101,12 +102,14 @@ class StompSender:
     def open(self) -> str | None:
         """Connect and take the restart message; see ``Sender``."""
         dialect = self._connect()
+        wait_for_return(self._connected, self._address, self._queue)
         is_new = dialect.always_first or (dialect.browses and self._browse() is None)
         self._subscribe(dialect.subscribe)
         if is_new:
             first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
             self._confirm("SEND", {**self._to(self._queue, QUEUE), **first})
         if not self._wait(lambda: bool(self._messages), HELD_SECONDS):
+            wait_for_return(self._connected, self._address, self._queue, own=1)
             problem = f"another run of the group {self._group} holds the restart message"
             hint = "Stop one of the two, or give one a group of its own: --group NAME"
             raise self._connected.error(problem, refused=True, hint=hint)
@@ -145,6 +148,7 @@ class StompSender:
         link, self._link = self._link, None
         self._messages, self._receipts = [], set()
         if link is not None:
+            link.disconnect()
             link.close()
 
     @property

@@ -1,4 +1,4 @@
-"""Messages that wait for the end of their transaction: in memory, and of a long one in a temporary file."""
+"""Buffer messages until their transaction ends: in memory, and beyond a limit in a temporary file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
 from trailgate.publish.senders.sender import OutgoingMessages
 
+# The messages of a longer transaction go to a temporary file.
 MEMORY_BYTES: Final = 64 << 20
 HEADER: Final = "header."  # before the names of headers among the columns of a batch
 
 
 class WaitingMessages:
-    """Messages in their order, which may be iterated again and again."""
+    """A buffer of messages in order, which can be iterated repeatedly. More than ``most`` bytes go to a file."""
 
     def __init__(self, most: int = MEMORY_BYTES) -> None:
         self._most = most
@@ -42,13 +43,13 @@ class WaitingMessages:
             self._write()
 
     def move_to(self, other: WaitingMessages) -> None:
-        """Append all messages to others, and have none any more."""
+        """Move all messages to the end of another buffer."""
         for part in self:
             other.append(part)
         self.clear()
 
     def clear(self) -> None:
-        """Forget all messages."""
+        """Discard all messages."""
         if self._file is not None:
             self._file.close()
         self._file, self._parts, self._sizes = None, [], []
@@ -63,7 +64,7 @@ class WaitingMessages:
         yield from self._parts
 
     def _write(self) -> None:
-        """Move what is in memory to the file."""
+        """Move the messages in memory to the file."""
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed by clear()
         self._file.seek(0, 2)
@@ -75,14 +76,14 @@ class WaitingMessages:
 
 
 def _encode(part: OutgoingMessages) -> bytes:
-    """Return messages as a stream of Arrow."""
+    """Encode messages as an Arrow stream of one batch."""
     messages, origins = part
     columns = {
         "bodies": messages.bodies,
         "order": pa.array(messages.order),
         "positions": origins.positions,
         "tables": origins.tables,
-        "kinds": pa.array(origins.kinds),
+        "op_types": pa.array(origins.op_types),
         "times": pa.array(origins.times),
         "numbers": pa.array(origins.numbers),
         "marks": pa.array(origins.marks),
@@ -97,14 +98,14 @@ def _encode(part: OutgoingMessages) -> bytes:
 
 
 def _decode(data: bytes) -> OutgoingMessages:
-    """Return the messages of a stream."""
+    """Decode messages from an Arrow stream."""
     batch = pa.ipc.open_stream(data).read_next_batch()
     names = batch.schema.names
     headers = {name.removeprefix(HEADER): batch[name] for name in names if name.startswith(HEADER)}
     keys = batch["keys"] if "keys" in names else None
     numbers = {
         name: np.asarray(batch[name].to_numpy(zero_copy_only=False))
-        for name in ("order", "kinds", "times", "numbers", "marks")
+        for name in ("order", "op_types", "times", "numbers", "marks")
     }
     messages = WrittenMessages(batch["bodies"], numbers.pop("order"), headers, keys)
     return OutgoingMessages(

@@ -80,7 +80,7 @@ class MessageRows:
         self._held = [rows.slice(complete)]
 
     def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining messages. Messages of an open transaction only ``with_open``."""
+        """Yield the remaining messages; messages of an open transaction only if ``with_open`` is set."""
         rest = self._writer.finish()
         if with_open or not self._open:
             yield from self._held
@@ -102,7 +102,7 @@ class MessageRows:
 
 
 def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
-    """Return the keys of the format, else the names of tables; null for a message of a transaction."""
+    """Return the keys: from the format, or else the table's name; null for a message of a transaction."""
     tables = origins.tables.cast(pa.binary())
     if messages.keys is None:
         return tables
@@ -110,7 +110,7 @@ def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
 
 
 def _header_lists(headers: Mapping[str, pa.Array], count: int) -> pa.Array:
-    """Return each message's headers as a list of (key, value). Null values are left out."""
+    """Return each message's headers as a list of (key, value). Null values are skipped."""
     if not headers:
         return pa.nulls(count, SCHEMA.field("headers").type)
     names, columns = list(headers), list(headers.values())

@@ -2,7 +2,7 @@
 
 ``spark.readStream.format("trail").option("messages", "debezium").load("dirdat/ot")`` has the columns
 of ``rows.py``. The other options are those of reading a trail that also apply to messages
-(``_OF_READING``), and those of the format. Without ``messages`` the format is the one of
+(``_OF_READING``), and those of the format. Without ``messages`` the format is that of
 ``trailgate.spark.trail``, whose planning of partitions and streams is used here too.
 """
 
@@ -103,7 +103,7 @@ def _is_messages(option: str) -> bool:
 
 
 class TrailOrMessages:
-    """The options of the format ``trail``: those of messages if the option ``messages`` is set."""
+    """The options of the format ``trail``, which returns messages if the option ``messages`` is set."""
 
     @staticmethod
     def of(

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,22 +21,20 @@ from urllib.parse import quote, unquote, urlsplit
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.storage.files.accounts import azure_files, google_files
-from trailgate.storage.files.hadoop import hdfs_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
 # Stores for which pyarrow is not enough: it does not use the environment variables of the clouds' own
-# tools, and needs Java for HDFS.
-OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
+# tools, and needs Java for HDFS. The module and function, imported when a store is used.
+OPENED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "abfs": azure_files,
-        "abfss": azure_files,
-        "gs": google_files,
-        "gcs": google_files,
-        "hdfs": hdfs_files,
+        "abfs": "accounts:azure_files",
+        "abfss": "accounts:azure_files",
+        "gs": "accounts:google_files",
+        "gcs": "accounts:google_files",
+        "hdfs": "hadoop:hdfs_files",
     }
 )
 MOCK: Final = "mock"  # pyarrow's store for tests
@@ -94,7 +93,12 @@ def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
 
     Connections must not be shared with a forked process, hence the second parameter.
     """
-    store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
+    module, _, name = OPENED.get(scheme_of(text), "").partition(":")
+    if module:
+        open_store = getattr(import_module(f"trailgate.storage.files.{module}"), name)
+    else:
+        open_store = fs.FileSystem.from_uri
+    store, path = open_store(text)
     return store, str(path)
 
 
@@ -256,6 +260,29 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
         else:
             names.append(entry)
     return names, odd
+
+
+def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
+    """Return the entries of a folder whose names match a pattern and are UTF-8.
+
+    Of a local folder, only their sizes and types are read, and not those of thousands of other files
+    beside a trail.
+    """
+    try:
+        names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
+    except OSError:  # pyarrow words the error
+        names = None
+    if names is None:
+        entries = list_names(store, folder)[0]
+        return [entry for entry in entries if pattern.fullmatch(entry.base_name)]
+    matching = [name for name in names if pattern.fullmatch(name) and _is_utf8(name)]
+    found = store.get_file_info([f"{folder.rstrip('/')}/{name}" for name in matching])
+    return [info for info in found if info.type != fs.FileType.NotFound]
+
+
+def _is_utf8(name: str) -> bool:
+    """Return False if Python had to escape bytes of a file's name, such as 0xFF as U+DCFF."""
+    return name.encode(errors="ignore").decode() == name
 
 
 def name_of(path: str) -> str:

@@ -50,12 +50,14 @@ HINTS: Final[Mapping[str, str]] = MappingProxyType(
         UNREACHED: NAMES,
     }
 )
+# The default port of a namenode's RPC.
 PORT: Final = 8020
 # The attempts to reach a single namenode, which take 15 seconds together. For name services,
 # hdfs-site.xml states the attempts.
 TRIED: Final = "4"
 OF_A_NAMENODE: Final = MappingProxyType({"dfs.client.failover.max.attempts": TRIED})
 KEEP: Final = 2**64 - 1  # -1 in Hadoop's Java: leave the access time unchanged
+# The permissions that `hdfs dfs -mkdir` gives with the usual umask of 022.
 FOLDERS: Final = 0o755
 # Environment variables that the client reads when it connects. If they change, a new client is needed.
 STATED: Final = ("HADOOP_USER_NAME", "HADOOP_CONF_DIR", "HADOOP_HOME", "KRB5CCNAME")

@@ -22,13 +22,13 @@ from trailgate.storage.files.addresses import (
     LOCAL,
     Address,
     address_speller,
-    list_names,
+    list_matching,
     locate,
     name_of,
     read_file,
     read_if_exists,
 )
-from trailgate.storage.files.found_files import WILD, match_paths
+from trailgate.storage.files.file_search import WILD, match_paths
 
 # Only 6 and 9 digits are legal (trail format §1). Nine are tried first, so t1000000000 is the prefix
 # t1 and the number 000000000.
@@ -134,7 +134,7 @@ def _list_numbered(
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
     numbered = []
-    for entry in list_names(store, folder)[0]:
+    for entry in list_matching(store, folder, pattern):
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")

@@ -16,7 +16,7 @@ from pyarrow import fs
 from trailgate.errors import StorageError, TrailgateError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
-from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.listing import (
     HINT,
     TrailFile,

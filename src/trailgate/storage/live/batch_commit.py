@@ -147,7 +147,7 @@ def commit_batch(
 ) -> bool:
     """Add a batch to a trail, its parts in order. Returns False if the trail already has the batch.
 
-    If files cannot be appended to, each staged file becomes one of the trail. Raises
+    If files cannot be appended to, each staged file becomes a file of the trail. Raises
     TransactionError if the batch does not continue the open transaction, and StorageError if that
     belongs to another query. Nothing is added then.
     """

@@ -66,7 +66,7 @@ class LocalBackend(PublishBackend):
         """Return True: files can grow in place."""
         return True
 
-    def held(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the trail or folder with an operating system lock."""
         return lock(self.name)
 
@@ -114,24 +114,24 @@ class LocalBackend(PublishBackend):
         record = staging / RUN_RECORD
         with suppress(OSError):  # no earlier run
             now = read_run_time(record.read_bytes(), fingerprint, now)
-        self.make(staging)
+        self.create_staging(staging)
         replace_whole_file(record, encode_run_record(fingerprint, now))
         for path in staging.iterdir():
             if path != record:
                 path.unlink()
         return staging, now
 
-    def make(self, staging: Path) -> None:
+    def create_staging(self, staging: Path) -> None:
         """Create the folder."""
         with convert_write_errors(staging):
             staging.mkdir(parents=True, exist_ok=True)
 
-    def is_made(self, staging: Path) -> bool:
+    def has_staging(self, staging: Path) -> bool:
         """Return whether the folder exists."""
         return staging.is_dir()
 
     @contextmanager
-    def filling(self, staging: Path) -> Iterator[Path]:
+    def staged_folder(self, staging: Path) -> Iterator[Path]:
         """Provide the folder itself."""
         yield staging
 
@@ -181,7 +181,7 @@ class LocalBackend(PublishBackend):
         del names, is_own
         remove_folder(staging)
 
-    def forget(self, staging: Path) -> None:
+    def discard_query(self, staging: Path) -> None:
         """Delete the folder of the query, whose batches run one after another."""
         remove_folder(staging.parent)
 

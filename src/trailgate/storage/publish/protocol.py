@@ -21,7 +21,7 @@ A run can be killed between any two steps. This is what it leaves, and how that 
 
 On a local disk a run locks the trail or folder, so nobody else can publish between reading the
 state and replacing it. The next run reuses the file names of a killed one. A store has no lock that
-ends with its process. There the state is replaced only if it is still the one that the run has
+ends with its process. There the state is replaced only if it is still the state that the run has
 read, and each put increases its generation (decisions 0040, 0046 and 0071).
 """
 
@@ -132,7 +132,7 @@ class PublishBackend(Protocol):
     def appends(self) -> bool:
         """Return whether files can grow in place."""
 
-    def held(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Lock the trail or folder for one run, if the backend can.
 
         Raises StorageError if another run has locked it.
@@ -170,11 +170,11 @@ class PublishBackend(Protocol):
         ``now``.
         """
 
-    def make(self, staging: Path) -> None:
+    def create_staging(self, staging: Path) -> None:
         """Create a folder for staged files. A store has no folders."""
         del staging
 
-    def is_made(self, staging: Path) -> bool:
+    def has_staging(self, staging: Path) -> bool:
         """Return whether files can be staged in a folder: it was created and not discarded.
 
         A store has no folders. Files that a task stages after its job has ended are deleted by the
@@ -183,7 +183,7 @@ class PublishBackend(Protocol):
         del staging
         return True
 
-    def filling(self, staging: Path) -> AbstractContextManager[Path]:
+    def staged_folder(self, staging: Path) -> AbstractContextManager[Path]:
         """Provide a local folder. Its files are staged at the end, unless an exception is raised."""
 
     def file(
@@ -205,7 +205,7 @@ class PublishBackend(Protocol):
         Unfinished uploads are deleted too if ``is_own`` returns true for their names.
         """
 
-    def forget(self, staging: Path) -> None:
+    def discard_query(self, staging: Path) -> None:
         """Delete what the batches of a streaming query have staged, up to this folder's batch, which is committed."""
 
     def sweep(self, is_published: IsPublished) -> None:

@@ -1,7 +1,7 @@
 """Publish in an object store: a conditional put of the state decides, and a commit record describes the rest.
 
 Publishing takes two puts of the state. The first one replaces the state that the run has read with
-one that names a commit record. The record describes everything that must be done: whoever finds it
+a state that names a commit record. The record describes everything that must be done: whoever finds it
 applies it, with the same bytes, however often and however late. Only then do the files get their
 names. The second put is the final state, which is also in the record (decision 0040).
 
@@ -51,9 +51,8 @@ from trailgate.storage.stores.object_store import (
     check_conditions,
 )
 
-HEAD: Final = (
-    5 << 20
-)  # bytes of a file that are read to change its header; the store copies the rest
+# Bytes of a file that are read to change its header; the store copies the rest.
+HEAD: Final = 5 << 20
 AT_ONCE: Final = 8  # parallel requests, since a store answers slowly
 OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # set for Spark's workers: the folders that they spill to
 OF_STREAM: Final = "stream-"
@@ -304,7 +303,7 @@ class StoreBackend(PublishBackend):
             raise
 
     @contextmanager
-    def filling(self, staging: Path) -> Iterator[Path]:
+    def staged_folder(self, staging: Path) -> Iterator[Path]:
         """Provide a temporary folder, and upload its files unless an exception is raised."""
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
@@ -325,7 +324,7 @@ class StoreBackend(PublishBackend):
         try:
             with self._overtaken_first(staging):
                 yield upload.file, staged_files
-                staged_files.append(StagedFile(staged, name, 0, upload=upload.leave()))
+                staged_files.append(StagedFile(staged, name, 0, upload=upload.suspend()))
         finally:
             upload.abort()
 
@@ -483,7 +482,7 @@ class StoreBackend(PublishBackend):
         if is_own is not None:
             self._abandon(is_own)
 
-    def forget(self, staging: Path) -> None:
+    def discard_query(self, staging: Path) -> None:
         """Delete what batches up to this one have staged. A later one may be running if the query was started twice."""
         above = f"{staging.parent}/"
         self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)

@@ -24,17 +24,15 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
-from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
+from trailgate.storage.files.file_search import Addresses, ListedFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
 
-MESSAGE_SPLIT_BYTES: Final = (
-    128 << 20
-)  # the maximum range: starting a task costs little compared to it
+# The maximum range: starting a task costs little compared to it.
+MESSAGE_SPLIT_BYTES: Final = 128 << 20
 LEAST_BYTES: Final = 16 << 20  # the minimum range: starting a task costs as much as reading it
-SHARED: Final = (
-    4  # the number of ranges to aim for with less input, so that several cores have work
-)
+# The number of ranges to aim for with less input, so that several cores have work.
+SHARED: Final = 4
 LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit memory
 CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
 
@@ -233,7 +231,7 @@ def find_messages(
 
 
 def messages_of(
-    parts: Iterable[FoundFile],
+    parts: Iterable[ListedFile],
     per_line: bool = False,
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,

@@ -16,7 +16,7 @@ from typing import Any, Final, Self
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.found_files import FoundFile
+from trailgate.storage.files.file_search import ListedFile
 
 WRAP: Final = 1 << 64
 HINT: Final = "Files are read in name order: name a new file so that it sorts after the others, and do not change old ones"
@@ -61,7 +61,7 @@ class MessageOffset:
             "modified": self.modified,
         }
 
-    def after(self, files: Sequence[FoundFile]) -> MessageOffset:
+    def after(self, files: Sequence[ListedFile]) -> MessageOffset:
         """Return the offset after these files are taken too."""
         if not files:
             return self
@@ -82,7 +82,7 @@ BEGIN: Final = MessageOffset()
 class MessageStream:
     """Finds the ends of batches, and their files. ``find`` lists the folder as it is now."""
 
-    def __init__(self, find: Callable[[], Sequence[FoundFile]]) -> None:
+    def __init__(self, find: Callable[[], Sequence[ListedFile]]) -> None:
         self._find = find
         self._target: str | None = None
         # The names up to the last offset, as this process saw them.
@@ -109,7 +109,7 @@ class MessageStream:
         )
         return end
 
-    def files(self, start: MessageOffset, end: MessageOffset) -> list[FoundFile]:
+    def files(self, start: MessageOffset, end: MessageOffset) -> list[ListedFile]:
         """Return the files of a batch. Raises StorageError if they are not the same as before."""
         batch_files = [
             file for file in self._sorted_files() if start.file < name_of(file.path) <= end.file
@@ -123,16 +123,16 @@ class MessageStream:
             raise StorageError(problem, hint="Restore the files of the batch as they were")
         return batch_files
 
-    def _sorted_files(self) -> list[FoundFile]:
+    def _sorted_files(self) -> list[ListedFile]:
         return sorted(self._find(), key=lambda file: name_of(file.path))
 
-    def _check_order(self, start: MessageOffset, files: Sequence[FoundFile]) -> None:
+    def _check_order(self, start: MessageOffset, files: Sequence[ListedFile]) -> None:
         """Raise StorageError if a file arrived late: it sorts before the offset's file.
 
         Files that were already taken may be removed.
         """
         before = [file for file in files if name_of(file.path) <= start.file]
-        late: list[FoundFile] = []
+        late: list[ListedFile] = []
         if self._taken is not None and self._at == start.file:
             late = [file for file in before if name_of(file.path) not in self._taken]
         # A file that changed after the last batch must not be taken again.
@@ -147,12 +147,12 @@ class MessageStream:
             raise StorageError(problem, hint=HINT)
 
 
-def _check(file: FoundFile) -> int:
+def _check(file: ListedFile) -> int:
     text = f"{name_of(file.path)}\n{file.size}".encode("utf-8", "surrogateescape")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
-def _bound(files: Sequence[FoundFile], limit: BatchLimit) -> Iterator[FoundFile]:
+def _bound(files: Sequence[ListedFile], limit: BatchLimit) -> Iterator[ListedFile]:
     """Yield the files of a batch: at least one, if there is any."""
     room = limit.bytes
     for number, file in enumerate(files):

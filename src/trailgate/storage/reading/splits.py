@@ -23,7 +23,7 @@ from trailgate.errors import TruncatedError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, mask_undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.found_files import even_cuts
+from trailgate.storage.files.file_search import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import (
@@ -72,6 +72,7 @@ NEWER: Final = (
 OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
+# Bytes of a split: small enough that all cores have work, large enough that starting a task costs little.
 TRAIL_SPLIT_BYTES: Final = 64 << 20
 NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
@@ -351,7 +352,7 @@ class SplitReader:
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:
-    """Cut records after the last one that ends a transaction; return all if none does.
+    """Cut records after the last record that ends a transaction; return all if none does.
 
     The records after it are read again with the next chunk, so no state must be carried over, and
     restarts need not be considered. The very last record is not considered, since continuations of

@@ -68,8 +68,8 @@ class TrailDefinitions:
     def before(self, name: str, position: str) -> Table | None:
         """Return the last definition of a table before a position.
 
-        If the last ``LOOK_BACK`` bytes before the position do not define it, returns the one in the
-        definitions file, or None.
+        If the last ``LOOK_BACK`` bytes before the position do not define it, returns the definition
+        in the definitions file, or None.
         """
         number, offset = parse_position(position)
         first = self._trail.files[0].number if self._trail.files else number + 1

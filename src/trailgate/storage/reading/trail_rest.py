@@ -110,8 +110,7 @@ def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
     """Check the ends of all files from a position on.
 
     Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
-    follow one with a damaged length, and StorageError if a file has a different number than its
-    name.
+    follow a damaged length, and StorageError if a file has a different number than its name.
     """
     for file in trail.following(begin.number):
         with TrailFileReader(file) as reader:

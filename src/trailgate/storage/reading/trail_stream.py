@@ -1,7 +1,7 @@
 """A growing trail as a stream of batches that contain only complete transactions.
 
 An offset in the stream is always the end of a transaction. Everything after the last such end
-waits, however much it is: it may be an open transaction, or one that a restart record undid.
+waits, however much it is: it may be an open transaction, or a transaction that a restart record undid.
 """
 
 from __future__ import annotations

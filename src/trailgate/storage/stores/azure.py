@@ -149,7 +149,7 @@ class AzureStore(BucketStore):
         for turn in range(COMPOSED):
             try:
                 with self.upload_pieces(key, pieces) as upload:
-                    return upload.make()
+                    return upload.create()
             except ConditionNotMetError:
                 # Wait for a random time, or two writers would discard each other's blocks for ever.
                 time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
@@ -231,11 +231,11 @@ class AzureParts(UploadParts[AzureStore]):
         self._upload = uuid.uuid4().hex
 
     @property
-    def least(self) -> int:
+    def least_part_bytes(self) -> int:
         """Return 0: blocks may have any size."""
         return 0
 
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the blob from bytes in one request."""
         self._store.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
 

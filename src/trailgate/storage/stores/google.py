@@ -33,11 +33,13 @@ TRIED: Final = 5  # retries of a request if the store is busy or cannot be reach
 BUSY: Final = (408, 429, 500, 502, 503, 504)
 SECONDS: Final = (10, 300)  # timeouts for connecting, and for waiting for more of an answer
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
+# HTTP status: the object does not exist.
 GONE: Final = 404
 CONTINUED: Final = 308  # the answer to a part that is not the last one
 LISTED: Final = "items(name,size),nextPageToken"
 DELETING: Final = 8  # objects at once
 UPLOADED: Final = "/upload/storage/v1"
+# HTTP status: a condition of the request is not met.
 CONDITION: Final = 412
 UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their names later
 
@@ -217,7 +219,7 @@ class GoogleParts(UploadParts[GoogleStore]):
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
         self._at, self._last_part = 0, b""
 
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the object from bytes in one request."""
         put_google_object(self._store, self._name, data, **self._condition)
 
@@ -245,9 +247,9 @@ class GoogleParts(UploadParts[GoogleStore]):
         if self._upload:
             self._send(str(self._at + len(self._last_part)))
         else:
-            self.whole(self._last_part)
+            self.create(self._last_part)
 
-    def left(self) -> PendingUpload:
+    def suspend(self) -> PendingUpload:
         """Create the hidden object, which gets its name later."""
         self.complete()
         return PendingUpload(self._key, self._name, ())

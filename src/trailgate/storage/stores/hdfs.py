@@ -457,7 +457,7 @@ class HdfsParts(UploadParts[HdfsStore]):
         self._upload = writing_name(key, uuid.uuid4().hex)
         self._file: Any = None
 
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the file from bytes."""
         for _ in range(WRITTEN):
             path = self._upload = writing_name(self._key, uuid.uuid4().hex)
@@ -483,13 +483,13 @@ class HdfsParts(UploadParts[HdfsStore]):
         self._ask("close")
         self._store.give_name(self._upload, self._key, over=not self._fresh)
 
-    def left(self) -> PendingUpload:
+    def suspend(self) -> PendingUpload:
         """Close the file, which gets its name later."""
         try:
             self._ask("close")
         except ConditionNotMetError:
             raise self.error(GONE) from None
-        return super().left()
+        return super().suspend()
 
     def _ask(self, operation: str, *given: bytes) -> None:
         try:

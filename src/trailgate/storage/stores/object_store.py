@@ -1,11 +1,11 @@
 """The interface for writing to an object store, which has neither renames nor files that grow.
 
 An object exists with all its bytes or not at all. Only ``put`` decides which of two writers wins:
-it writes an object only if the one that it replaces is still the one that was read. `ObjectStore`
+it writes an object only if the object that it replaces is unchanged since it was read. `ObjectStore`
 is the interface that other packages use.
 
 A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`UploadParts`).
-Everything else is built from these here: `PartedUpload` is a file that sends its parts while it is
+Everything else is built from these here: `MultipartUpload` is a file that sends its parts while it is
 written, and ``compose`` builds an object from bytes and from ranges of other objects. `BucketStore`
 adds what stores with an HTTP client share: reads, and the conversion of the client's exceptions.
 """
@@ -28,10 +28,10 @@ GONE: Final = "the upload is gone"  # deleted by another run or by the store
 
 Store = TypeVar("Store", bound="ObjectStore")
 
+# Bytes of a part, at first. S3 refuses parts below 5 MiB, except for the last one.
 PART: Final = 8 << 20
-LONGER: Final = (
-    1000  # after this many parts the part size doubles, since S3 allows at most 10,000 parts
-)
+# After this many parts the part size doubles, since S3 allows at most 10,000 parts.
+LONGER: Final = 1000
 COPIED: Final = 1 << 30  # bytes that a store copies per request; S3 allows 5 GiB, Azure 4,000 MiB
 NEVER: Final = sys.maxsize  # the minimum size of a part if a store cannot copy
 
@@ -79,7 +79,7 @@ class UploadParts(ABC, Generic[Store]):
         self._upload, self._tags = "", list[str]()
 
     @abstractmethod
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the object from bytes in one request."""
 
     @abstractmethod
@@ -91,7 +91,7 @@ class UploadParts(ABC, Generic[Store]):
         """Create the object from its parts."""
 
     @property
-    def least(self) -> int:
+    def least_part_bytes(self) -> int:
         """Return the minimum size of a part that the store itself can copy."""
         return NEVER
 
@@ -99,7 +99,7 @@ class UploadParts(ABC, Generic[Store]):
         """Make the store copy bytes [begin, end) of another object as the next part."""
         raise NotImplementedError
 
-    def left(self) -> PendingUpload:
+    def suspend(self) -> PendingUpload:
         """Return the data with which another process can complete the upload later."""
         return PendingUpload(self._key, self._upload, tuple(self._tags))
 
@@ -111,7 +111,7 @@ class UploadParts(ABC, Generic[Store]):
         return self._store.error(problem, key or self._key)
 
 
-class PartedUpload(RawIOBase):
+class MultipartUpload(RawIOBase):
     """A file to write to. The object is only created by ``finish``.
 
     ``fresh`` means that an existing object is not replaced.
@@ -162,12 +162,11 @@ class PartedUpload(RawIOBase):
         # Example: 3 MiB are buffered, S3's parts have at least 5 MiB, and a range of 20 MiB is added. Read 2 MiB
         # to fill the buffered part, then have the store copy the other 18 MiB. Of a range of 6 MiB, only
         # 4 MiB would be left to copy, which is too little, so it is read and written.
-        least = self._parts.least
+        least = self._parts.least_part_bytes
         while at < end:
             buffered = len(self._buffer)
-            filled = (
-                max(0, least - buffered) if buffered else 0
-            )  # buffered bytes become a part first
+            # Buffered bytes become a part first.
+            filled = max(0, least - buffered) if buffered else 0
             left = end - at - filled
             if filled or left < least:
                 stop = min(end, at + (min(least, PART) if left < least else filled))
@@ -189,21 +188,21 @@ class PartedUpload(RawIOBase):
     def finish(self) -> None:
         """Create the object. Raises StorageError if an object exists that must not be replaced."""
         try:
-            self.make()
+            self.create()
         except ConditionNotMetError:
             problem = "the file already exists" if self._fresh else GONE
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
-    def make(self) -> None:
+    def create(self) -> None:
         """Create the object. Raises ConditionNotMetError."""
         if self._count:
             self._send_buffer()
             self._parts.complete()
         else:
-            self._parts.whole(bytes(self._buffer))
+            self._parts.create(bytes(self._buffer))
         self._done = True
 
-    def leave(self) -> PendingUpload:
+    def suspend(self) -> PendingUpload:
         """Send the buffered bytes and leave the upload for later.
 
         Returns the data with which any process can complete it.
@@ -211,7 +210,7 @@ class PartedUpload(RawIOBase):
         if self._buffer or not self._count:
             self._send(len(self._buffer))
         self._done = True
-        return self._parts.left()
+        return self._parts.suspend()
 
     def abort(self) -> None:
         """Delete the upload's parts. Does nothing after the upload was finished or suspended."""
@@ -287,9 +286,9 @@ class ObjectStore(ABC):
                     return None
         raise self.error(UNDECIDED, key)
 
-    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
+    def begin(self, key: str, *, later: bool = False) -> MultipartUpload:
         """Begin a new object. With ``later``, another process completes the upload."""
-        return PartedUpload(self.parts(key, fresh=True, later=later), fresh=True)
+        return MultipartUpload(self.parts(key, fresh=True, later=later), fresh=True)
 
     def upload(self, key: str, path: Path) -> None:
         """Write a local file as an object, replacing any existing one, with little memory."""
@@ -306,9 +305,9 @@ class ObjectStore(ABC):
     @contextmanager
     def upload_pieces(
         self, key: str, pieces: Iterable[bytes | ObjectRange]
-    ) -> Iterator[PartedUpload]:
+    ) -> Iterator[MultipartUpload]:
         """Provide an upload that contains all pieces. Its parts are deleted if it is not finished."""
-        upload = PartedUpload(self.parts(key, fresh=False), fresh=False)
+        upload = MultipartUpload(self.parts(key, fresh=False), fresh=False)
         try:
             for piece in pieces:
                 if isinstance(piece, bytes):

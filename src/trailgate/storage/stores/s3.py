@@ -175,7 +175,7 @@ class S3Parts(UploadParts[S3Store]):
     """A multipart upload, which is created with its first part."""
 
     @property
-    def least(self) -> int:
+    def least_part_bytes(self) -> int:
         """Return the minimum size of a part."""
         return MIN_PART
 
@@ -183,7 +183,7 @@ class S3Parts(UploadParts[S3Store]):
     def _condition(self) -> dict[str, str]:
         return {"IfNoneMatch": "*"} if self._fresh else {}
 
-    def whole(self, data: bytes) -> None:
+    def create(self, data: bytes) -> None:
         """Create the object from bytes in one request."""
         self._store.call("put_object", self._key, Body=data, **self._condition)
 

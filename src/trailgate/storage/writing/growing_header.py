@@ -43,7 +43,10 @@ def patches_to_reopen(path: Path) -> Patches:
 def patches_to_begin(
     path: Path, name: str, number: int, first: tuple[str | None, int | None]
 ) -> Patches:
-    """Return the patches for a staged file that gets its name. ``first`` is its first CSN and time."""
+    """Return the patches that write a staged file's final name and number into its header.
+
+    ``first`` is its first CSN and time.
+    """
 
     def start(trail: TrailInfo) -> TrailInfo:
         return replace(

@@ -131,7 +131,7 @@ def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
     """
     target = plan_target(path, options)
     target.location.backend.check()
-    target.location.backend.make(target.staging)
+    target.location.backend.create_staging(target.staging)
     return target
 
 
@@ -171,11 +171,11 @@ def write_part(
     ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
     rows are missing.
     """
-    if not target.location.backend.is_made(target.staging):
+    if not target.location.backend.has_staging(target.staging):
         # A task that outlives its job must not leave files.
         problem = "the staging folder does not exist: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
-    with target.filling() as folder:
+    with target.staged_folder() as folder:
         writer = target.writer(folder, stem)
         try:
             return _write_batches(target, writer, batches, chain or RepairingTransactionChain())
@@ -231,7 +231,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
     """
     check_repaired([part.ends for part in parts if part.ends is not None])
     location = target.location
-    with location.backend.held():
+    with location.backend.locked():
         check_trail(location, location.manifest(), target.options)
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin()

@@ -32,7 +32,7 @@ def location_of(address: Address) -> TrailLocation:
     if not is_stored(text):
         return local_trail(writable_prefix(text))
     from trailgate.storage.publish.store_folder import StoreBackend  # noqa: PLC0415  for stores
-    from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415
+    from trailgate.storage.stores.writable_stores import writable_store  # noqa: PLC0415
 
     store, key = writable_store(text, "a trail")
     name = key.rpartition("/")[2]

@@ -68,7 +68,7 @@ class TrailLocation:
         return replace(self, backend=backend), manifest
 
     def manifest(self) -> Manifest | None:
-        """Read the manifest. Raises OvertakenError if it is not the one that was recovered."""
+        """Read the manifest. Raises OvertakenError if it is not the recovered one."""
         return self._parse(self.backend.state())
 
     def _parse(self, data: bytes | None) -> Manifest | None:
@@ -298,9 +298,9 @@ class TrailTarget:
         """The trail's name."""
         return self.location.prefix
 
-    def filling(self) -> AbstractContextManager[Path]:
+    def staged_folder(self) -> AbstractContextManager[Path]:
         """Provide a local folder for writers. When the context ends, its files are staged."""
-        return self.location.backend.filling(self.staging)
+        return self.location.backend.staged_folder(self.staging)
 
     def begin(self) -> bytes:
         """Return the bytes before a file's first operation: its header and metadata."""

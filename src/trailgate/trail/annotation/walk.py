@@ -20,9 +20,8 @@ from trailgate.trail.records.framing import read_record_length
 from trailgate.trail.records.record import LONGEST, Read, detect_record_order, find_next_record
 
 WINDOW: Final = 1 << 20  # bytes read at once
-NEAR: Final = (
-    3 * LONGEST
-)  # bytes to look back: a record begins in their first third, since none is longer than LONGEST
+# Bytes to look back: a record begins in their first third, since none is longer than LONGEST.
+NEAR: Final = 3 * LONGEST
 AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 

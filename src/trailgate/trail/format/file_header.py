@@ -70,6 +70,9 @@ def _integer(width: int, *, signed: bool = False) -> HeaderFieldCodec:
     return HeaderFieldCodec(encode, decode, bytes(width))
 
 
+_LONG: Final = _integer(8, signed=True)
+
+
 def _text(raw: bytes) -> str:
     try:
         return raw.decode()
@@ -144,7 +147,6 @@ def _decode_counted(payload: bytes, order: ByteOrder) -> bytes:
     return payload[4:]
 
 
-_LONG: Final = _integer(8, signed=True)
 U8, U16, U32, U64, I32 = (
     _integer(1),
     _integer(2),

@@ -69,9 +69,8 @@ PIECE_HEAD: Final = 20  # five words before a large object's piece (trail format
 
 ONLY: Final = 3  # the greatest TransInd
 REDO_BLOCK: Final = 512  # bytes of a block of Oracle's redo log
-MOVED_AT: Final = (
-    NAME_AT - 10
-)  # one release has TransInd here, and AuditRBA after it (trail format §5)
+# One release has TransInd here, and AuditRBA after it (trail format §5).
+MOVED_AT: Final = NAME_AT - 10
 
 # trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
 JULIAN_EPOCH: Final = 210_866_760_000_000_000

@@ -18,9 +18,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from trailgate.arrays import byte_table
 from trailgate.errors import DecodeError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE
 
@@ -70,9 +68,8 @@ _ESCAPED: Final = re.compile(r"\\([\\',=()])")
 class RecordRole(IntEnum):
     """The role of a record for readers of operations."""
 
-    REFUSED = (
-        0  # may change or undo rows in a way that is not public: skipping it could lose changes
-    )
+    # May change or undo rows in a way that is not public: skipping it could lose changes.
+    REFUSED = 0
     CHANGE = 1  # an operation, or one image of an update
     LARGE_OBJECT = 2  # a piece of a column of the change before it
     FRAGMENT = 3  # more of the data of the change before it
@@ -206,18 +203,11 @@ ROWS: Final = (
 RECORD_TYPES: Final[Mapping[int, RecordType]] = MappingProxyType({row.code: row for row in ROWS})
 
 
-def _by_type(member: str) -> npt.NDArray[np.uint8]:
-    table = np.zeros(256, np.uint8)
-    for row in ROWS:
-        table[row.code] = getattr(row, member)
-    table.setflags(write=False)
-    return table
-
-
-OP_TYPE_OF: Final = _by_type("op_type")  # by IOType; 0 if it is not an operation
-ROLE_OF: Final = _by_type("role")  # RecordRole.REFUSED for unknown types
-PREFIX_OF: Final = _by_type("prefix")
-LAYOUT_OF: Final = _by_type("layout")
+# Tables by IOType: 0 if it is not an operation, and RecordRole.REFUSED for unknown types.
+OP_TYPE_OF: Final = byte_table({row.code: row.op_type for row in ROWS})
+ROLE_OF: Final = byte_table({row.code: row.role for row in ROWS})
+PREFIX_OF: Final = byte_table({row.code: row.prefix for row in ROWS})
+LAYOUT_OF: Final = byte_table({row.code: row.layout for row in ROWS})
 
 
 def type_name(code: int) -> str:

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, byte_mask
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.trail.format.record_layout import HEAD_PLACES, INDICATOR
@@ -29,6 +28,7 @@ from trailgate.trail.records.kernels import MIN_RECORD
 INDICATOR_AT, IO_TYPE_AT = (
     2 * FRAME + HEAD_PLACES[name] for name in ("indicator", "io_type")
 )  # in a record
+_RECORD_INFO: Final = byte_mask(RECORD_INFOS)  # the second byte of a record
 FOLLOWERS: Final = 3  # records that must follow before an offset counts as the start of a record
 
 SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
@@ -159,16 +159,6 @@ def read_record_length(data: Octets, offset: int, order: ByteOrder) -> int | Non
         problem = f"the record's trailer should be {expected.hex(' ')}, not {tail.hex(' ')}"
         raise _bad_frame(data, offset, problem)
     return length
-
-
-def _record_infos() -> npt.NDArray[np.bool_]:
-    table = np.zeros(256, bool)
-    table[list(RECORD_INFOS)] = True
-    table.setflags(write=False)
-    return table
-
-
-_RECORD_INFO: Final = _record_infos()
 
 
 def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Mask, Octets
+from trailgate.arrays import Mask, Octets, byte_mask, byte_table
 from trailgate.model.kernels import APART, BEGINS, ENDS, UNDOES, UNKNOWN
 from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, RecordRole
 from trailgate.trail.records.record_view import RecordColumns
@@ -24,22 +24,12 @@ FIRST, MIDDLE, LAST, ONLY_RECORD = range(4)
 CLOSES: Final = ENDS | UNKNOWN  # readers end a transaction if its indicator is unknown
 
 
-def _marks() -> Octets:
-    table = np.full(256, UNKNOWN, np.uint8)
-    table[[FIRST, MIDDLE, LAST, ONLY_RECORD]] = BEGINS, 0, ENDS, BEGINS | ENDS
-    table.setflags(write=False)
-    return table
-
-
-def _restarts() -> Mask:
-    table = np.asarray(ROLE_OF == RecordRole.ABEND)
-    table[IO_RESTART_OK] = True
-    table.setflags(write=False)
-    return table
-
-
-INDICATORS: Final = _marks()  # by TransInd
-_RESTART: Final = _restarts()
+# By TransInd.
+INDICATORS: Final = byte_table(
+    {FIRST: BEGINS, MIDDLE: 0, LAST: ENDS, ONLY_RECORD: BEGINS | ENDS}, UNKNOWN
+)
+# By IOType: whether the record marks a restart of the writer.
+_RESTART: Final = byte_mask([*np.flatnonzero(ROLE_OF == RecordRole.ABEND).tolist(), IO_RESTART_OK])
 
 
 def is_restart_record(view: RecordColumns) -> Mask:

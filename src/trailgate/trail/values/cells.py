@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, byte_mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import words
 from trailgate.errors import DecodeError
@@ -50,7 +50,9 @@ _BETWEEN: Final = 10  # offset of the character between date and time
 _INTEGER_SIZES: Final = (4, 8)
 _NUMBER_SIZES: Final = (2, 4, 8)  # of integers and floats
 _HEX: Final = "0x"
-
+_TEXT_BYTE: Final = byte_mask(
+    [0x09, 0x0A, 0x0D, *range(0x20, 0x7F)]
+)  # printable ASCII, TAB, LF and CR
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -161,17 +163,6 @@ def split_images(
         source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, splits
     )
     return widths, splits, bad
-
-
-def _text_bytes() -> Mask:
-    table = np.zeros(256, bool)
-    table[0x20:0x7F] = True
-    table[[0x09, 0x0A, 0x0D]] = True
-    table.setflags(write=False)
-    return table
-
-
-_TEXT_BYTE: Final = _text_bytes()
 
 
 def make_numbered_table(name: str, columns: int) -> Table:

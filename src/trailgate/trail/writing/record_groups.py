@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.errors import EncodeError, Where
 from trailgate.model.changes import (
     BEGIN,
@@ -54,6 +54,20 @@ from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
 FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
+_INDICATORS: Final = byte_table({BEGIN: FIRST, END: LAST, WHOLE: ONLY}, MIDDLE)
+_BEFORE_OTHERS: Final = byte_table({FIRST: FIRST, ONLY: FIRST}, MIDDLE)
+_AFTER_OTHERS: Final = byte_table({LAST: LAST, ONLY: LAST}, MIDDLE)
+_IO_TYPES: Final = byte_table(
+    {
+        INSERT: IO_INSERT,
+        UPDATE: IO_UPDATE,
+        KEY_UPDATE: IO_KEY_UPDATE,
+        DELETE: IO_DELETE,
+        TRUNCATE: IO_TRUNCATE,
+    }
+)
+_UNIFIED_TYPES: Final = byte_table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UNIFIED_KEY_UPDATE})
 
 
 def compact_updates(block: ChangeBlock) -> ChangeBlock:
@@ -226,28 +240,6 @@ def indicators_without_end(trans_ind: Octets) -> Octets:
 def indicators_without_begin(trans_ind: Octets) -> Octets:
     """Return the indicators for records that follow others of the same operation."""
     return _AFTER_OTHERS[trans_ind]
-
-
-def _table(values: dict[int, int], default: int = 0) -> Octets:
-    table = np.full(256, default, np.uint8)
-    table[list(values)] = list(values.values())
-    table.setflags(write=False)
-    return table
-
-
-_INDICATORS: Final = _table({BEGIN: FIRST, END: LAST, WHOLE: ONLY}, MIDDLE)
-_BEFORE_OTHERS: Final = _table({FIRST: FIRST, ONLY: FIRST}, MIDDLE)
-_AFTER_OTHERS: Final = _table({LAST: LAST, ONLY: LAST}, MIDDLE)
-_IO_TYPES: Final = _table(
-    {
-        INSERT: IO_INSERT,
-        UPDATE: IO_UPDATE,
-        KEY_UPDATE: IO_KEY_UPDATE,
-        DELETE: IO_DELETE,
-        TRUNCATE: IO_TRUNCATE,
-    }
-)
-_UNIFIED_TYPES: Final = _table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UNIFIED_KEY_UPDATE})
 
 
 def _check_types(block: ChangeBlock) -> None:

@@ -41,6 +41,7 @@ from trailgate.trail.writing.token_kernels import (
 )
 
 ROWID_TAIL: Final = b"\0\1"  # of unknown meaning, the same in both byte orders (trail format §9)
+# Oracle's extended ROWID: six characters for the object, three for the file, six for the block, three for the row.
 ROWID_CHARACTERS: Final = 18
 EMPTY_TAG_INFO: Final = 1  # info of an empty ORATAG (trail format §2)
 FROM_COLUMNS: Final = frozenset({"LOGCSN", "TRANID"})  # written from csn and tx_id

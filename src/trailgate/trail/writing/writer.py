@@ -38,9 +38,8 @@ from trailgate.trail.writing.record_writer import RecordWriter
 from trailgate.trail.writing.tokens import select_written_tokens
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 
-CHUNK: Final = (
-    1 << 14
-)  # about this many records are written at once: they stay in cache from column to column
+# About this many records are written at once: they stay in cache from column to column.
+CHUNK: Final = 1 << 14
 NO_DEFINITIONS: Final = Definitions(())
 
 

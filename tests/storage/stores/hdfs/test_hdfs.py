@@ -21,8 +21,8 @@ from trailgate.storage.files import hadoop as namenode
 from trailgate.storage.files.addresses import list_names, locate, read_file
 from trailgate.storage.files.hadoop import ask
 from trailgate.storage.stores.hdfs import HdfsStore
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectRange
+from trailgate.storage.stores.writable_stores import writable_store
 
 pytestmark = pytest.mark.servers
 

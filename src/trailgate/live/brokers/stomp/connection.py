@@ -1,19 +1,17 @@
 """A connection of STOMP 1.2: a socket, frames in both directions, and heart-beats.
 
 Brokers differ in the names of queues, in flow control, and in whether a redelivered message keeps
-its id. Each broker is one row of ``DIALECTS``. If a queue has other consumers, the order of
-messages is lost; ``ConsumerWatch`` asks the broker for that through a second connection, and logs a
-warning.
+its id. Each broker is one row of ``DIALECTS``. What a broker
+reports about the consumers of a queue is in ``consumers.py``.
 """
 
 from __future__ import annotations
 
-import logging
 import select
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -31,18 +29,14 @@ _KEPT: Final = (
 )
 _SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
 _ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
-_TYPE: Final = "subscription-type"
+TYPE: Final = "subscription-type"
 WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
 SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
 BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
 GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
-READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
-POLL_SECONDS: Final = 0.2
-RETRY_SECONDS: Final = 30.0
-FRAMES: Final = 64  # the most notifications taken at once
-SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
-UNKNOWN: Final = "whether %s has other consumers is not known: %s"
-_LOG: Final = logging.getLogger("trailgate.brokers")
+DISCONNECT_SECONDS: Final = 5.0  # in which a broker ends a session
+FRAMES: Final = 64  # the most frames taken at once, where they are few
+BYE: Final = "disconnected"  # the receipt of DISCONNECT
 
 
 class ConsumerNotifications(NamedTuple):
@@ -53,6 +47,18 @@ class ConsumerNotifications(NamedTuple):
 
     subscribe: Mapping[str, str]
     number: str
+
+
+class QueueQuestions(NamedTuple):
+    """How to ask for a queue's state: the address that takes questions, and the attributes with the answers.
+
+    ``consumers`` is the number of the queue's consumers, and ``held`` the number of messages that were delivered
+    and not acknowledged.
+    """
+
+    destination: str
+    consumers: str
+    held: str
 
 
 class PrefetchOption(NamedTuple):
@@ -81,6 +87,7 @@ class StompDialect(NamedTuple):
       consumer's.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: None if the broker is not known to report other consumers.
+    - ``questions``: None if the broker is not known to answer questions about a queue, or needs none.
     """
 
     name: str
@@ -93,6 +100,7 @@ class StompDialect(NamedTuple):
     id_tail: bool = False
     surrogates: bool = False
     consumers: ConsumerNotifications | None = None
+    questions: QueueQuestions | None = None
 
 
 DIALECTS: Final = (
@@ -108,12 +116,13 @@ DIALECTS: Final = (
             MappingProxyType(
                 {
                     "destination": "activemq.notifications",
-                    _TYPE: _ANYCAST[TOPIC],
+                    TYPE: _ANYCAST[TOPIC],
                     "selector": "_AMQ_NotifType IN ('CONSUMER_CREATED', 'CONSUMER_CLOSED') AND _AMQ_RoutingName = '{}'",
                 }
             ),
             "_AMQ_ConsumerCount",
         ),
+        questions=QueueQuestions("activemq.management", "consumerCount", "deliveringCount"),
     ),
     StompDialect(
         "ActiveMQ Classic",
@@ -155,7 +164,7 @@ def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str
         dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
     }
     if dialect.types is not None:
-        headers[_TYPE] = dialect.types[address.kind]
+        headers[TYPE] = dialect.types[address.kind]
     for option in ("prefetch", "prefetch-bytes"):
         if option in options and option != dialect.ahead.option:
             problem = f"{dialect.name} does not support the option {option}"
@@ -203,6 +212,18 @@ class StompConnection(BrokerConnection):
                 return None
             self._check_silence()
             self._wait(min(left, self._offered))
+
+    def disconnect(self) -> None:
+        """Ask the broker to end the session, and wait until it has put unacknowledged messages back, in order."""
+        until = time.monotonic() + DISCONNECT_SECONDS
+        with suppress(BrokerError):
+            self.send("DISCONNECT", {"receipt": BYE})
+            while (left := until - time.monotonic()) > 0:
+                found = self.frames(left, FRAMES)
+                if found is not None and any(
+                    found.headers(at).get("receipt-id") == BYE for at in range(len(found))
+                ):
+                    return
 
     def close(self) -> None:
         """Close the socket and stop the heart-beats; see ``BrokerConnection``."""
@@ -303,77 +324,3 @@ def _beats(text: str) -> tuple[float, float]:
     """Parse a heart-beat header: how often the server sends, and how often it wants to hear, in seconds."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
-
-
-class ConsumerWatch:
-    """Log a warning if a queue has another consumer.
-
-    Failures of the watch never stop the capture.
-    """
-
-    def __init__(self, address: BrokerAddress) -> None:
-        kept = ("ca", "cert", "key", "virtual-host")
-        options = {name: text for name, text in address.options.items() if name in kept}
-        self._address = replace(address, options=options)
-        self._ready, self._closed = threading.Event(), threading.Event()
-        self._count, self._is_known = 0, True
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Wait until the watch sees new consumers, or has failed."""
-        self._ready.wait(READY_SECONDS)
-
-    def close(self) -> None:
-        """Close the second connection."""
-        self._closed.set()
-        self._thread.join(READY_SECONDS)
-
-    def _run(self) -> None:
-        known = ""
-        while not self._closed.is_set():
-            try:
-                self._watch()
-            except BrokerError as error:
-                if error.problem != known:
-                    _LOG.info(UNKNOWN, self._address, error.problem)
-                known = error.problem
-            self._ready.set()
-            if not self._is_known:
-                return
-            self._closed.wait(RETRY_SECONDS)
-
-    def _watch(self) -> None:
-        """Receive the broker's notifications until the watch is closed. Raises BrokerError."""
-        connection = StompConnection(self._address)
-        try:
-            watched = connection.dialect.consumers
-            if watched is None:
-                self._is_known = False  # do not retry
-                raise connection.error(f"{connection.dialect.name} is not known to report them")
-            # Artemis accepts ADDRESS::QUEUE as a name, of which only the queue counts here. Quotes
-            # are doubled because the name is part of a selector.
-            name = self._address.destination.rpartition("::")[2].replace("'", "''")
-            headers = {key: text.format(name) for key, text in watched.subscribe.items()}
-            connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
-            seconds = CONNECT_SECONDS
-            while not self._closed.is_set():
-                found = connection.frames(seconds, FRAMES)
-                if found is not None:
-                    self._note(connection, found, watched.number)
-                self._ready.set()
-                seconds = POLL_SECONDS
-        finally:
-            connection.close()
-
-    def _note(self, connection: StompConnection, frames: StompFrames, header: str) -> None:
-        """Warn if the number of consumers has grown, and is more than one."""
-        for at in range(len(frames)):
-            if frames.kinds[at] == kernels.ERROR:
-                raise connection.error(error_text(frames, at))
-            text = frames.headers(at).get(header, "")
-            if not text.isdecimal():
-                continue
-            if int(text) > max(1, self._count):
-                _LOG.warning(SECOND, self._address, int(text))
-            self._count = int(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -14,17 +13,15 @@ from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.receiver import CONNECT_SECONDS, MessageWindow, ReconnectingReceiver
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import (
-    ConsumerWatch,
     StompConnection,
     error_text,
     subscribe_headers,
 )
+from trailgate.live.brokers.stomp.consumers import ConsumerWatch, queue_name, wait_for_return
 from trailgate.live.brokers.stomp.frames import StompFrames
 from trailgate.live.brokers.stomp.messages import received_messages
 
-CLOSE_SECONDS: Final = 5.0
 TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which is temporary
-_BYE: Final = "disconnected"
 
 
 class StompReceiver(ReconnectingReceiver[StompConnection]):
@@ -46,6 +43,12 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
 
     def _open(self) -> StompConnection:
         connection = StompConnection(self._address)
+        if self._address.kind == QUEUE:
+            try:
+                wait_for_return(connection, self._address, queue_name(self._address))
+            except BaseException:
+                connection.close()
+                raise
         self._unconfirmed.clear()
         self._waiting.clear()  # the broker redelivers the lost connection's messages
         self._is_reported = False
@@ -85,13 +88,7 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
         return True
 
     def _disconnect(self, connection: StompConnection) -> None:
-        with suppress(BrokerError):
-            # When the receipt arrives, unacknowledged messages are in the queue again, in order.
-            connection.send("DISCONNECT", {"receipt": _BYE})
-            self._unconfirmed.add(_BYE)
-            until = time.monotonic() + CLOSE_SECONDS
-            while _BYE in self._unconfirmed and self._take(connection, until - time.monotonic()):
-                self._waiting.clear()
+        connection.disconnect()
 
     def _take(self, connection: StompConnection, seconds: float) -> bool:
         """Process the frames that have arrived: receipts, and messages as a window.

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct
 from trailgate.formats.xml.kernels.cells import word_ids
@@ -29,6 +29,7 @@ from trailgate.formats.xml.kernels.names import (
     XML,
     XML_SPACE,
     XMLNS,
+    NameArrays,
     fill_table,
 )
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
@@ -37,9 +38,8 @@ from trailgate.formats.xml.kernels.scan import intern_word
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
 MOST: Final = 1 << 13  # words that a table has room for
 MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
-AGAIN: Final = (
-    "again"  # a field with a bit for each of PATHS, cleared if its path found another value
-)
+# A field with a bit for each of PATHS, cleared if its path found another value.
+AGAIN: Final = "again"
 PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
 _POOLED: Final = 32  # bytes of the pool per word
 _LEAST: Final = 64
@@ -152,7 +152,7 @@ class RuleMatches:
 
 
 def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
-    """Merge the findings of two groups of messages of the same batch."""
+    """Merge the matches of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
@@ -208,14 +208,8 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 
 
-class NameTable(NamedTuple):
-    """A hash table of words, as the arrays that kernels need."""
-
-    table: Offsets
-    keys: Words
-    info: Longs
-    pool: Octets
-    used: Longs
+class NameTable(NameArrays):
+    """A hash table of words, which grows and can be copied."""
 
     @classmethod
     def empty(cls, most: int = MOST) -> NameTable:
@@ -258,7 +252,7 @@ class NameTable(NamedTuple):
     def add(self, word: bytes) -> int:
         """Add a word if it is new. Return its number, negative if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
-        return int(intern_word(text, 0, len(word), *self))
+        return int(intern_word(text, 0, len(word), self))
 
     def seen(self) -> Iterator[str]:
         """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
@@ -280,7 +274,7 @@ def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, li
     rows = len(found)
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
-    count = word_ids(text, found.records, found.width, field, ids, firsts, *NameTable.empty(most))
+    count = word_ids(text, found.records, found.width, field, ids, firsts, NameTable.empty(most))
     if count < 0:  # some words are empty, or there are too many
         values = found.places_at(field).text(text)
         codes, words = encode_distinct(values.fill_null(""))

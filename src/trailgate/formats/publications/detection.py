@@ -18,11 +18,11 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import BadMessagesError, other_encoding
+from trailgate.messages.records import BadMessagesError, encoding_error
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
 _FIXED: Final = 36  # bytes of a version 2 header before its names and values
@@ -39,8 +39,13 @@ _FIRST: Final = {
     XML: b"<\x4c\xfe\xff",
 }
 _KINDS: Final = tuple(_FIRST)
+# By the first byte of a message: the index of its format in `_KINDS`, or `len(_KINDS)` if no format begins so.
+_CODES: Final = byte_table(
+    {first: code for code, kind in enumerate(_KINDS) for first in _FIRST[kind]}, len(_KINDS)
+)
 _MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
 _WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
+# Bytes of a message that an error shows: enough for the beginning of an element or of a record.
 _SHOWN: Final = 24
 _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
 
@@ -117,16 +122,6 @@ def look_delimited(messages: MessageBatch) -> Mask:
     return look
 
 
-def _table() -> Octets:
-    table = np.full(256, len(_KINDS), np.uint8)
-    for code, kind in enumerate(_KINDS):
-        table[list(_FIRST[kind])] = code
-    return table
-
-
-_CODES: Final = _table()
-
-
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
     """Return the format of each non-empty message, by its first byte that is not a blank."""
     codes: Octets = _CODES[data[messages.starts[rows]]]
@@ -157,7 +152,7 @@ def _error(
             problem, where=where, hint="Capture the messages of each format separately"
         )
     not_publication = DecodeError("the message is not a publication", where=where, hint=_HINT)
-    return other_encoding(raw, where) or not_publication
+    return encoding_error(raw, where) or not_publication
 
 
 def _article(kind: str) -> str:

@@ -44,7 +44,7 @@ UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
 SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
-class FoundFile(NamedTuple):
+class ListedFile(NamedTuple):
     """A file's address, its size, and its modification time in nanoseconds since 1970."""
 
     path: str
@@ -67,7 +67,7 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
-) -> tuple[FoundFile, ...]:
+) -> tuple[ListedFile, ...]:
     """Return the files at addresses, in order; each file once, even if it is named several times.
 
     An address is a file, a folder (whose files are taken in name order), or a pattern of either:
@@ -79,7 +79,7 @@ def find_files(
     of ``subject``; subfolders are not searched. With ``deep`` they are, and then the result may be
     empty.
     """
-    files_by_spot: dict[str, FoundFile] = {}
+    files_by_spot: dict[str, ListedFile] = {}
     addresses = addresses_of(sources)
     for address in addresses:
         store, path_in_store = locate(address)
@@ -105,7 +105,7 @@ def find_files(
             path = address if file.path == path_in_store else spell(file.path)
             # With several addresses, the same file may be named in different ways.
             spot = path if len(addresses) == 1 else _spot(store, file, path)
-            files_by_spot.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
+            files_by_spot.setdefault(spot, ListedFile(path, file.size, file.mtime_ns))
     return tuple(files_by_spot.values())
 
 
@@ -116,7 +116,7 @@ def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
     return str(Path(file.path).parent.resolve() / file.base_name)
 
 
-def find_growing(folder: Address) -> tuple[FoundFile, ...]:
+def find_growing(folder: Address) -> tuple[ListedFile, ...]:
     """Return the files of a growing folder, or () if it does not exist yet.
 
     Raises StorageError if the address is not a folder.
@@ -129,7 +129,7 @@ def find_growing(folder: Address) -> tuple[FoundFile, ...]:
         problem = "a stream of messages needs a folder to which files are added"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
     spell = address_speller(os.fspath(folder), path_in_store)
-    return tuple(FoundFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
+    return tuple(ListedFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
 
 
 def _warn_of_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:

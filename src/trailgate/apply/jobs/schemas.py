@@ -1,0 +1,263 @@
+"""The tables of a target as one group uses them, and the changes planned to their definitions.
+
+A table is looked up in the target when the first operation on it is read (`register`). If it does not exist it
+will be created; if it lacks columns of the trail, they will be added. If the trail redefines a source table, the
+target's table must be able to follow (`follow_definitions`). All changes are planned first, and carried out
+before the next rows are written (`change_tables`). After an error `restore` returns to an earlier state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode
+from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
+from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.reading import (
+    KnownTable,
+)
+from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    ApplyTarget,
+)
+from trailgate.columnar.digits import short_position
+from trailgate.errors import (
+    DefinitionError,
+    Where,
+)
+from trailgate.model.tables import Table
+
+GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """A planned change to a target table: create it, add columns, or widen integer columns."""
+
+    is_new: bool = False
+    added: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableModes:
+    """The mode of each target table: that of its MAP statements, or else that of the run."""
+
+    run: str
+    meta: bool = False
+    mapping: MapStatements | None = None
+
+    @property
+    def usual(self) -> ApplyMode:
+        """The mode of tables without a mode in a MAP statement."""
+        return WITH_META if self.meta else MODES[self.run]
+
+    def name(self, table: str) -> str:
+        """Return the name of a table's mode. Raises OptionError if its MAP statements disagree."""
+        mapped = None if self.mapping is None else self.mapping.mode(table)
+        return mapped or self.run
+
+    def of(self, table: str) -> ApplyMode:
+        """Return a table's mode."""
+        name = self.name(table)
+        return self.usual if name == self.run else MODES[name]
+
+
+class TargetSchemas:
+    """The tables of a target by the names with which they would be created, and the changes planned to them.
+
+    If ``by_position`` is False, the positions of the group are not positions of a trail: they are kept in
+    ``positions`` instead of the known tables. ``bound`` returns the last position that a table takes, if
+    the target has one.
+    """
+
+    def __init__(
+        self,
+        target: ApplyTarget,
+        options: ApplyOptions,
+        mapping: MapStatements | None,
+        types: ChosenColumnTypes,
+        *,
+        bound: Callable[[TargetTable], str] | None = None,
+        by_position: bool = True,
+    ) -> None:
+        self._target, self._options = target, options
+        self._bound, self._by_position = bound, by_position
+        self.modes = TableModes(options.mode, options.meta, mapping)
+        self._types = types
+        self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
+        if mapping is not None:
+            self._mapped = mapping.tables
+        self.known: dict[str, KnownTable] = {}
+        self.positions: dict[str, str] = {}
+        self.defined: dict[str, Table] = {}  # the last definition of each source table
+        self._planned: dict[str, PlannedChange] = {}
+        # Looks up the definition of a source table at a position. Without it a new run would take the
+        # trail's newest definition as unchanged, and miss the redefinition that stopped the last run.
+        self.definition_before: Callable[[str, str], Table | None] | None = None
+
+    @property
+    def extend(self) -> Callable[[TargetTable], TargetTable]:
+        """A function that converts a table with the source's columns to the table that its mode writes."""
+        types = partial(_apply_types, self._types, self._options.sizes)
+        return partial(_extend_table, self.modes, types)
+
+    def state(self) -> tuple[dict[str, KnownTable], dict[str, PlannedChange]]:
+        """Return the known tables and the planned changes, for ``restore``."""
+        return dict(self.known), dict(self._planned)
+
+    def restore(self, known: dict[str, KnownTable], planned: dict[str, PlannedChange]) -> None:
+        """Return to an earlier state, or with empty mappings look up all tables again."""
+        self.known, self._planned = known, planned
+
+    def is_new(self, name: str) -> bool:
+        """Return whether a table is yet to be created."""
+        return self._planned.get(name, PlannedChange()).is_new
+
+    def register(self, name: str, expected: TargetTable, reached: AppliedPosition | None) -> None:
+        """Look up a table in the target when it is first used, and plan the columns that it lacks.
+
+        ``reached`` is the position of all tables.
+        """
+        known = self.known.get(name)
+        if known is None:
+            existing = self._target.find_table(expected)
+            if existing is not None:
+                self._check_mode(existing)
+            if existing is None and self._options.no_create:
+                raise DefinitionError("the target has no such table", where=Where(table=name))
+            at = self._target.position(expected if existing is None else existing)
+            if existing is None and at is not None and self._bound is None:
+                problem = (
+                    "the target's table no longer exists, but operations were applied to it before"
+                )
+                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
+            # A batch without operations on a table does not update its position, only that of all
+            # tables. So the later of the two counts.
+            done = max((one.position for one in (at, reached) if one), default="")
+            if not self._by_position:
+                self.positions[name], done = done, ""
+            until = "" if self._bound is None else self._bound(expected)
+            target = self._target.plan_table(expected) if existing is None else existing
+            known = KnownTable(target, done, until)
+            if existing is None:
+                self._planned[name] = PlannedChange(is_new=True)
+        whole = add_missing_columns(known.table, expected)
+        added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
+        change = self._planned.get(name, PlannedChange())
+        if added and not change.is_new:
+            if self._options.schema_changes == "strict":
+                problem = f"the trail has columns that the target's table lacks: {', '.join(added)}"
+                raise DefinitionError(
+                    problem, where=Where(table=name), hint="--schema-changes evolve adds them"
+                )
+            self._planned[name] = replace(change, added=change.added + added)
+        self.known[name] = replace(known, table=whole)
+
+    def is_current(self, name: str, used: KnownTable) -> bool:
+        """Return whether operations were converted for the table as it is in the target."""
+        known = self.known[name]
+        columns = {one.name.casefold(): one for one in known.table.columns}
+        return (used.done, used.until) == (known.done, known.until) and all(
+            one.makes_values_of(columns[one.name.casefold()]) for one in used.table.columns
+        )
+
+    def follow_definitions(self, defined: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
+        """Check changed definitions of source tables, plan the changes to their target tables, and return the last definition of each.
+
+        Raises DefinitionError if a target table cannot follow a change.
+        """
+        last = dict(self.defined)
+        for source, positions in defined.items():
+            for table, first in sorted(positions.items(), key=lambda one: one[1]):
+                before = last.get(source) or self._applied_definition(table)
+                last[source] = table
+                if before == table:
+                    continue
+                pairs = zip(self._mapped(before), self._mapped(table), strict=True)
+                try:
+                    for old, new in pairs:
+                        self._redefine(old, new)
+                except DefinitionError as error:
+                    raise error.with_place(source=f"position {short_position(first)}") from None
+        return last
+
+    def _applied_definition(self, table: Table) -> Table:
+        """Return the definition of a source table at the last applied position. If nothing was applied yet, return the table itself."""
+        if self.definition_before is None:
+            return table
+        for mapped in self._mapped(table):
+            name = str(self.extend(make_target_table(mapped)))
+            known = self.known.get(name)
+            if known is not None and known.done and not self.is_new(name):
+                return self.definition_before(table.name, known.done) or table
+        return table
+
+    def _redefine(self, old: Table, new: Table) -> None:
+        """Check that a target table can follow a changed definition, and plan wider columns if it needs them."""
+        name = str(self.extend(make_target_table(new)))
+        known = self.known.get(name)
+        if known is None:
+            return
+        strict, keyed = self._options.schema_changes == "strict", self.modes.name(name) != "append"
+        chosen = self._types.chosen_for(known.table)
+        check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
+        change = self._planned.get(name, PlannedChange())
+        wider = find_widened_columns(old, new, known.table)
+        if wider and self._target.widens and not change.is_new:
+            columns = (
+                replace(one, type=pa.int64()) if one.name in wider else one
+                for one in known.table.columns
+            )
+            self.known[name] = replace(known, table=replace(known.table, columns=tuple(columns)))
+            self._planned[name] = replace(change, wider=change.wider + wider)
+
+    def _check_mode(self, table: TargetTable) -> None:
+        """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
+        names = {column.name for column in table.columns}
+        chosen = self.modes.name(str(table))
+        for name, mode in MODES.items():
+            markers = {column.name for column in mode.columns}
+            # A table has the marker columns of a mode exactly if it was created in that mode.
+            if markers and (markers <= names) != (name == chosen):
+                how = "was" if markers <= names else "was not"
+                raise DefinitionError(
+                    f"the target's table {how} created with --mode {name}",
+                    where=Where(table=str(table)),
+                )
+
+    def change_tables(self) -> None:
+        """Carry out the planned changes: create tables, widen columns and add columns."""
+        for name, change in self._planned.items():
+            table = self.known[name].table
+            if change.is_new:
+                self._target.create(self.modes.of(name).stored(table))
+            if change.wider:
+                self._target.widen(table, change.wider)
+            if change.added:
+                self._target.add_columns(table, change.added)
+        self._planned.clear()
+
+
+def _extend_table(
+    modes: TableModes,
+    types: Callable[[TargetTable], TargetTable],
+    table: TargetTable,
+) -> TargetTable:
+    return modes.of(str(table)).table(types(table))
+
+
+def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
+    """Apply the column types that the user chose. Text columns keep their lengths only with ``sizes``."""
+    typed = types.of(table)
+    if sizes:
+        return typed
+    return replace(typed, columns=tuple(replace(one, length=None) for one in typed.columns))

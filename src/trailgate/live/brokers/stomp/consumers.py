@@ -1,0 +1,202 @@
+"""What a broker reports about the consumers of a queue, through connections beside the one that receives.
+
+If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
+
+If a consumer was lost, the broker has to put its messages back before another one comes:
+``wait_for_return`` asks whether it has. Artemis may never do so for one message (seen with 2.44.0, in
+about one of 300 lost connections on a busy machine). When a connection fails, one thread of Artemis rolls
+the session's transaction back and closes its consumers (``ServerSessionImpl.doClose``), while another one
+acknowledges the first message of each consumer in the same transaction, to roll it back with the others
+(``StompProtocolManager.cleanup``). If the first thread was faster, the message stays in a transaction that
+has ended: it counts as being delivered, to no consumer, until the broker is started again. A consumer that
+continues would receive later messages first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, NamedTuple
+from uuid import uuid4
+
+from trailgate.errors import BrokerError
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.brokers.receiver import CONNECT_SECONDS
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import (
+    FRAMES,
+    TYPE,
+    QueueQuestions,
+    StompConnection,
+    error_text,
+)
+from trailgate.live.brokers.stomp.frames import StompFrames
+
+READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 30.0
+ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
+NOTICE_SECONDS: Final = 2.0  # in which a broker notices that a connection has been closed
+RETURN_SECONDS: Final = 10.0  # in which a broker puts messages back
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
+UNKNOWN: Final = "whether %s has other consumers is not known: %s"
+NOT_ASKED: Final = "whether %s has messages that a lost connection holds is not known: %s"
+HELD: Final = (
+    "the queue {} has {} that a lost connection still holds: later messages would come first"
+)
+HINT: Final = (
+    "Start the broker again, and then this command: nothing is lost (docs/brokers.md). If another program has prepared a "
+    "transaction of two phases on this queue, let it end that first"
+)
+_SIDE_OPTIONS: Final = ("ca", "cert", "key", "virtual-host")
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+class QueueState(NamedTuple):
+    """The number of a queue's consumers, and of its messages that are delivered and not acknowledged."""
+
+    consumers: int
+    held: int
+
+
+def queue_name(address: BrokerAddress) -> str:
+    """Return the name of the queue. Artemis accepts ``ADDRESS::QUEUE`` for it."""
+    return address.destination.rpartition("::")[2]
+
+
+def wait_for_return(
+    connection: StompConnection, address: BrokerAddress, name: str, own: int = 0
+) -> None:
+    """Wait until the broker has put the messages of lost consumers back into the queue ``name``.
+
+    ``own`` is the number of our consumers, which hold no messages. If there are others, they may be lost ones that
+    the broker will notice in a moment; if they stay, the function returns.
+
+    The broker is asked through another connection, since Artemis ends one whose question it refuses. Raises
+    BrokerRefusedError if messages are still held though nobody consumes them, and BrokerError if there is no
+    connection. A broker that does not answer to this user is logged.
+    """
+    questions = connection.dialect.questions
+    if questions is None:
+        return
+    with closing(StompConnection(_side_address(address))) as side:
+        start = time.monotonic()
+        try:
+            while (state := _ask(side, questions, name)).held:
+                waited = time.monotonic() - start
+                if state.consumers > own and waited > NOTICE_SECONDS:
+                    return
+                if state.consumers <= own and waited > RETURN_SECONDS:
+                    held = "1 message" if state.held == 1 else f"{state.held} messages"
+                    problem = HELD.format(name, held)
+                    raise connection.error(problem, refused=True, hint=HINT)
+                time.sleep(POLL_SECONDS)
+        except BrokerError as error:
+            if not error.retriable:
+                raise
+            _LOG.info(NOT_ASKED, address, error.problem)
+
+
+def _ask(connection: StompConnection, questions: QueueQuestions, name: str) -> QueueState:
+    """Ask for the state of a queue; one that does not exist has no consumers and no messages.
+
+    Raises BrokerError if there is no answer, as when the user lacks the permission ``manage``.
+    """
+    answers = f"trailgate.answers.{uuid4().hex}"
+    connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
+    counts = []
+    for attribute in (questions.consumers, questions.held):
+        asked = {"_AMQ_ResourceName": f"queue.{name}", "_AMQ_Attribute": attribute}
+        connection.send(
+            "SEND", {"destination": questions.destination, "reply-to": answers, **asked}
+        )
+        found = connection.frames(ANSWER_SECONDS, 1)
+        if found is None:
+            raise connection.error("the broker does not answer")
+        if found.kinds[0] == kernels.ERROR:
+            raise connection.error(error_text(found, 0))
+        # A number in brackets; an error is a text.
+        digits = found.body(0).decode("utf-8", "replace").strip("[]")
+        counts.append(int(digits) if digits.isdecimal() else 0)
+    connection.send("UNSUBSCRIBE", {"id": answers})
+    return QueueState(*counts)
+
+
+def _side_address(address: BrokerAddress) -> BrokerAddress:
+    """Return the address for a connection beside the one that receives or sends."""
+    options = {name: text for name, text in address.options.items() if name in _SIDE_OPTIONS}
+    return replace(address, options=options)
+
+
+class ConsumerWatch:
+    """Log a warning if a queue has another consumer.
+
+    Failures of the watch never stop the capture.
+    """
+
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address = _side_address(address)
+        self._ready, self._closed = threading.Event(), threading.Event()
+        self._count, self._is_known = 0, True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the watch sees new consumers, or has failed."""
+        self._ready.wait(READY_SECONDS)
+
+    def close(self) -> None:
+        """Close the second connection."""
+        self._closed.set()
+        self._thread.join(READY_SECONDS)
+
+    def _run(self) -> None:
+        known = ""
+        while not self._closed.is_set():
+            try:
+                self._watch()
+            except BrokerError as error:
+                if error.problem != known:
+                    _LOG.info(UNKNOWN, self._address, error.problem)
+                known = error.problem
+            self._ready.set()
+            if not self._is_known:
+                return
+            self._closed.wait(RETRY_SECONDS)
+
+    def _watch(self) -> None:
+        """Receive the broker's notifications until the watch is closed. Raises BrokerError."""
+        connection = StompConnection(self._address)
+        try:
+            watched = connection.dialect.consumers
+            if watched is None:
+                self._is_known = False  # do not retry
+                raise connection.error(f"{connection.dialect.name} is not known to report them")
+            # Quotes are doubled because the name is part of a selector.
+            name = queue_name(self._address).replace("'", "''")
+            headers = {key: text.format(name) for key, text in watched.subscribe.items()}
+            connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
+            seconds = CONNECT_SECONDS
+            while not self._closed.is_set():
+                found = connection.frames(seconds, FRAMES)
+                if found is not None:
+                    self._note(connection, found, watched.number)
+                self._ready.set()
+                seconds = POLL_SECONDS
+        finally:
+            connection.close()
+
+    def _note(self, connection: StompConnection, frames: StompFrames, header: str) -> None:
+        """Warn if the number of consumers has grown, and is more than one."""
+        for at in range(len(frames)):
+            if frames.kinds[at] == kernels.ERROR:
+                raise connection.error(error_text(frames, at))
+            text = frames.headers(at).get(header, "")
+            if not text.isdecimal():
+                continue
+            if int(text) > max(1, self._count):
+                _LOG.warning(SECOND, self._address, int(text))
+            self._count = int(text)

@@ -1,0 +1,240 @@
+"""Transactions of messages with begin and end indicators, or with one transaction per message.
+
+`chain_by_indicators` gives each operation of a batch its indicator, its transaction id and its commit
+sequence number (CSN):
+
+- Without an indicator property (txind), the operations of one message are one transaction.
+- With one, a transaction may span several messages, or a message may have several transactions.
+  Transactions are contiguous and never interleaved.
+
+Contradictions, such as a begin inside a transaction, become problems of messages; the first problem
+of each message counts. The begin and end logic itself is in `model/transactions.py`, shared with trails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.rows import first_other
+from trailgate.errors import TransactionError
+from trailgate.messages.problems import Problem, ProblemCollector
+from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
+from trailgate.messages.units import (
+    ChainedTransactions,
+    MessageUnitMarks,
+    TransactionState,
+    unit_marks,
+)
+from trailgate.model.changes import indicators
+from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
+from trailgate.model.transactions import (
+    FollowedTransactions,
+    find_begin_rows,
+    follow,
+    indicator_marks,
+)
+
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
+
+
+def chain_by_indicators(
+    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+) -> ChainedTransactions:
+    """Group operations into transactions by indicators.
+
+    Adds the problems found to the problems of the parser.
+    """
+    bad = ProblemCollector(problems)
+    unreadable = bad.messages
+    length = check_lengths(raw, bad, state.id_length)
+    if raw.tx_ind is None:
+        # True for the first operation of each message. The slices with `[: len(...)]` cut the
+        # arrays to length 0 if there are no operations.
+        new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        # Every message is a complete transaction: its first operation begins it, its last one ends
+        # it.
+        letters = indicators(new, np.append(new[1:], True)[: len(new)])
+        followed = follow(indicator_marks(letters))
+        every = np.ones(messages, bool)
+        marks, state = MessageUnitMarks(every, every), TransactionState()
+    else:
+        letters = raw.tx_ind
+        followed = follow(indicator_marks(letters), is_open=state.is_open)
+        opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
+        opened = np.zeros(messages, bool)
+        marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
+    return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
+
+
+def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Replace each value by the value of its transaction's first operation.
+
+    `before` is the value of the transaction open before.
+    """
+    if opens.all():
+        return values
+    begin = find_begin_rows(opens)
+    if begin[0] >= 0:
+        # In most batches all values of a transaction are equal: then no copy is needed.
+        alike = not values.null_count and first_other(values, begin) < 0
+        return values if alike else take_text(values, begin)
+    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
+    taken = values.take(pa.array(begin, mask=begin < 0))
+    return taken if before is None else pc.fill_null(taken, before)
+
+
+def _check(
+    raw: RawOperations,
+    followed: FollowedTransactions,
+    letters: Octets,
+    marks: MessageUnitMarks,
+    bad: ProblemCollector,
+    state: TransactionState,
+) -> ChainedTransactions:
+    """Complete the operations' transactions.
+
+    Messages that contradict earlier ones become problems.
+    """
+    unit = marks.numbers
+    opens = followed.marks & BEGINS != 0
+    unended = _find_unended(raw, followed, marks)
+    _check_bounds(raw, followed, unended, unit, bad, state)
+    tx_id = first_values(raw.tx_id, opens, state.tx_id)
+    csn = first_values(raw.seq_id, opens, state.csn)
+    _check_members(raw, tx_id, bad)
+    _check_contiguous(raw, opens, bad)
+    _check_ends(raw, unended, unit, bad, state)
+    after = TransactionState(id_length=state.id_length)
+    if not marks.closed:
+        after = _open_after(raw, tx_id, csn, marks, bad, state)
+    return ChainedTransactions(
+        tx_ind=letters,
+        tx_id=tx_id,
+        csn=csn,
+        kept=kept_operations(raw, bad),
+        marks=marks,
+        problems=bad.every(),
+        state=after,
+    )
+
+
+def _find_unended(
+    raw: RawOperations, followed: FollowedTransactions, marks: MessageUnitMarks
+) -> Mask:
+    """Return the mask of operations that begin a unit although a transaction is open.
+
+    Only the open one is bad.
+    """
+    first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+    unended: Mask = (followed.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
+    return unended
+
+
+def _check_bounds(
+    raw: RawOperations,
+    followed: FollowedTransactions,
+    unended: Mask,
+    unit: Longs,
+    bad: ProblemCollector,
+    state: TransactionState,
+) -> None:
+    """Add a problem for each operation that begins inside a transaction or continues outside one.
+
+    All operations after it in the same unit are bad too.
+    """
+    unit_of = unit[raw.message]
+    rows = np.flatnonzero((followed.faults != 0) & ~unended)
+    # For each unit, the row of its first wrong operation, or len(unit_of) if there is none. Assigning in
+    # reverse order lets the first one win.
+    since = np.full(len(unit) + 1, len(unit_of))
+    since[unit_of[rows[::-1]]] = rows[::-1]
+    wrong = np.arange(len(unit_of)) >= since[unit_of]
+    # Unit 0 is broken already, so its contradictions mean nothing.
+    if state.broken:
+        wrong &= unit_of != 0
+    for i in np.flatnonzero(wrong).tolist():
+        begins = followed.marks[i] & BEGINS
+        what = "begins inside another one" if begins else "continues without having begun"
+        error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
+        bad.add(int(raw.message[i]), error)
+
+
+def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -> None:
+    """Add a problem to each message whose operations have different ids within one transaction."""
+    if raw.tx_ids_generated is True or raw.tx_id is tx_id:
+        return
+    hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
+    # A null id has nothing to compare. Generated ids differ by construction and are ignored.
+    differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
+    differs &= ~np.asarray(raw.tx_ids_generated)
+    for i in np.flatnonzero(differs).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
+            hint=hint,
+        )
+        bad.add(int(raw.message[i]), error)
+
+
+def _check_contiguous(raw: RawOperations, opens: Mask, bad: ProblemCollector) -> None:
+    """Add a problem to each message in which a transaction's id returns after another one."""
+    begun = np.flatnonzero(opens)
+    own = raw.message[begun]
+    if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
+        return
+    codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))
+    # Sorted by message, then by id; equal ids stay in their order. Two neighbours with the same id
+    # that are more than one transaction apart have another one between them.
+    order = np.lexsort((codes, own))
+    before, after = order[:-1], order[1:]
+    again = (own[before] == own[after]) & (codes[before] == codes[after]) & (after - before > 1)
+    again &= codes[after] >= 0
+    written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
+    for i in np.sort(begun[after[again & written[after]]]).tolist():
+        error = TransactionError(
+            f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
+        )
+        bad.add(int(raw.message[i]), error)
+
+
+def _check_ends(
+    raw: RawOperations,
+    unended: Mask,
+    unit: Longs,
+    bad: ProblemCollector,
+    state: TransactionState,
+) -> None:
+    """Add a problem to each unit whose transaction is still open when the next unit begins."""
+    for row in np.flatnonzero(unended).tolist():
+        before = int(raw.message[row - 1]) if row else -1
+        if state.broken and (not row or unit[before] == 0):
+            continue
+        own = raw.tx_id[row - 1].as_py() if row else state.tx_id
+        problem = f"transaction {own} has not ended when the next one begins"
+        bad.add(before, TransactionError(problem, hint=INTERLEAVED))
+
+
+def _open_after(
+    raw: RawOperations,
+    tx_id: pa.Array,
+    csn: pa.Array,
+    marks: MessageUnitMarks,
+    bad: ProblemCollector,
+    state: TransactionState,
+) -> TransactionState:
+    """Return the state after messages of which the last may leave a transaction open."""
+    if marks.is_broken(bad.messages, before=state.broken):
+        # A broken unit is skipped to its end, whatever is open in it.
+        return TransactionState(broken=True, id_length=state.id_length)
+    unit = marks.numbers
+    if not len(raw.message) or unit[raw.message[-1]] != unit[-1]:
+        return state
+    return replace(state, tx_id=tx_id[-1].as_py(), csn=csn[-1].as_py(), broken=False)

@@ -1,0 +1,109 @@
+"""The numbers that messages of a transaction may carry, and what they show about redelivered or missing messages.
+
+Event publishing cuts a long transaction into numbered messages. IBM's documentation defines neither the
+first number nor whether messages of single rows are numbered. A number is therefore compared only with
+the one before it (`is_redelivered_start`). `MessageBoundaries` has what that needs: the operations next to
+the boundaries of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import TransactionError
+
+AUTO: Final = "auto"
+ROW: Final = "row"
+NO_NUMBER: Final = -1
+SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
+_ONCE_OR_TWICE: Final = (
+    "With event_publishing.content=row both are rows of the transaction; with content=transaction the second one is a "
+    "repeated message, and is skipped"
+)
+_DISORDER: Final = "A redelivered transaction begins with the same message number as before. Are the messages in order?"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBoundaries:
+    """Facts about the operations on both sides of each boundary between messages, and about the first and last one.
+
+    `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
+    messages. `digests` are hashes of the bytes of an operation that is alone in its message.
+    `content` is what a message has: "transaction", "row", or "auto" if that must be detected.
+    """
+
+    content: str
+    rows: Longs
+    numbers: Longs
+    digests: Longs
+
+    @staticmethod
+    def join(parts: Sequence[tuple[MessageBoundaries, int]]) -> MessageBoundaries:
+        """Concatenate parts. Each comes with the number of operations before it."""
+        return MessageBoundaries(
+            parts[0][0].content,
+            np.concatenate([part.rows + before for part, before in parts]),
+            np.concatenate([part.numbers for part, _ in parts]),
+            np.concatenate([part.digests for part, _ in parts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The number of the last message and the digest of its last operation.
+
+    `first` is set if that is the first operation of its transaction. `began` is the number of the
+    transaction's first message, or `NO_NUMBER` if it is unknown.
+    """
+
+    number: int
+    digest: int
+    first: bool
+    began: int
+
+
+def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> LastMessage:
+    """Return the last message, to which the next batch is compared."""
+    # The last element of `rows` is the batch's last operation.
+    row = int(boundaries.rows[-1])
+    return LastMessage(
+        int(boundaries.numbers[-1]), int(boundaries.digests[-1]), bool(opens[row]), began
+    )
+
+
+def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) -> bool:
+    """Return whether a transaction is redelivered from its start at the second of two adjacent messages.
+
+    Both messages have operations of the same transaction. Raises TransactionError if a message is
+    missing or the numbers contradict each other.
+    """
+    if content == ROW or NO_NUMBER in (before.number, after.number):
+        return False
+    # Examples of (before, after): 2, 3 continues. 1, 4 lacks messages 2 and 3. With content=row 2,
+    # 2 are two rows. 5, 1 begins again if the transaction began with message 1.
+    if after.number > before.number + 1:
+        problem = (
+            f"message {after.number:04} of a transaction follows its message {before.number:04}"
+        )
+        hint = "Messages are missing, or event_publishing.content=row: then numbers mean nothing"
+        raise TransactionError(problem, hint=hint)
+    if after.number == before.number + 1:
+        return False
+    alone = SEVERAL not in (before.digest, after.digest)
+    if after.number == before.number and content == AUTO and alone:
+        if before.first and before.digest == after.digest:
+            problem = f"two messages of a transaction, numbered {after.number:04}, are the same"
+            raise TransactionError(problem, hint=_ONCE_OR_TWICE)
+        return False
+    if before.began not in (NO_NUMBER, after.number):
+        problem = (
+            f"message {after.number:04} of a transaction follows its message {before.number:04}, "
+            f"and the transaction began with message {before.began:04}"
+        )
+        raise TransactionError(problem, hint=_DISORDER)
+    return True

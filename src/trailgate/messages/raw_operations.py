@@ -1,0 +1,158 @@
+"""Operations as a parser returns them, before they are grouped into transactions.
+
+`RawOperations` has the blocks of a batch, and for each operation its message, its indicator and its ids as the
+messages state them. `by_indicators.py` and `by_id.py` group them. The sequence ids of transactions become commit
+sequence numbers, so `check_lengths` compares their lengths first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import find_row_without_mark, text_view
+from trailgate.errors import TransactionError
+from trailgate.messages.message_numbers import MessageBoundaries
+from trailgate.messages.problems import ProblemCollector
+from trailgate.model.changes import ChangeBlock
+
+NO_TEXT: Final = pa.array([], pa.string())
+# Separates the ordered part of a transaction's sequence id from the transaction's own id.
+POINT: Final = "."
+
+
+@dataclass(frozen=True, slots=True)
+class RawOperations:
+    """Operations before they are grouped into transactions. Arrays have one element per operation.
+
+    Each of the `blocks` has one operation type, or inserts and updates without before values; ids
+    and indicators are still to be filled in. An operation that is not captured is in no block. With
+    `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
+    end marks of `tx_ind` count.
+
+    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations
+    without a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
+    `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
+    operation's message in its transaction, if messages are numbered.
+    """
+
+    blocks: tuple[ChangeBlock, ...]
+    message: Longs
+    tx_ind: Octets | None
+    tx_id: pa.Array
+    seq_id: pa.Array
+    tx_ids_generated: bool | Mask
+    excluded: Longs | None = None
+    notes: frozenset[str] = frozenset()
+    by_id: bool = False
+    segments: Longs | None = None
+    boundaries: MessageBoundaries | None = None
+
+    @staticmethod
+    def join(
+        parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
+    ) -> RawOperations:
+        """Concatenate parts in the order of their messages.
+
+        `indicated` and `by_id` describe the result if there are no parts.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            none = np.zeros(0, np.int64)
+            marked = np.zeros(0, np.uint8) if indicated else None
+            return RawOperations(
+                blocks=(),
+                message=none,
+                tx_ind=marked,
+                tx_id=NO_TEXT,
+                seq_id=NO_TEXT,
+                tx_ids_generated=True,
+                by_id=by_id,
+            )
+        blocks, before, boundaries = [], 0, []
+        for raw in parts:
+            boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
+            blocks += [replace(b, order=b.order + before) for b in raw.blocks]
+            before += len(raw.message)
+        marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
+        segments = [raw.segments for raw in parts if raw.segments is not None]
+        excluded = [raw.excluded for raw in parts if raw.excluded is not None]
+        return RawOperations(
+            blocks=tuple(blocks),
+            message=np.concatenate([raw.message for raw in parts]),
+            tx_ind=np.concatenate(marks) if marks else None,
+            tx_id=pa.concat_arrays([raw.tx_id for raw in parts]),
+            seq_id=pa.concat_arrays([raw.seq_id for raw in parts]),
+            tx_ids_generated=_are_generated([raw.tx_ids_generated for raw in parts]),
+            excluded=np.concatenate(excluded) if excluded else None,
+            notes=frozenset().union(*(raw.notes for raw in parts)),
+            by_id=parts[0].by_id,
+            segments=np.concatenate(segments) if segments else None,
+            boundaries=MessageBoundaries.join(boundaries) if boundaries else None,
+        )
+
+
+def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
+    """Concatenate the `tx_ids_generated` of consecutive parts."""
+    masks = [part for part in parts if not isinstance(part, bool)]
+    return np.concatenate(masks) if masks else parts[0]
+
+
+def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
+    """Return the mask of operations whose messages are good."""
+    if not bad:
+        return np.ones(len(raw.message), bool)
+    return ~np.isin(raw.message, bad.messages)
+
+
+def check_lengths(
+    raw: RawOperations,
+    bad: ProblemCollector,
+    length: int | None,
+    *,
+    operation_ids: bool = False,
+) -> int | None:
+    """Add a problem to every message with a sequence id of another length than the first one.
+
+    Ids are compared as text, which is their order only if all have the same length. Returns that
+    length.
+    """
+    if not len(raw.message):
+        return length
+    if raw.by_id and not operation_ids:
+        # Fast path: one kernel call checks that every id has a point at this width.
+        width = raw.seq_id[0].as_py().find(POINT) if length is None else length
+        if width >= 0 and find_row_without_mark(raw.seq_id, width, POINT) < 0:
+            return int(width)
+        lengths = np.asarray(ordered_lengths(raw.seq_id))
+    else:
+        lengths = np.diff(text_view(raw.seq_id)[0])
+    length = int(lengths[0]) if length is None else length
+    for i in np.flatnonzero(lengths != length).tolist():
+        error = TransactionError(
+            f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
+            hint="seqid must have a fixed length, because ids are compared as text",
+        )
+        bad.add(int(raw.message[i]), error)
+    return length
+
+
+def ordered_lengths(ids: pa.Array) -> pa.Array:
+    """Return the length of the ordered part of each sequence id: the characters before the first point.
+
+    After the point follows the transaction's own id, whose length may vary.
+    """
+    points = pc.find_substring(ids, POINT)
+    return pc.if_else(pc.less(points, 0), pc.binary_length(ids), points)
+
+
+def ordered_length(own: str, *, by_id: bool) -> int:
+    """Return the length of the ordered part of one id. Only with `by_id` does a point end it."""
+    return len(own.partition(POINT)[0]) if by_id else len(own)
