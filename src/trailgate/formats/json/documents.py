@@ -73,6 +73,11 @@ from trailgate.formats.json.scan_kernels import (
     TRUE,
     TWICE,
     USED,
+    FaultArrays,
+    JsonText,
+    NodeArrays,
+    RootArrays,
+    ScanTables,
     fill_table,
     scan_json,
 )
@@ -138,6 +143,11 @@ class JsonNodes:
     last: Offsets
     root: Longs
     message: Longs
+
+    @property
+    def arrays(self) -> NodeArrays:
+        """The nodes as kernels take them."""
+        return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
         """For each name, return the member of each parent object.
@@ -238,11 +248,17 @@ class JsonScanner:
         one = np.array([len(document)])
         nodes = _Room(4, 4)
         _, code = scan_json(
-            text, len(document), one * 0, one, 0, 1, -1, *self._tables(), *nodes.arrays,
-            np.zeros(1, np.uint8), one * 0,
-        )  # fmt: skip
+            JsonText(text, len(document), one * 0, one),
+            0,
+            1,
+            -1,
+            self._tables(),
+            nodes.nodes,
+            nodes.roots,
+            FaultArrays(np.zeros(1, np.uint8), one * 0),
+        )
         assert code == DONE, "the document has two nodes"
-        return int(nodes.name[1])
+        return int(nodes.nodes.name[1])
 
     def _table(self) -> None:
         """Create the hash table of names, with room for as many names as `info` has."""
@@ -251,8 +267,8 @@ class JsonScanner:
         self.seen = np.zeros((self.levels + 1) * (len(self.info) // INFO), np.int64)
         self.stack = np.zeros(DEPTH * FRAME, np.int64)
 
-    def _tables(self) -> tuple[np.ndarray, ...]:
-        return self.table, self.info, self.pool, self.seen, self.stack, self.used
+    def _tables(self) -> ScanTables:
+        return ScanTables(self.table, self.info, self.pool, self.seen, self.stack, self.used)
 
     def scan(self, messages: MessageBatch) -> JsonNodes:
         """Scan the messages.
@@ -281,9 +297,15 @@ class JsonScanner:
         # The kernel stops at the message for which it needs more room, and continues there.
         while True:
             begin, code = scan_json(
-                text, size, starts, ends, begin, self.levels, self.opaque_name, *self._tables(),
-                *room.arrays, problem, place,
-            )  # fmt: skip
+                JsonText(text, size, starts, ends),
+                begin,
+                self.levels,
+                self.opaque_name,
+                self._tables(),
+                room.nodes,
+                room.roots,
+                FaultArrays(problem, place),
+            )
             if code == DONE:
                 break
             if code == MORE_NODES:
@@ -295,10 +317,15 @@ class JsonScanner:
             raise BadMessagesError(_errors(text, starts, ends, problem, place))
         nodes, records = int(self.used[NODES]), int(self.used[RECORDS])
         return JsonNodes(
-            text[: int(self.used[DECODED]) + SPARE],
-            self._known_names(),
-            *(array[:nodes] for array in room.arrays[:5]),
-            *(array[:records] for array in room.arrays[5:]),
+            text=text[: int(self.used[DECODED]) + SPARE],
+            names=self._known_names(),
+            name=room.nodes.name[:nodes],
+            kind=room.nodes.kind[:nodes],
+            start=room.nodes.start[:nodes],
+            length=room.nodes.length[:nodes],
+            last=room.nodes.last[:nodes],
+            root=room.roots.record_node[:records],
+            message=room.roots.record_message[:records],
         )
 
     def _grow(self) -> None:
@@ -318,22 +345,21 @@ class _Room:
     """Output arrays of the scan: for nodes and records."""
 
     def __init__(self, nodes: int, records: int) -> None:
-        self.name, self.last = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-        self.kind = np.empty(nodes, np.uint8)
-        self.start, self.length = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-        self.root, self.message = np.empty(records, np.int64), np.empty(records, np.int64)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays in the order of the fields of `JsonNodes`."""
-        return (
-            self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
-        )  # fmt: skip
+        self.nodes = NodeArrays(
+            name=np.empty(nodes, np.int32),
+            kind=np.empty(nodes, np.uint8),
+            start=np.empty(nodes, np.int64),
+            length=np.empty(nodes, np.int64),
+            last=np.empty(nodes, np.int32),
+        )
+        self.roots = RootArrays(np.empty(records, np.int64), np.empty(records, np.int64))
 
     def double(self) -> _Room:
         """Return arrays twice as large, with the same content."""
-        room = _Room(2 * len(self.name), 2 * len(self.root))
-        for new, old in zip(room.arrays, self.arrays, strict=True):
+        room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
+        arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
+        larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)
+        for new, old in zip(larger, arrays, strict=True):
             new[: len(old)] = old
         return room
 

@@ -208,14 +208,10 @@ def _describe(operations: GroupedOperations, rows: Longs) -> _OperationColumns:
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     befores, afters, prefixed, filled = kernels.describe_operations(
         rows,
-        operations.first,
-        operations.after,
-        view.io_type,
-        view.io_time,
-        operations.begins,
-        operations.ends,
-        view.data.starts,
-        view.data.ends,
+        kernels.OperationArrays(
+            operations.first, operations.after, operations.begins, operations.ends
+        ),
+        kernels.DescribedRecords(view.io_type, view.io_time, view.data.starts, view.data.ends),
         OP_TYPE_OF,
         PREFIX_OF,
         small,
