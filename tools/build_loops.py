@@ -47,7 +47,7 @@ def compile_level(level: str, number: int, folder: Path, *, trust: bool) -> None
     from trailgate.cli.commands.warm import kernels  # noqa: PLC0415
     from trailgate.columnar.compiling.numba_loops import (  # noqa: PLC0415
         OPTIONS,
-        compilable,
+        compilable_entry,
         signature,
     )
     from trailgate.columnar.compiling.parts import fingerprint  # noqa: PLC0415
@@ -63,7 +63,7 @@ def compile_level(level: str, number: int, folder: Path, *, trust: bool) -> None
     for index, kernel in enumerate(every):
         options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         types = signature(kernel.contract.values())
-        dispatcher = numba.njit(**options)(compilable(kernel.function))
+        dispatcher = numba.njit(**options)(compilable_entry(kernel.function))
         dispatcher.compile(types)
         compiled = dispatcher.overloads[types]
         context, symbol = compiled.target_context, f"trailgate_{number}_{index}"

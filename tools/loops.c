@@ -2,6 +2,7 @@
 
    find(NAME, LEVEL=the best) returns (FINGERPRINT, LOOP) or None. LOOP checks the types of all arguments, then runs without the GIL.
    It raises TypeError for arguments that the kernel does not take; checked_kernel.py converts what can be converted, and words the errors.
+   A tuple among the arguments is a group of arrays and numbers: its items are arguments like the others.
    levels are the names of the instruction sets of this build, level the best one of them that this processor has.
 
    A kernel is int code(int64_t *frame). The frame has two slots for each array (address, length), one for each number, then one for
@@ -79,10 +80,23 @@ static PyObject *results(const kernel *k, const int64_t *words) {
     return all;
 }
 
+/* Write the arguments to flat, with the items of each tuple in its place, and return their number: at most ARGUMENTS + 1. */
+static int flatten(PyObject *const *given, Py_ssize_t count, PyObject **flat) {
+    int filled = 0;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Py_ssize_t items = PyTuple_Check(given[at]) ? PyTuple_Size(given[at]) : -1;
+        if (filled + (items < 0 ? 1 : items) > ARGUMENTS) return ARGUMENTS + 1; /* too many for any kernel */
+        if (items < 0) flat[filled++] = given[at];
+        for (Py_ssize_t item = 0; item < items; item++) flat[filled++] = PyTuple_GetItem(given[at], item);
+    }
+    return filled;
+}
+
 static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count) {
     const kernel *k = PyCapsule_GetPointer(self, NULL);
     if (!k) return NULL;
-    if (count != k->arguments) return PyErr_Format(PyExc_TypeError, "%s takes %d arguments", k->name, k->arguments);
+    PyObject *flat[ARGUMENTS];
+    if (flatten(given, count, flat) != k->arguments) return PyErr_Format(PyExc_TypeError, "%s takes %d arguments", k->name, k->arguments);
     code *run = PyCapsule_GetContext(self);
     Py_buffer views[ARGUMENTS];
     int64_t frame[2 * ARGUMENTS + RESULTS], *slot = frame;
@@ -90,7 +104,7 @@ static PyObject *call(PyObject *self, PyObject *const *given, Py_ssize_t count) 
     PyObject *found = NULL;
     for (int at = 0; at < k->arguments; at++) {
         const argument *a = &k->argument[at];
-        PyObject *value = given[at];
+        PyObject *value = flat[at];
         double real;
         switch (a->kind) {
         case 'R':

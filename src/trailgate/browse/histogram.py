@@ -87,6 +87,7 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
     ``counts`` has one row for each type.
     """
     bins = np.flatnonzero(counts.any(axis=0))
+    # Example: the used bins 2, 3, 7 have one gap, after index 1: the run of bins 4 to 6, which is (4, 7).
     at = np.flatnonzero(np.diff(bins) > 1)
     return list(zip((bins[at] + 1).tolist(), bins[at + 1].tolist(), strict=True))
 

@@ -21,10 +21,15 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.browse.histogram import TimeHistogram, add_each
-from trailgate.browse.kernels import count_records
+from trailgate.browse.kernels import (
+    CountedRecords,
+    RecordBins,
+    TableCounts,
+    TransactionExtents,
+    count_records,
+)
 from trailgate.browse.transactions import (
     TransactionBegins,
-    TransactionExtents,
     TransactionIds,
     TransactionStatistics,
 )
@@ -584,26 +589,24 @@ def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
     earliest, latest = np.full(tables + 1, LATEST), np.full(tables + 1, EARLIEST)
     extents = TransactionExtents(*np.zeros((4, len(followed.flags)), np.int64))
     count, low, high, last = count_records(
-        view.role,
-        view.is_before,
-        view.io_type,
-        view.io_time,
-        view.lengths,
-        of_table,
-        followed.number,
+        CountedRecords(
+            role=view.role,
+            is_before=view.is_before,
+            io_type=view.io_type,
+            io_time=view.io_time,
+            length=view.lengths,
+            table=of_table,
+            transaction=followed.number,
+        ),
         int(RecordRole.CHANGE),
         IO_UPDATE,
         EARLIEST,
         LATEST,
         _KIND_OF_TYPE,
         KINDS_OF_TABLE,
-        kind,
-        slot,
-        kinds,
-        sizes,
-        earliest,
-        latest,
-        *extents,
+        RecordBins(kind, slot),
+        TableCounts(kinds, sizes, earliest, latest),
+        extents,
     )
     by_table = kinds.reshape(-1, KINDS_OF_TABLE)
     return _Counted(

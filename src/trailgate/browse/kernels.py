@@ -2,51 +2,74 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import kernel
 
 
-@kernel(
-    writes=("kind", "slot", "kinds", "sizes", "earliest", "latest", "operations", "lengths_of", "first", "last")
-)  # fmt: skip
+class CountedRecords(NamedTuple):
+    """The columns of a chunk's records that are counted. `table` is -1 for a record without one."""
+
+    role: Octets
+    is_before: Mask
+    io_type: Octets
+    io_time: Longs
+    length: Longs
+    table: Longs
+    transaction: Longs
+
+
+class TableCounts(NamedTuple):
+    """Counts by table; the last element of each array is for records without a table.
+
+    ``kinds`` has a row of slots for each table, one for each operation type.
+    """
+
+    kinds: Longs
+    sizes: Longs
+    earliest: Longs
+    latest: Longs
+
+
+class TransactionExtents(NamedTuple):
+    """The size and the times of each transaction within a chunk: one element per transaction."""
+
+    operations: Longs
+    bytes: Longs
+    first: Longs
+    last: Longs
+
+
+class RecordBins(NamedTuple):
+    """The operation type and the table of each record, or -1 if it is in no bin of ``count_times``."""
+
+    kind: Longs
+    slot: Longs
+
+
+@kernel(writes=("bins", "tables", "transactions"))
 def count_records(
-    role: Octets,
-    is_before: Mask,
-    io_type: Octets,
-    io_time: Longs,
-    length: Longs,
-    table: Longs,
-    transaction: Longs,
+    records: CountedRecords,
     change: int,
     update: int,
     from_time: int,
     to_time: int,
     kind_of: Octets,
     all_kinds: int,
-    kind: Longs,
-    slot: Longs,
-    kinds: Longs,
-    sizes: Longs,
-    earliest: Longs,
-    latest: Longs,
-    operations: Longs,
-    lengths_of: Longs,
-    first: Longs,
-    last: Longs,
+    bins: RecordBins,
+    tables: TableCounts,
+    transactions: TransactionExtents,
 ) -> tuple[int, int, int, int]:
     """Count the operations of records: by table and type with sizes and times, and by transaction.
 
     An operation is a record of the role ``change`` that is not the before image of an ``update``.
 
-    Per table: ``kinds`` counts operations by type (row by row, ``all_kinds`` slots for each table,
-    the last for unknown types), ``sizes`` the bytes of all records, and ``earliest`` and ``latest``
-    the times within the bounds. Records without a table (-1) are counted in the last slot.
+    Per table: ``kinds`` counts operations by type (``all_kinds`` slots for each table, the last for
+    unknown types), ``sizes`` the bytes of all records, and ``earliest`` and ``latest`` the times
+    within the bounds.
 
-    Per transaction: ``operations``, ``lengths_of`` (bytes), and the times of the ``first`` and
-    ``last`` operation.
-
-    Per record: ``kind`` and ``slot`` are the operation type and the table, for ``count_times``.
-    They are -1 if the record is not an operation or its time is out of bounds.
+    A record is in a bin if it is an operation and its time is within the bounds.
 
     Before the call, counts are 0, ``earliest`` is ``to_time`` and ``latest`` is ``from_time``.
     Returns the number of operations, their earliest and latest time, and the last time within the
@@ -56,6 +79,10 @@ def count_records(
     and transaction 1, are two operations: sizes[0] = 220, operations[1] = 2, and kind = [insert,
     -1, update].
     """
+    role, is_before, io_type, io_time, length, table, transaction = records
+    kind, slot = bins
+    kinds, sizes, earliest, latest = tables
+    operations, lengths_of, first, last = transactions
     none = len(earliest) - 1
     count, low, high, timely = 0, 0, 0, -1
     for row in range(len(role)):

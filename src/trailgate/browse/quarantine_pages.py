@@ -167,12 +167,12 @@ def _message(line: bytes) -> BadMessage:
     position = str(fields.get("position", ""))
     place = f", byte {int(position[DIGITS:])}" if _POSITION.fullmatch(position) else ""
     return BadMessage(
-        "" if long else text,
-        f"{fields.get('source', '')}{place}",
-        reason[:EDITED],
-        (before, fault, after),
-        "body" in fields,
-        len(body) if long else 0,
+        line="" if long else text,
+        source=f"{fields.get('source', '')}{place}",
+        reason=reason[:EDITED],
+        parts=(before, fault, after),
+        is_text="body" in fields,
+        cut=len(body) if long else 0,
     )
 
 

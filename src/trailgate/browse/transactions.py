@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
+from trailgate.browse.kernels import TransactionExtents
 from trailgate.storage.files.trail_files import TrailPosition
 
 LONGEST: Final = 20  # transactions listed as the longest
@@ -65,15 +66,6 @@ class TransactionIds(NamedTuple):
         at = int(np.searchsorted(self.numbers, number))
         known = at < len(self.numbers) and self.numbers[at] == number
         return self.strings[at] if known else ""
-
-
-class TransactionExtents(NamedTuple):
-    """The size and the times of each transaction within a chunk: one element per transaction."""
-
-    operations: Longs
-    bytes: Longs
-    first: Longs
-    last: Longs
 
 
 class TransactionBegins(NamedTuple):

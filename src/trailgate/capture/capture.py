@@ -495,6 +495,8 @@ def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
     placed = placed.with_place(source=sources, message=messages.offsets[rows])
     if own.all():
         return replace(problems, errors=placed)
+    # The two parts are joined one after the other; `order` takes them back to their original order. Example:
+    # own = [1, 0, 1] joins the rows 0, 2, 1, and the order [0, 2, 1] restores 0, 1, 2.
     order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)), kind="stable")
     others = problems.errors.take(np.flatnonzero(~own))
     return replace(problems, errors=ErrorColumns.join([placed, others]).take(order))

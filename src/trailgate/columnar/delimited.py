@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -121,20 +121,28 @@ def index_fields(
         raise DecodeError("more than 2 GiB of text at once", hint="read fewer messages at a time")
     window, regular = _window(data), _regular(dialect)
     least = len(starts) + 2 * kernels.WINDOW
+    # Room for a usual number of fields and records. If a kernel fills it, it is doubled and the scan repeated.
     room, records_room = len(data) // BYTES_A_FIELD + least, len(data) // BYTES_A_RECORD + least
     broken = np.empty((2, len(starts)), np.int64)
     problems = np.empty(len(starts), np.uint8)
+    which = kernels.DelimitedBodies(window, len(data), starts, ends)
     while True:
         spans, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, records_room), np.int64)
-        which, written = (window, len(data), starts, ends), (*spans, flags, *records)
+        written = kernels.FieldArrays(spans[0], spans[1], flags, records[0], records[1])
         count, wrong = regular_fields.IRREGULAR, 0
+        # The fast kernel gives up at the first byte that needs the general one, such as a quote within a field.
+        # The general one then reads everything again.
         if regular is not None:
-            count, record_count = regular_fields.scan_regular(*which, *regular, *written)
+            count, record_count = regular_fields.scan_regular(which, regular, written)
         if count == regular_fields.IRREGULAR:
             regular = None
             count, record_count, wrong = kernels.scan(
-                *which, *_tokens(dialect), dialect.returns, *written, *broken, problems
+                which,
+                _tokens(dialect),
+                dialect.returns,
+                written,
+                kernels.BrokenBodies(broken[0], broken[1], problems),
             )
         if count != kernels.FULL:
             break
@@ -156,28 +164,8 @@ def _window(data: Octets) -> Octets:
     return np.concatenate([data, np.zeros(missing, np.uint8)]) if missing > 0 else data
 
 
-class _Tokens(NamedTuple):
-    """A dialect in the form that ``kernels.scan`` takes."""
-
-    tokens: Octets
-    bounds: Longs
-    kinds: Octets
-    delimiter_bytes: Octets
-    quote_bytes: Octets
-
-
-class _Regular(NamedTuple):
-    """A dialect of single bytes in the form that ``regular_fields.scan_regular`` takes; -1 means none."""
-
-    field: int
-    line: int
-    line_end: int
-    quote: int
-    escape: int
-
-
 @cache
-def _regular(dialect: DelimitedDialect) -> _Regular | None:
+def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
     """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
 
     The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
@@ -197,15 +185,15 @@ def _regular(dialect: DelimitedDialect) -> _Regular | None:
     ):
         return None
     numbers = (ord(token) if token else -1 for token in (dialect.line[1:], quote, escape))
-    return _Regular(dialect.field[0], dialect.line[0], *numbers)
+    return regular_fields.RegularDialect(dialect.field[0], dialect.line[0], *numbers)
 
 
 @cache
-def _tokens(dialect: DelimitedDialect) -> _Tokens:
+def _tokens(dialect: DelimitedDialect) -> kernels.DelimitedTokens:
     quotes = (dialect.quote, dialect.escaped_quote) if dialect.quote else (b"", b"")
     every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
     bounds = np.cumsum([0, *map(len, every)])
-    return _Tokens(
+    return kernels.DelimitedTokens(
         octets(b"".join(every)),
         bounds,
         _kinds(dialect),

@@ -47,6 +47,8 @@ def columns_to_maps(
     except pa.ArrowInvalid as error:
         raise EncodeError("the values of one chunk exceed 2 GB") from error
     kept_names = [names[i] for i in present]
+    # ``items`` has the values of row 0 in the order of the columns, then those of row 1, and so on. Without a mask each
+    # row has a value of every column; otherwise ``keep`` is a matrix of rows and columns.
     if keep is None:
         offsets = np.arange(0, (rows + 1) * len(present), len(present), dtype=np.int32)
         keys = _tile(kept_names, rows)

@@ -101,20 +101,22 @@ class MeasuredRows:
 
     sizes: Longs
     bases: tuple[int, ...]
-    _measured: tuple[object, ...]
-    _rest: tuple[object, ...]
-    _data: Octets
+    _forms: kernels.FormArrays
+    _values: kernels.ValueArrays
+    _written: kernels.WrittenBytes
 
     def write(self, to: Longs, out: Octets) -> None:
         """Write each row at its offset in ``to``."""
         offsets = np.ascontiguousarray(to, np.int64)
-        done = kernels.write_rows(*self._measured, *self._rest, self.sizes, offsets, out)
+        done = kernels.write_rows(
+            self._forms, self._values, self._written, self.sizes, offsets, out
+        )
         assert done == 0, "the rows have other bytes than were measured"
 
     def piece_matrix(self, piece: int, width: int) -> Octets:
         """Return the values of a piece as a matrix, which may be modified. They must all have ``width`` bytes."""
         base = self.bases[piece]
-        return self._data[base : base + len(self.sizes) * width].reshape(-1, width)
+        return self._values.data[base : base + len(self.sizes) * width].reshape(-1, width)
 
 
 def measure_templates(
@@ -150,26 +152,30 @@ def measure_templates(
     forms = [form for piece in pieces for form in piece.forms]
     literals = [text for form in forms for text in (form.before, form.after or b"")]
     counts = [len(piece.forms) for piece in pieces]
-    measured = (
-        np.cumsum([0, *map(len, literals)]),
-        np.array([form.after is not None for form in forms], np.bool_),
-        np.cumsum([0, *counts[:-1]]),
-        np.concatenate(states) if states else np.zeros(0, np.uint8),
-        np.array(states_at, np.int64),
-        data,
-        np.concatenate(offsets),
-        np.array(escaped, np.bool_),
-        escapes.special,
-        escapes.grown,
+    form_arrays = kernels.FormArrays(
+        literals=np.cumsum([0, *map(len, literals)]),
+        has_value=np.array([form.after is not None for form in forms], np.bool_),
+        first_form=np.cumsum([0, *counts[:-1]]),
+        states=np.concatenate(states) if states else np.zeros(0, np.uint8),
+        states_at=np.array(states_at, np.int64),
+    )
+    values = kernels.ValueArrays(
+        data=data,
+        offsets=np.concatenate(offsets),
+        escaped=np.array(escaped, np.bool_),
+        special=escapes.special,
+        grown=escapes.grown,
     )
     sizes = np.empty(rows, np.int64)
-    done = kernels.measure_rows(*measured, sizes)
+    done = kernels.measure_rows(form_arrays, values, sizes)
     if done <= kernels.REFUSED:
         number, row = divmod(kernels.REFUSED - done, rows)
         raise _refusal(pieces[number], row, escapes)
     assert done == 0, "values are within their columns"
-    rest = (octets(b"".join(literals) + bytes(SPARE)), escapes.replacements, escapes.places)
-    return MeasuredRows(sizes, tuple(bases), measured, rest, data)
+    written = kernels.WrittenBytes(
+        octets(b"".join(literals) + bytes(SPARE)), escapes.replacements, escapes.places
+    )
+    return MeasuredRows(sizes, tuple(bases), form_arrays, values, written)
 
 
 def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Words
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels import dates as date_kernels
 from trailgate.columnar.kernels import strings as text_kernels
@@ -370,12 +370,12 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     """
     offsets, data = text_view(values)
     tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
-    row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso, NO_NULLS)
+    row = date_kernels.read_times(data, offsets, tables, size, part, micros, iso, NO_NULLS)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
         wrong = np.zeros(len(values), np.bool_)
-        date_kernels.read_times(data, offsets, *tables, size, part, micros, iso, wrong)
+        date_kernels.read_times(data, offsets, tables, size, part, micros, iso, wrong)
         error.alike = np.flatnonzero(wrong).tolist()
         raise error
     return int(part[date_kernels.CUT])
@@ -390,7 +390,7 @@ def _configure(fmt: DateFormat) -> str:
 
 
 @cache
-def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
+def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
     """Return a format's layouts, fields, literals and shapes as arrays for the kernel."""
     layouts: list[tuple[int, ...]] = []
     fields: list[tuple[int, ...]] = []
@@ -407,7 +407,7 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
     shapes = np.concatenate([_shape(layout) for layout in fmt.layouts]).view(np.uint64)
-    return rows[0], rows[1], rows[2], shapes, octets(_MONTHS)
+    return date_kernels.LayoutTables(rows[0], rows[1], rows[2], shapes, octets(_MONTHS))
 
 
 def _shape(layout: DateLayout) -> Octets:

@@ -397,6 +397,7 @@ def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
     numbers = np.arange(count)
     begins = np.searchsorted(message, numbers)
     ends = np.searchsorted(message, numbers, "right")
+    # `absent[i]` counts the records without an id before record i.
     absent = np.append(0, np.cumsum(np.asarray(ids.is_null())))
     unknown = (begins == ends) | (absent[ends] > absent[begins])
     first, last = (ids.take(pa.array(rows, mask=unknown)) for rows in (begins, ends - 1))

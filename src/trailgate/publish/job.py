@@ -420,6 +420,7 @@ def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
     Example: transactions end after rows 3, 5 and 9, and ``most`` is 4: [4, 10]. The end before row 6 is too
     close to the previous one.
     """
+    # The rows after which a transaction has ended, that is, before which a commit is possible.
     ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
     if not len(ends):
         return []

@@ -7,14 +7,21 @@ import subprocess
 import sys
 from pathlib import Path
 from types import GenericAlias
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.compiling import CheckedKernel, checked_kernel, kernel, numba_loops
+from trailgate.columnar.compiling import (
+    CheckedKernel,
+    checked_kernel,
+    inner,
+    kernel,
+    numba_loops,
+)
+from trailgate.columnar.compiling.parts import fingerprint
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 
@@ -28,6 +35,106 @@ def find_byte(data: Octets, byte: int, places: Longs) -> int:
             places[count] = place
             count += 1
     return count
+
+
+class Spans(NamedTuple):
+    starts: Longs
+    ends: Longs
+    most: int
+
+
+class Sizes(NamedTuple):
+    sizes: Longs
+    longest: Octets
+
+
+@inner
+def span_size(spans: Spans, row: int) -> int:
+    """Return the size of a span, at most `most`."""
+    return int(min(spans.ends[row] - spans.starts[row], spans.most))
+
+
+@kernel(writes=("written.sizes",))
+def measure_spans(spans: Spans, least: int, written: Sizes) -> int:
+    """Write the size of each span; return how many are `least` or more."""
+    count = 0
+    narrowed = Spans(spans.starts, spans.ends, spans.most - len(written.longest))
+    for row in range(len(spans.starts)):
+        written.sizes[row] = span_size(narrowed, row)
+        count += written.sizes[row] >= least
+    return count
+
+
+def spans_and_sizes() -> tuple[Spans, Sizes]:
+    starts, ends = np.array([0, 3, 9]), np.array([2, 9, 19])
+    return Spans(starts, ends, 8), Sizes(np.zeros(3, np.int64), np.zeros(1, np.uint8))
+
+
+def test_a_group_of_arrays_is_taken_like_its_arrays() -> None:
+    """Interpreted and compiled, as groups and one by one: spans of 2, 6 and 10 bytes, of which at most 8 - 1 count."""
+    compiled_at_once = CheckedKernel(measure_spans.function, measure_spans.writes)
+    compiled_at_once.interpreted = checked_kernel.INTERPRETED + 1
+    for tried in (measure_spans, compiled_at_once):
+        spans, sizes = spans_and_sizes()
+        assert tried(spans, 6, sizes) == 2
+        assert sizes.sizes.tolist() == [2, 6, 7]
+        assert tried(*spans, 7, *sizes) == 1
+    assert list(measure_spans.contract) == [
+        "spans.starts", "spans.ends", "spans.most", "least", "written.sizes", "written.longest",
+    ]  # fmt: skip
+    assert [name for name, row in measure_spans.contract.items() if getattr(row, "writes", 0)] == [
+        "written.sizes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"ends": np.zeros(3, np.int32)}, "spans.ends: expected an array of int64, got one of int32"),
+        ({"starts": np.zeros(6, np.int64)[::2]}, "spans.starts: expected one dimension without gaps"),
+        ({"most": "8"}, "spans.most: expected int, got str"),
+        ({"sizes": np.frombuffer(bytes(24), np.int64)}, "written.sizes: .* it is read-only"),
+    ],
+)  # fmt: skip
+def test_each_array_of_a_group_is_checked(arguments: dict[str, Any], problem: str) -> None:
+    compiled_at_once = CheckedKernel(measure_spans.function, measure_spans.writes)
+    compiled_at_once.interpreted = checked_kernel.INTERPRETED + 1
+    spans, sizes = (
+        group._replace(**{name: arguments[name] for name in group._fields if name in arguments})
+        for group in spans_and_sizes()
+    )
+    for tried in (measure_spans, compiled_at_once):
+        with pytest.raises(TypeError, match=problem):
+            tried(spans, 6, sizes)
+        with pytest.raises(TypeError, match="takes 6 arguments"):
+            tried(spans, 6)
+
+
+def test_an_array_of_a_group_is_written_only_if_the_kernel_names_it() -> None:
+    def overwrite(spans: Spans) -> None:
+        spans.ends[0] = 1
+
+    spans, _ = spans_and_sizes()
+    with pytest.raises(ValueError, match="read-only"):
+        CheckedKernel(overwrite, ("spans.starts",))(spans)
+    for writes in (("spans",), ("spans.ends",)):
+        spans.ends[0] = 2
+        CheckedKernel(overwrite, writes)(spans)
+        assert spans.ends[0] == 1
+    with pytest.raises(AssertionError, match="does not take"):
+        CheckedKernel(overwrite, ("spans.sizes",))(spans)
+
+
+def test_the_order_of_a_group_is_part_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel compiled for fields in another order would read the wrong arrays."""
+    before = fingerprint(measure_spans.function)
+    monkeypatch.setitem(
+        measure_spans.function.__globals__,
+        "Spans",
+        NamedTuple("Spans", [("ends", Longs), ("starts", Longs), ("most", int)]),
+    )
+
+    assert fingerprint(measure_spans.function) != before
 
 
 def test_a_kernel_fills_the_arrays_that_it_writes() -> None:

@@ -67,6 +67,7 @@ def append_changes(
         StateColumn(described[column.name].cast(column.type)) if column.name in described else one
         for column, one in zip(table.columns, operations.values, strict=True)
     )
+    # Each operation is the only one of its row: operation i is the first and the last of net change i.
     nothing = np.zeros(rows, np.int64)
     nets = NetChanges(
         table=table,

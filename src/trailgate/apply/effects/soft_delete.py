@@ -72,6 +72,8 @@ def compute_soft_deletes(
         if not len(part):
             continue
         logged = _with_marks(part)
+        # A row that is marked as deleted counts as missing (``live``), but an insert of its key must replace it:
+        # ``_over_deleted`` looks for such rows in the table, and in the parts before.
         effects = between.effects(logged, live, None, _ended_by_update(logged))
         nets = _over_deleted(effects.nets, fetch, written)
         written.append(nets)

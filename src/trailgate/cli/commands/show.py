@@ -102,7 +102,6 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
     from trailgate.storage.reading.trails import read_with_options
-    from trailgate.terminal.files import check_target, write_and_count
     from trailgate.terminal.rows import print_batches
 
     trail = find_trail(path, arguments.definitions)
@@ -117,11 +116,13 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     if for_people or arguments.limit is not None:
         threads = threads or 1  # few rows are printed, so do not read ahead
     if arguments.to is not None:
+        from trailgate.terminal.files import check_target, write_and_count
+
         check_target(arguments.to, arguments.format)  # before anything is read
-    rows = read_with_options(trail, options, threads=threads)
-    if arguments.to is not None:
+        rows = read_with_options(trail, options, threads=threads)
         write_and_count(arguments.to, rows, arguments.limit)
         return
+    rows = read_with_options(trail, options, threads=threads)
     form = trail_output.FORMS[options.records is not None, arguments.wide]
     printed = print_batches(
         rows,

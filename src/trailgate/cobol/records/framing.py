@@ -398,7 +398,7 @@ def _find_computed(data: Octets, framing: Framing, finish: bool) -> RecordFrames
     starts, ends = np.empty((2, len(data) // lengths.least), np.int64)
     numbers = np.empty(len(lengths.terms), np.int64)
     filled = find_computed_records(
-        data, framing.adjustment, *lengths.tables(), numbers, starts, ends
+        data, framing.adjustment, lengths.tables(), numbers, starts, ends
     )
     return _check(data, starts, ends, filled, lengths)
 

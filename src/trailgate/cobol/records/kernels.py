@@ -7,7 +7,7 @@ that the problem is about. The caller turns the code into an error message.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -210,17 +210,28 @@ def find_spanned_records(
     return complete, end, end_left, FINE, 0
 
 
+class LengthTables(NamedTuple):
+    """The rules of ``RecordLengths`` as flat arrays.
+
+    ``key`` is the number of bytes that the key needs, the default rule, and the width of ``shifts``.
+    A row of ``rules`` is: base length, minimum length, first term, end of terms. A row of ``terms``
+    is: offset, width, encoding, factor, maximum.
+    """
+
+    key: Longs
+    places: Longs
+    values: Longs
+    chosen: Longs
+    rules: Longs
+    terms: Longs
+    shifts: Longs
+
+
 @kernel(writes=("numbers", "begins", "stops"))
 def find_computed_records(
     data: Octets,
     adjustment: int,
-    key: Longs,
-    places: Longs,
-    values: Longs,
-    chosen: Longs,
-    rules: Longs,
-    terms: Longs,
-    shifts: Longs,
+    lengths: LengthTables,
     numbers: Longs,
     begins: Longs,
     stops: Longs,
@@ -229,7 +240,7 @@ def find_computed_records(
 
     Returns the same as ``find_descriptor_records``.
 
-    The arrays are described in ``record_lengths.LengthTables``. For each record a rule is chosen by its
+    For each record a rule is chosen by its
     key bytes; its length is the rule's constant plus, for each of the rule's terms, a number read
     from the record times a factor. The offset of a term can depend on the numbers of earlier terms
     (``shifts``). ``numbers`` is working memory for one record. For NO_NUMBER the last returned
@@ -238,20 +249,18 @@ def find_computed_records(
     For example, in ``03 A B 02 C 04 D``, with the length in the first byte, two records are
     complete, at 0 to 3 and 3 to 5.
     """
+    key, places, values, chosen, rules, terms, shifts = lengths
     count = offset = 0
     size = len(data)
     while offset < size:
         rule = 0
-        # Several rules: choose one by the key bytes. ``key`` is the number of bytes that the key
-        # needs, the default rule, and the width of ``shifts``.
+        # Several rules: choose one by the key bytes.
         if len(places):
             if offset + key[0] > size:
                 break
             rule = _rule_of(data, offset, key[1], places, values, chosen)
             if rule < 0:
                 return count, offset, NO_RULE, 0
-        # A row of ``rules`` is: base length, minimum length, first term, end of terms. A row of
-        # ``terms`` is: offset, width, encoding, factor, maximum.
         length = rules[4 * rule] + adjustment
         first, end = rules[4 * rule + 2], rules[4 * rule + 3]
         fits = True

@@ -295,6 +295,7 @@ class KindsDecoder:
                 why=FaultReason.KIND,
             )
             yield FaultyRecords("", records, [wrong])
+        # A decoder yields its records in parts, in order: a part has the records [at, end) of ``rows``.
         for number, (name, decoder) in enumerate(self._decoders.items()):
             if only not in (None, name):
                 continue

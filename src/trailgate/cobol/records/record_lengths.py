@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +38,7 @@ from trailgate.cobol.copybook.layouts import (
     Usage,
 )
 from trailgate.cobol.records import kernels
+from trailgate.cobol.records.kernels import LengthTables
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, RecordKinds, ValueRange
 from trailgate.cobol.values.codec import ValueOptions
@@ -81,18 +82,6 @@ class LengthRule:
         """The minimum bytes of a record."""
         grows = all(term.factor >= 0 for term in self.terms)
         return max(1, self.base if grows else 1, *(t.offset + t.width for t in self.terms))
-
-
-class LengthTables(NamedTuple):
-    """The rules as flat arrays for the kernel."""
-
-    key: Longs
-    places: Longs
-    values: Longs
-    chosen: Longs
-    rules: Longs
-    terms: Longs
-    shifts: Longs
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +288,7 @@ def _coding(field: CopybookField, dialect: CobolDialect) -> int:
         Usage.LITTLE: Endian.LITTLE,
     }
     if number is not None and number.scale == 0 and not number.sign.separate:
+        # The kernels read up to 8 bytes as one word.
         order = binary.get(field.usage)
         if order is not None and field.size <= 8:
             little, signed = order is Endian.LITTLE, number.signed

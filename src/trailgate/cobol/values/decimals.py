@@ -38,6 +38,8 @@ from trailgate.cobol.values.codec import (
 from trailgate.cobol.values.kernels import (
     MINUS,
     WRONG,
+    DecimalRows,
+    DigitTables,
     decode_narrow_numbers,
     decode_wide_numbers,
     replace_padding,
@@ -162,12 +164,17 @@ def _numbers(
     words = 1 if pa.types.is_int64(form.type) else 2
     numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
     bad = np.empty(rows, bool)
-    signs = (digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base)
-    first = (data, step, size, digit_bytes.most_first, digit_bytes.digits, digit_bytes.base)
-    if form.narrow:
-        count = decode_narrow_numbers(*first, digit_bytes.zone, *signs, form.zeros, numbers, bad)
-    else:
-        count = decode_wide_numbers(*first, *signs, form.zeros, numbers, bad)
+    tables = DigitTables(
+        most_first=digit_bytes.most_first,
+        digits=digit_bytes.digits,
+        base=digit_bytes.base,
+        zone=digit_bytes.zone,
+        signs=digit_bytes.signs,
+        sign_at=digit_bytes.sign_at,
+        sign_base=digit_bytes.sign_base,
+    )
+    decode = decode_narrow_numbers if form.narrow else decode_wide_numbers
+    count = decode(DecimalRows(data, step, size), tables, form.zeros, numbers, bad)
     return numbers, bad if count else None
 
 

@@ -8,7 +8,7 @@ decimal128 column has two, low word first.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -36,33 +36,45 @@ _EVEN_PAIRS: Final = np.uint64(0x0000FFFF0000FFFF)
 _SIX: Final = np.uint64(6)
 
 
+class DecimalRows(NamedTuple):
+    """Rows of bytes: row i is the ``size`` bytes from ``i * step``."""
+
+    data: Octets
+    step: int
+    size: int
+
+
+class DigitTables(NamedTuple):
+    """The tables that classify bytes, and where the sign is.
+
+    ``base`` is 10 for zoned bytes and 100 for packed ones. The byte at ``sign_at`` (the first, the
+    last, or -1 for none) holds the sign, and a digit if ``sign_base`` is 10. A first byte above
+    ``most_first`` is bad. ``zone`` is the high nibble that all digit bytes have, or -1.
+    """
+
+    most_first: int
+    digits: Longs
+    base: int
+    zone: int
+    signs: Longs
+    sign_at: int
+    sign_base: int
+
+
 @kernel(writes=("numbers", "bad"))
 def decode_narrow_numbers(
-    data: Octets,
-    step: int,
-    size: int,
-    most_first: int,
-    digits: Longs,
-    base: int,
-    zone: int,
-    signs: Longs,
-    sign_at: int,
-    sign_base: int,
-    zeros: int,
-    numbers: Longs,
-    bad: Mask,
+    values: DecimalRows, tables: DigitTables, zeros: int, numbers: Longs, bad: Mask
 ) -> int:
     """Convert numbers of up to 18 digits. Fills ``numbers`` and ``bad``; returns how many rows are bad.
 
-    Row i is the ``size`` bytes from ``i * step``. ``base`` is 10 for zoned bytes and 100 for packed
-    ones. The byte at ``sign_at`` (the first, the last, or -1 for none) holds the sign, and a digit
-    if ``sign_base`` is 10. A first byte above ``most_first`` is bad. ``zeros`` zeros are appended
-    to the digits.
+    ``zeros`` zeros are appended to the digits.
 
     Rows with five to eight digit bytes before the sign are read as one 64-bit word, if the digit
     bytes all have the same ``zone``, which is not -1. For example, packed ``12 34 5D`` (``base``
     100, ``sign_base`` 10) is -12345, and ``12 34 5A`` is bad under strict signs.
     """
+    data, step, size = values
+    most_first, digits, base, zone, signs, sign_at, sign_base = tables
     rows = len(bad)
     words = len(numbers) // max(rows, 1)
     factor = 10**zeros
@@ -133,18 +145,7 @@ def _join(word: np.uint64, base: int) -> int:
 
 @kernel(writes=("numbers", "bad"))
 def decode_wide_numbers(
-    data: Octets,
-    step: int,
-    size: int,
-    most_first: int,
-    digits: Longs,
-    base: int,
-    signs: Longs,
-    sign_at: int,
-    sign_base: int,
-    zeros: int,
-    numbers: Words,
-    bad: Mask,
+    values: DecimalRows, tables: DigitTables, zeros: int, numbers: Words, bad: Mask
 ) -> int:
     """Convert numbers of up to 38 digits. The parameters are the same as those of ``decode_narrow_numbers``.
 
@@ -152,6 +153,8 @@ def decode_wide_numbers(
     (``high``, ``low``). For example, 12 zoned digits are a chunk of 8 and one of 4: number = (first
     * 10**4) + second.
     """
+    data, step, size = values
+    most_first, digits, base, _, signs, sign_at, sign_base = tables
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
     # Row by row: read the sign, then the digits in chunks, then append the zeros, then negate.

@@ -1,7 +1,8 @@
 """Check the arguments of every call of a loop against its contract, and choose how the loop runs.
 
 A kernel is a plain function over one-dimensional arrays and numbers, marked with ``@kernel``. Its
-annotations are its contract. Compiled code checks neither types nor bounds, so the arguments of
+annotations are its contract. A kernel of many arrays takes them in groups: a NamedTuple is flattened at
+the call, so that the contract still has a row for each array. Compiled code checks neither types nor bounds, so the arguments of
 every call are compared with the contract first. A kernel can only write to the arrays that it names
 in ``writes``: the others are passed read-only, and code that assigns to them does not compile.
 
@@ -27,7 +28,14 @@ from trailgate.columnar.compiling.choice import (
     forced_loops,
     has_numba,
 )
-from trailgate.columnar.compiling.contracts import Contract, NumberContract, contract_of
+from trailgate.columnar.compiling.contracts import (
+    Contract,
+    NumberContract,
+    contract_of,
+    flattened,
+    grouped,
+    groups_of,
+)
 from trailgate.columnar.compiling.native import native_loop
 from trailgate.errors import MissingDependencyError
 
@@ -58,6 +66,8 @@ class CheckedKernel:
                 return native(*arguments)
             except TypeError:  # numbers of numpy, which _check converts, or a broken contract
                 return native(*self._check(arguments))
+        if self._has_groups:
+            arguments = flattened(arguments)
         # Few bytes so far: run the Python function.
         if self.interpreted <= INTERPRETED:
             checked = self._check(arguments)
@@ -78,8 +88,10 @@ class CheckedKernel:
             raise
 
     def _check(self, arguments: tuple[Any, ...]) -> list[Any]:
-        """Return the arguments as the kernel gets them. Raises TypeError if they break the contract."""
+        """Return the flat arguments as the kernel gets them. Raises TypeError if they break the contract."""
         contract = self._checks
+        if self._has_groups:
+            arguments = flattened(arguments)
         if len(arguments) != len(contract):
             raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
         return [
@@ -89,6 +101,8 @@ class CheckedKernel:
     def _as_written(self, arguments: list[Any]) -> Any:
         rows = self.contract.values()
         guarded = [row.guard(value) for row, value in zip(rows, arguments, strict=True)]
+        if self._has_groups:
+            guarded = grouped(guarded, groups_of(self.function).values())
         with np.errstate(over="ignore"):  # integers wrap, as they do in a compiled loop
             result = self.function(*guarded)
         if isinstance(result, tuple):
@@ -99,6 +113,10 @@ class CheckedKernel:
     def contract(self) -> Contract:
         """Return the contract of each argument, by its name."""
         return contract_of(self.function, self.writes)
+
+    @cached_property
+    def _has_groups(self) -> bool:
+        return any(groups_of(self.function).values())
 
     @cached_property
     def _checks(self) -> tuple[tuple[str, Callable[[str, Any], Any]], ...]:

@@ -1,8 +1,14 @@
-"""The contract of a kernel: the types of its arguments, as its annotations state them."""
+"""The contract of a kernel: the types of its arguments, as its annotations state them.
+
+A parameter is an array of one type, a number, or a group: a NamedTuple of arrays and numbers. A group
+only exists for the reader. Each of its fields has its own row in the contract, named ``group.field``,
+and a kernel is compiled and called with the fields one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 
 import numpy as np
@@ -56,15 +62,58 @@ Contract: TypeAlias = dict[str, ArrayContract | NumberContract]
 
 
 def contract_of(function: Callable[..., Any], writes: tuple[str, ...]) -> Contract:
-    """Return the contract of each argument of a function, by its name.
+    """Return the contract of each argument of a function, by its name. ``writes`` can name a whole group.
 
-    Raises TypeError for an annotation that is neither a number nor an array of one type.
+    Raises TypeError for an annotation that is neither a number, an array of one type, nor a group of them.
     """
-    hints = get_type_hints(function)
-    hints.pop("return", None)
-    unknown = set(writes) - set(hints)
+    fields: dict[str, tuple[Any, bool]] = {}
+    for name, hint in _hints(function).items():
+        if is_group(hint):
+            own = get_type_hints(hint).items()
+            fields |= {f"{name}.{field}": (part, name in writes) for field, part in own}
+        else:
+            fields[name] = (hint, False)
+    unknown = set(writes) - set(fields) - set(_hints(function))
     assert not unknown, f"{function.__name__} writes to {unknown}, which it does not take"
-    return {name: _contract(hint, name in writes) for name, hint in hints.items()}
+    return {
+        name: _contract(hint, is_written or name in writes)
+        for name, (hint, is_written) in fields.items()
+    }
+
+
+def is_group(hint: Any) -> bool:
+    """Return whether an annotation is a NamedTuple, whose fields are arguments of their own."""
+    return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
+
+
+def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the class of each parameter that is a group, and None for the others, by their names."""
+    return {name: hint if is_group(hint) else None for name, hint in _hints(function).items()}
+
+
+def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
+    """Return arguments with the fields of each group in its place."""
+    flat: list[Any] = []
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            flat += argument
+        else:
+            flat.append(argument)
+    return tuple(flat)
+
+
+def grouped(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
+    """Return flat arguments with each group built again: the inverse of ``flattened``."""
+    values = iter(flat)
+    return [
+        next(values) if group is None else group(*(next(values) for _ in group._fields))
+        for group in groups
+    ]
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return {name: hint for name, hint in get_type_hints(function).items() if name != "return"}
 
 
 def _contract(hint: Any, writes: bool) -> ArrayContract | NumberContract:

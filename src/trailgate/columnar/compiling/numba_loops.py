@@ -21,7 +21,7 @@ import numba
 from numba.extending import overload
 
 from trailgate.columnar.compiling import instructions
-from trailgate.columnar.compiling.contracts import ArrayContract, NumberContract
+from trailgate.columnar.compiling.contracts import ArrayContract, NumberContract, groups_of
 from trailgate.columnar.compiling.indexes import with_unsigned_indexes
 from trailgate.columnar.compiling.parts import called, fingerprint, is_instruction
 
@@ -68,6 +68,13 @@ def compilable(function: FunctionType) -> FunctionType:
     return with_unsigned_indexes(function, compiled)
 
 
+def compilable_entry(function: FunctionType) -> FunctionType:
+    """Return a kernel as numba compiles it, with the arguments of its contract: without groups."""
+    if not any(groups_of(function).values()):
+        return compilable(function)
+    return _with_flat_arguments(function, numba.njit(**_inlined())(compilable(function)))
+
+
 @cache
 def _compiled_inner(function: FunctionType) -> Any:
     if is_instruction(function) and not numba.config.BOUNDSCHECK:
@@ -90,17 +97,34 @@ def _entry(function: FunctionType) -> FunctionType:
         return compilable(function)
 
     overload(body, jit_options=_inlined(), strict=False)(code_of_body)
-    code = function.__code__
-    names = ", ".join(code.co_varnames[: code.co_argcount])
-    defined: dict[str, Any] = {}
-    # The lines before it: numba states where a function is. No argument has the name of the body.
-    before = "\n" * (code.co_firstlineno - 1)
-    text = f"{before}def entry({names}): return {_BODY}({names})"
-    exec(compile(text, code.co_filename, "exec"), {_BODY: body}, defined)  # noqa: S102  names of arguments
-    entry: FunctionType = defined["entry"]
+    entry = _with_flat_arguments(function, body)
     checked = "checked-" if numba.config.BOUNDSCHECK else ""
     entry.__name__, entry.__module__ = function.__name__, function.__module__
     entry.__qualname__ = f"{function.__qualname__}-{checked}{fingerprint(function)}"
+    return entry
+
+
+def _with_flat_arguments(function: FunctionType, body: Callable[..., Any]) -> FunctionType:
+    """Return a function that takes the kernel's arrays and numbers one by one, and calls the body with groups.
+
+    For a kernel of a group and a number it is ``def entry(rows__starts, rows__ends, width): return
+    body(rows(rows__starts, rows__ends), width)``. The groups cost nothing: once the body is inlined, LLVM
+    sees only their fields.
+    """
+    groups = groups_of(function)
+    flat: list[str] = []
+    passed: list[str] = []
+    for name, group in groups.items():
+        own = [f"{name}__{field}" for field in group._fields] if group else [name]
+        flat += own
+        passed.append(f"{name}({', '.join(own)})" if group else name)
+    code = function.__code__
+    # The lines before it: numba states where a function is. No argument has the name of the body.
+    before = "\n" * (code.co_firstlineno - 1)
+    text = f"{before}def entry({', '.join(flat)}): return {_BODY}({', '.join(passed)})"
+    defined: dict[str, Any] = {}
+    exec(compile(text, code.co_filename, "exec"), {**groups, _BODY: body}, defined)  # noqa: S102  names of arguments
+    entry: FunctionType = defined["entry"]
     return entry
 
 

@@ -9,6 +9,8 @@ from functools import cache
 from types import FunctionType
 from typing import Any, Final
 
+from trailgate.columnar.compiling.contracts import is_group
+
 _MARK: Final = "_is_instruction"
 _COMPILER: Final = ("indexes.py", "instructions.py", "numba_loops.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
@@ -41,8 +43,8 @@ def called(function: FunctionType) -> dict[str, FunctionType]:
 def fingerprint(function: FunctionType) -> str:
     """Return a digest of everything that a kernel is compiled from.
 
-    That is the kernel, the inner functions that it calls, the constants that they name, and the
-    modules that compile it. The bytecode is part of it, so each Python has its own fingerprints.
+    That is the kernel, the inner functions that it calls, the constants that they name, the fields of
+    the groups that it takes or they build, and the modules that compile it. The bytecode is part of it, so each Python has its own fingerprints.
     """
     digest = hashlib.sha256(_compiler())
     for part in sorted(set(_parts(function, set()))):
@@ -62,9 +64,11 @@ def _parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
     seen.add(id(function))
     code, parts = function.__code__, called(function)
     yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
-    for name in code.co_names:
-        value: Any = function.__globals__.get(name)
+    for name in (*code.co_names, *function.__annotations__.values()):
+        value: Any = function.__globals__.get(name) if isinstance(name, str) else name
         if name in parts:
             yield from _parts(parts[name], seen)
         elif isinstance(value, _CONSTANTS):
             yield repr((name, value))
+        elif is_group(value):
+            yield repr((value.__name__, value._fields))

@@ -7,7 +7,7 @@ their offsets in ISO text without being converted to numbers. Other layouts are 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -86,15 +86,29 @@ def read_integers(
     return -1
 
 
+class LayoutTables(NamedTuple):
+    """The layouts of a date format.
+
+    ``layouts`` has ``LAYOUT`` numbers per layout: its length, the bounds of its fields and of its
+    literals, where its literals of one byte begin, and the offsets of year to second (-1 for none).
+    ``fields`` has four numbers per field: part, start, width, and 1 if it consists of letters.
+    ``literals`` has an offset and the three bytes that are allowed there. ``shapes`` has nine words
+    per layout, three for each eight bytes: a mask, the expected bytes under the mask, and a mask of
+    the digits. They are all 0 if the layout does not consist of digit pairs.
+    """
+
+    layouts: Longs
+    fields: Longs
+    literals: Longs
+    shapes: Words
+    months: Octets
+
+
 @kernel(writes=("part", "micros", "iso", "wrong"))
 def read_times(
     data: Octets,
     offsets: Offsets,
-    layouts: Longs,
-    fields: Longs,
-    literals: Longs,
-    shapes: Words,
-    months: Octets,
+    tables: LayoutTables,
     size: int,
     part: Longs,
     micros: Longs,
@@ -103,15 +117,7 @@ def read_times(
 ) -> int:
     """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
-    ``layouts`` has ``LAYOUT`` numbers per layout: its length, the bounds of its fields and of its
-    literals, where its literals of one byte begin, and the offsets of year to second (-1 for none).
-    A value is read by the first layout with the same length, digits, letters and literals.
-    ``fields`` has four numbers per field: part, start, width, and 1 if it consists of letters.
-    ``literals`` has an offset and the three bytes that are allowed there. ``shapes`` has nine words
-    per layout, three for each eight bytes: a mask, the expected bytes under the mask, and a mask of
-    the digits. They are all 0 if the layout does not consist of digit pairs.
-
-    Blanks around a value are ignored. With a ``size``, ISO text of that many characters is written
+    A value is read by the first layout with the same length, digits, letters and literals. Blanks around a value are ignored. With a ``size``, ISO text of that many characters is written
     to ``iso``, which has ``SPARE`` more bytes; otherwise microseconds since 1970 are written to
     ``micros``. 24:00:00 is midnight of the next day. ``part`` has room for ``PARTS`` numbers.
     Microseconds drop further digits, and part[CUT] becomes the first row in which these are not
@@ -126,6 +132,7 @@ def read_times(
     #   DATE_MARKS "____-__-" | "2024" | "02" << 5 bytes  ->  "2024-02-"
     #   TIME_MARKS "__ __:__" | "03" | "10" << 3 bytes | "20" << 6 bytes  ->  "03 10:20"
     #   LAST_MARKS ":__.0000" | "00" << 1 byte  ->  ":00.0000", of which the next row overwrites ".0000"
+    layouts, fields, literals, shapes, months = tables
     if 0 < len(wrong) < len(offsets) - 1:
         return 0
     part[CUT] = -1

@@ -10,7 +10,7 @@ first bytes of all delimiters (or quotes) and returns a word with a bit for each
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -35,38 +35,64 @@ FULL: Final = -1
 OUTSIDE: Final = -2
 
 
-@kernel(writes=("starts", "ends", "flags", "first", "body", "broken", "broken_at", "problem"))
+class DelimitedBodies(NamedTuple):
+    """Bodies of delimited text, which ascend and do not overlap, within the first ``size`` bytes of the data."""
+
+    data: Octets
+    size: int
+    body_starts: Longs
+    body_ends: Longs
+
+
+class DelimitedTokens(NamedTuple):
+    """The tokens of a dialect.
+
+    ``kinds`` has for each byte value the type of token that it begins. ``delimiter_bytes`` are the
+    first bytes of delimiters and of escaped delimiters, ``quote_bytes`` the first bytes of quotes
+    and escaped quotes (none if text has no quotes).
+    """
+
+    tokens: Octets
+    bounds: Longs
+    kinds: Octets
+    delimiter_bytes: Octets
+    quote_bytes: Octets
+
+
+class FieldArrays(NamedTuple):
+    """The span and the flags of each field, and the records.
+
+    Record r has the fields first[r] to first[r + 1] - 1 and belongs to body[r]; ``first`` has one
+    item more than records.
+    """
+
+    starts: Offsets
+    ends: Offsets
+    flags: Octets
+    first: Longs
+    body: Longs
+
+
+class BrokenBodies(NamedTuple):
+    """The number of each body with wrong quotes, the offset of the fault, and the problem."""
+
+    broken: Longs
+    broken_at: Longs
+    problem: Octets
+
+
+@kernel(writes=("into", "faults"))
 def scan(
-    data: Octets,
-    size: int,
-    body_starts: Longs,
-    body_ends: Longs,
-    tokens: Octets,
-    bounds: Longs,
-    kinds: Octets,
-    delimiter_bytes: Octets,
-    quote_bytes: Octets,
+    bodies: DelimitedBodies,
+    dialect: DelimitedTokens,
     returns: bool,
-    starts: Offsets,
-    ends: Offsets,
-    flags: Octets,
-    first: Longs,
-    body: Longs,
-    broken: Longs,
-    broken_at: Longs,
-    problem: Octets,
+    into: FieldArrays,
+    faults: BrokenBodies,
 ) -> tuple[int, int, int]:
     """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
 
-    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has for each
-    byte value the type of token that it begins. ``delimiter_bytes`` are the first bytes of delimiters
-    and of escaped delimiters, ``quote_bytes`` the first bytes of quotes and escaped quotes (none if
-    text has no quotes).
     With ``returns`` records end with a line feed, and a carriage return may be between it and a
-    closing quote.
-
-    Record r has the fields first[r] to first[r + 1] - 1 and belongs to body[r]; ``first`` has one
-    item more than records. A body with wrong quotes has no records, but an offset and a problem.
+    closing quote. A body with wrong quotes has no records, but an offset and a problem.
 
     Instead of the number of fields, returns ``FULL`` if the arrays of fields or records are too
     short. Returns ``OUTSIDE`` if a body is not within the first ``size`` bytes, or if the data have
@@ -76,6 +102,10 @@ def scan(
     # second field is QUOTED. At its quote the loop searches only for quotes, so the comma at 4 is data.
     # ``delimiters`` and ``quotes`` are the marks of the 64 bytes from ``base`` on. Shifted right by
     # offset - base, their lowest bit is the next match at or after ``offset``.
+    data, size, body_starts, body_ends = bodies
+    tokens, bounds, kinds, delimiter_bytes, quote_bytes = dialect
+    starts, ends, flags, first, body = into
+    broken, broken_at, problem = faults
     fields = records = wrong = last = 0
     room, records_room = len(starts) - 1, len(first) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
@@ -305,33 +335,49 @@ def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
     return result >> np.uint64(beyond)
 
 
-@kernel(writes=("offsets", "begins", "nulls", "seen"))
+class FieldSpans(NamedTuple):
+    """The span and the flags of each field in the data."""
+
+    data: Octets
+    starts: Offsets
+    ends: Offsets
+    flags: Octets
+
+
+class FieldTexts(NamedTuple):
+    """The texts of a quote, of an escaped quote, and of a null."""
+
+    quote: Octets
+    escaped: Octets
+    null: Octets
+
+
+class MeasuredFields(NamedTuple):
+    """The measured fields of some columns, column by column.
+
+    ``offsets`` are the Arrow offsets. ``begins`` is where each value begins after its quote, or
+    ~offset (negative) if it has escapes. ``nulls`` is empty, or all False and gets the unquoted
+    fields that are the text of a null. ``seen`` gets the flags of each column combined.
+    """
+
+    offsets: Offsets
+    begins: Offsets
+    nulls: Mask
+    seen: Octets
+
+
+@kernel(writes=("measured",))
 def measure_fields(
-    data: Octets,
-    starts: Offsets,
-    ends: Offsets,
-    flags: Octets,
-    first: Longs,
-    columns: Longs,
-    quote: Octets,
-    escaped: Octets,
-    null: Octets,
-    offsets: Offsets,
-    begins: Offsets,
-    nulls: Mask,
-    seen: Octets,
+    fields: FieldSpans, first: Longs, columns: Longs, texts: FieldTexts, measured: MeasuredFields
 ) -> int:
     """Write the Arrow offsets of the fields first[row] + column without quotes and escapes, for each of some columns.
 
-    ``offsets`` has the offsets of the first column, then of the second, and so on. So has
-    ``begins``: where each value begins after its quote, or ~offset (negative) if it has escapes.
-    ``nulls`` is empty, or all False and gets the unquoted fields that are the text ``null``.
-    ``seen`` gets the flags of each column combined. Rows are processed in blocks, each for all
-    columns, so that the offsets of a block's fields stay in cache. Returns the number of nulls,
-    or -1 for a field that does not exist.
+    Rows are processed in blocks, each for all columns, so that the offsets of a block's fields stay
+    in cache. Returns the number of nulls, or -1 for a field that does not exist.
     """
     # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
     # ``begins`` has 3 per column, so the second column's begin at 3.
+    offsets, begins, nulls, seen = measured
     count = 0
     rows, nullable = len(first), len(nulls) > 0
     for number in range(len(columns)):
@@ -341,15 +387,10 @@ def measure_fields(
         for number in range(len(columns)):
             slot, value = number * (rows + 1) + block, number * rows + block
             null_count, every = measure_part(
-                data,
-                starts,
-                ends,
-                flags,
+                fields,
                 records,
                 columns[number],
-                quote,
-                escaped,
-                null,
+                texts,
                 offsets[slot : slot + len(records) + 1],
                 begins[value : value + len(records)],
                 nulls[value : value + len(records)] if nullable else nulls,
@@ -363,15 +404,10 @@ def measure_fields(
 
 @inner
 def measure_part(
-    data: Octets,
-    starts: Offsets,
-    ends: Offsets,
-    flags: Octets,
+    fields: FieldSpans,
     first: Longs,
     column: int,
-    quote: Octets,
-    escaped: Octets,
-    null: Octets,
+    texts: FieldTexts,
     offsets: Offsets,
     begins: Offsets,
     nulls: Mask,
@@ -384,6 +420,8 @@ def measure_part(
     """
     # Example: the fields AB and "C""D" have the begins 0 and ~4 (after the quote, with an escape), the
     # sizes 2 and 3, and the offsets 0, 2, 5.
+    data, starts, ends, flags = fields
+    quote, escaped, null = texts
     count = 0
     around, nullable = len(quote), len(nulls) > 0
     total, every = np.int64(offsets[0]), np.uint8(0)
@@ -432,6 +470,8 @@ def copy_fields(
     ``SPARE`` bytes follow each column.
     """
     # ``offsets`` has rows + 1 items per column, and ``begins`` has rows, as in ``measure_fields``.
+    # Example: the records ab,x and cde,y have offsets = 0 2 5, 0 1 2 and begins = 0 5, 3 9. With the
+    # bases 0 and 5 + SPARE, "abcde" is written to out[0:5] and "xy" to out[5 + SPARE:7 + SPARE].
     rows = len(first)
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]
@@ -464,7 +504,9 @@ def copy_part(
 ) -> None:
     """Copy the values of one column for some records. The arrays are like those of ``measure_part``."""
     # Copies write 32 bytes at a time and so overwrite later values, which are copied afterwards. The rows
-    # that cannot be copied this way are counted in ``left``, and ``copy_rest`` writes them last.
+    # that cannot be copied this way are counted in ``left``, and ``copy_rest`` writes them last. A copy
+    # ends less than 32 bytes after its value, and SPARE = 32: what the last value overwrites is spare, and
+    # a value that begins at or before ``limit`` minus its size is read within the data.
     at, limit, left = np.int64(offsets[0]), len(data) - SPARE, 0
     for row in range(len(begins)):
         end, begin = np.int64(offsets[row + 1]), np.int64(begins[row])
@@ -637,6 +679,8 @@ def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
     Returns their number, ``FULL`` if there is no room for them, or ``OUTSIDE`` if the data have
     fewer bytes than ``size`` or than a ``WINDOW``.
     """
+    # Example: in a||b|||c the token || is at 1 and 4. The marks of its first byte are 1, 2, 4, 5 and 6: those
+    # at 2 and 5 are within a match (before ``free``), and at 6 the second byte is a "c".
     if len(data) < max(size, WINDOW):
         return OUTSIDE
     count = 0

@@ -13,13 +13,22 @@ be.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.delimited import ESCAPES, FULL, OUTSIDE, QUOTED, UNQUOTED, WINDOW
+from trailgate.columnar.kernels.delimited import (
+    ESCAPES,
+    FULL,
+    OUTSIDE,
+    QUOTED,
+    UNQUOTED,
+    WINDOW,
+    DelimitedBodies,
+    FieldArrays,
+)
 from trailgate.columnar.kernels.words import first_mark, marks64
 
 IRREGULAR: Final = -3  # the text is for ``delimited.scan``
@@ -27,28 +36,26 @@ ONE: Final = np.uint64(1)
 LAST: Final = np.uint64(63)
 
 
-@kernel(writes=("starts", "ends", "flags", "first", "body"))
-def scan_regular(
-    data: Octets,
-    size: int,
-    body_starts: Longs,
-    body_ends: Longs,
-    field: int,
-    line: int,
-    line_end: int,
-    quote: int,
-    escape: int,
-    starts: Offsets,
-    ends: Offsets,
-    flags: Octets,
-    first: Longs,
-    body: Longs,
-) -> tuple[int, int]:
-    """Write the fields of the bodies like ``delimited.scan``. Return the number of fields and of records.
+class RegularDialect(NamedTuple):
+    """A dialect of single bytes.
 
     ``line_end`` is the second byte of a line delimiter and ``quote`` the byte of quotes, or -1 if
     there is none. ``escape`` is the byte before a quote that is data: the quote itself if quotes
     are doubled.
+    """
+
+    field: int
+    line: int
+    line_end: int
+    quote: int
+    escape: int
+
+
+@kernel(writes=("into",))
+def scan_regular(
+    bodies: DelimitedBodies, dialect: RegularDialect, into: FieldArrays
+) -> tuple[int, int]:
+    """Write the fields of the bodies like ``delimited.scan``. Return the number of fields and of records.
 
     Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE`` like
     ``delimited.scan``, or ``IRREGULAR`` for text that this loop cannot scan.
@@ -60,6 +67,9 @@ def scan_regular(
     #   delimiters          0 1 0 0 0 0 0 1   the comma at 4 is within quotes
     #   opening, closing    bit 2, bit 6
     #   after               0 0 0 0 0 0 0 1   the bit after a closing quote: must be a delimiter
+    data, size, body_starts, body_ends = bodies
+    field, line, line_end, quote, escape = dialect
+    starts, ends, flags, first, body = into
     # Unsigned counters save numba's test whether an index counts from the end.
     fields = records = np.uint64(0)
     last = 0

@@ -7,7 +7,7 @@ another literal. ``states`` select the form of each row. For example the piece (
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,28 +27,46 @@ ONE: Final = np.uint64(1)
 EVERY: Final = np.uint64(0xFFFFFFFF)
 
 
-@kernel(writes=("sizes",))
-def measure_rows(
-    literals: Longs,
-    has_value: Mask,
-    first_form: Longs,
-    states: Octets,
-    states_at: Longs,
-    data: Octets,
-    offsets: Longs,
-    escaped: Mask,
-    special: Octets,
-    grown: Octets,
-    sizes: Longs,
-) -> int:
-    """Write the size of each row. Return 0, or a negative number for a bad value.
+class FormArrays(NamedTuple):
+    """The forms of the pieces, and the form of each piece in each row.
 
     Form f writes the literal bytes literals[2 * f] to literals[2 * f + 1] before a value, and those
     up to literals[2 * f + 2] after it. In row r, piece p has the form first_form[p] +
-    states[states_at[p] + r], or its first form if ``states_at`` is -1, and the value that begins at
-    data[offsets[p * (rows + 1) + r]]. ``grown`` is the size of each byte's replacement in pieces
-    that are ``escaped``; ``special`` are the bytes with a replacement other than controls. The data
-    have 32 more bytes.
+    states[states_at[p] + r], or its first form if ``states_at`` is -1.
+    """
+
+    literals: Longs
+    has_value: Mask
+    first_form: Longs
+    states: Octets
+    states_at: Longs
+
+
+class ValueArrays(NamedTuple):
+    """The values of the pieces: in row r that of piece p begins at data[offsets[p * (rows + 1) + r]].
+
+    ``grown`` is the size of each byte's replacement in pieces that are ``escaped``; ``special`` are
+    the bytes with a replacement other than controls. The data have 32 more bytes.
+    """
+
+    data: Octets
+    offsets: Longs
+    escaped: Mask
+    special: Octets
+    grown: Octets
+
+
+class WrittenBytes(NamedTuple):
+    """The bytes of the literals and 32 more, and the replacement of each byte, from replacement_at[byte] on."""
+
+    strings: Octets
+    replacements: Octets
+    replacement_at: Longs
+
+
+@kernel(writes=("sizes",))
+def measure_rows(forms: FormArrays, values: ValueArrays, sizes: Longs) -> int:
+    """Write the size of each row. Return 0, or a negative number for a bad value.
 
     Returns ``OUTSIDE`` for a value that is not within the data. For a value with a refused byte,
     returns ``REFUSED`` - (piece * rows + row).
@@ -56,6 +74,8 @@ def measure_rows(
     # Example: the pieces of the module's example have the literals "[", "]", "none", "", ";", "" and so the
     # bounds literals = 0 1 2 6 6 7 7. The rows with the values a and NULL have the states 0 and 1 for the
     # first piece: sizes 1 + 1 + 1 + 1 = 4 and 4 + 1 = 5.
+    literals, has_value, first_form, states, states_at = forms
+    data, offsets, escaped, special, grown = values
     rows = len(sizes)
     sizes[:] = 0
     for block in range(0, rows, BLOCK):
@@ -84,31 +104,23 @@ def measure_rows(
 
 @kernel(writes=("out",))
 def write_rows(
-    literals: Longs,
-    has_value: Mask,
-    first_form: Longs,
-    states: Octets,
-    states_at: Longs,
-    data: Octets,
-    offsets: Longs,
-    escaped: Mask,
-    special: Octets,
-    grown: Octets,
-    strings: Octets,
-    replacements: Octets,
-    replacement_at: Longs,
+    forms: FormArrays,
+    values: ValueArrays,
+    written: WrittenBytes,
     sizes: Longs,
     to: Longs,
     out: Octets,
 ) -> int:
     """Write each row at its offset in ``to``, as ``measure_rows`` has measured it. Return 0 or ``OUTSIDE``.
 
-    ``strings`` are the bytes of the literals and 32 more. The replacement of a byte begins at
-    replacement_at[byte] in ``replacements``. No byte beyond a row is written, so rows may be
+    No byte beyond a row is written, so rows may be
     anywhere in ``out``. Returns ``OUTSIDE`` if a row does not have exactly the measured size.
     """
     # Example: with sizes 4 and 5 and to = 10, 20, the rows "[a];" and "none;" are written to [10, 14) and
     # [20, 25). Every copy checks ``limit``, since values may have changed after they were measured.
+    literals, has_value, first_form, states, states_at = forms
+    data, offsets, escaped, special, grown = values
+    strings, replacements, replacement_at = written
     rows = len(sizes)
     for row in range(rows):
         at, limit = to[row], to[row] + sizes[row]

@@ -138,11 +138,16 @@ class FieldValues:
         begins = np.empty(len(places) * rows, np.int32)
         nulls = np.zeros((len(places) if nullable else 0, rows), np.bool_)
         seen = np.zeros(len(places), np.uint8)
-        which = (first, np.array(places, np.int64), octets(quote), octets(escaped))
-        null = octets(options.nullindicator or b"")
-        written = (offsets.ravel(), begins, nulls.ravel(), seen)
+        numbers = np.array(places, np.int64)
+        texts = kernels.FieldTexts(
+            octets(quote), octets(escaped), octets(options.nullindicator or b"")
+        )
         count = kernels.measure_fields(
-            self.data, fields.starts, fields.ends, fields.flags, *which, null, *written
+            kernels.FieldSpans(self.data, fields.starts, fields.ends, fields.flags),
+            first,
+            numbers,
+            texts,
+            kernels.MeasuredFields(offsets.ravel(), begins, nulls.ravel(), seen),
         )
         assert count >= 0, "the caller counts the fields of its records"
         # All columns share one output buffer: column c has `sizes[c]` bytes from `bases[c]` on.
@@ -150,6 +155,7 @@ class FieldValues:
         sizes = offsets[:, -1].astype(np.int64) + SPARE
         bases = np.cumsum(sizes) - sizes
         out = np.empty(int(sizes.sum()), np.uint8)
+        which = (first, numbers, texts.quote, texts.escaped)
         kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
         columns = []
         for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):

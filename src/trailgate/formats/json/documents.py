@@ -73,6 +73,11 @@ from trailgate.formats.json.scan_kernels import (
     TRUE,
     TWICE,
     USED,
+    FaultArrays,
+    JsonText,
+    NodeArrays,
+    RootArrays,
+    ScanTables,
     fill_table,
     scan_json,
 )
@@ -138,6 +143,11 @@ class JsonNodes:
     last: Offsets
     root: Longs
     message: Longs
+
+    @property
+    def arrays(self) -> NodeArrays:
+        """The nodes as kernels take them."""
+        return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
         """For each name, return the member of each parent object.
@@ -238,11 +248,17 @@ class JsonScanner:
         one = np.array([len(document)])
         nodes = _Room(4, 4)
         _, code = scan_json(
-            text, len(document), one * 0, one, 0, 1, -1, *self._tables(), *nodes.arrays,
-            np.zeros(1, np.uint8), one * 0,
-        )  # fmt: skip
+            JsonText(text, len(document), one * 0, one),
+            0,
+            1,
+            -1,
+            self._tables(),
+            nodes.nodes,
+            nodes.roots,
+            FaultArrays(np.zeros(1, np.uint8), one * 0),
+        )
         assert code == DONE, "the document has two nodes"
-        return int(nodes.name[1])
+        return int(nodes.nodes.name[1])
 
     def _table(self) -> None:
         """Create the hash table of names, with room for as many names as `info` has."""
@@ -251,8 +267,8 @@ class JsonScanner:
         self.seen = np.zeros((self.levels + 1) * (len(self.info) // INFO), np.int64)
         self.stack = np.zeros(DEPTH * FRAME, np.int64)
 
-    def _tables(self) -> tuple[np.ndarray, ...]:
-        return self.table, self.info, self.pool, self.seen, self.stack, self.used
+    def _tables(self) -> ScanTables:
+        return ScanTables(self.table, self.info, self.pool, self.seen, self.stack, self.used)
 
     def scan(self, messages: MessageBatch) -> JsonNodes:
         """Scan the messages.
@@ -281,9 +297,15 @@ class JsonScanner:
         # The kernel stops at the message for which it needs more room, and continues there.
         while True:
             begin, code = scan_json(
-                text, size, starts, ends, begin, self.levels, self.opaque_name, *self._tables(),
-                *room.arrays, problem, place,
-            )  # fmt: skip
+                JsonText(text, size, starts, ends),
+                begin,
+                self.levels,
+                self.opaque_name,
+                self._tables(),
+                room.nodes,
+                room.roots,
+                FaultArrays(problem, place),
+            )
             if code == DONE:
                 break
             if code == MORE_NODES:
@@ -295,10 +317,15 @@ class JsonScanner:
             raise BadMessagesError(_errors(text, starts, ends, problem, place))
         nodes, records = int(self.used[NODES]), int(self.used[RECORDS])
         return JsonNodes(
-            text[: int(self.used[DECODED]) + SPARE],
-            self._known_names(),
-            *(array[:nodes] for array in room.arrays[:5]),
-            *(array[:records] for array in room.arrays[5:]),
+            text=text[: int(self.used[DECODED]) + SPARE],
+            names=self._known_names(),
+            name=room.nodes.name[:nodes],
+            kind=room.nodes.kind[:nodes],
+            start=room.nodes.start[:nodes],
+            length=room.nodes.length[:nodes],
+            last=room.nodes.last[:nodes],
+            root=room.roots.record_node[:records],
+            message=room.roots.record_message[:records],
         )
 
     def _grow(self) -> None:
@@ -318,22 +345,21 @@ class _Room:
     """Output arrays of the scan: for nodes and records."""
 
     def __init__(self, nodes: int, records: int) -> None:
-        self.name, self.last = np.empty(nodes, np.int32), np.empty(nodes, np.int32)
-        self.kind = np.empty(nodes, np.uint8)
-        self.start, self.length = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
-        self.root, self.message = np.empty(records, np.int64), np.empty(records, np.int64)
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """The arrays in the order of the fields of `JsonNodes`."""
-        return (
-            self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
-        )  # fmt: skip
+        self.nodes = NodeArrays(
+            name=np.empty(nodes, np.int32),
+            kind=np.empty(nodes, np.uint8),
+            start=np.empty(nodes, np.int64),
+            length=np.empty(nodes, np.int64),
+            last=np.empty(nodes, np.int32),
+        )
+        self.roots = RootArrays(np.empty(records, np.int64), np.empty(records, np.int64))
 
     def double(self) -> _Room:
         """Return arrays twice as large, with the same content."""
-        room = _Room(2 * len(self.name), 2 * len(self.root))
-        for new, old in zip(room.arrays, self.arrays, strict=True):
+        room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
+        arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
+        larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)
+        for new, old in zip(larger, arrays, strict=True):
             new[: len(old)] = old
         return room
 
@@ -348,6 +374,7 @@ def _errors(
     others = np.append(
         0, np.cumsum((text[: int(stops[-1])] >= _ASCII) | (text[: int(stops[-1])] == 0))
     )
+    # `others[i]` counts such bytes before offset i, so these messages have at least one of them.
     odd = others[stops] > others[begins]
     errors = MessageErrors()
     plain = np.flatnonzero(~odd)
@@ -373,6 +400,8 @@ def _ascii_errors(
     which = pa.array(codes, pa.int64())
     problem = pa.array([PROBLEMS.get(code, ("", ""))[0] for code in known]).take(which)
     hint = pa.array([PROBLEMS.get(code, ("", ""))[1] or "Here" for code in known]).take(which)
+    # `first` is the number of line feeds before each message, `after` the number before its fault. The
+    # fault's line begins after the last of these, if that is in the message, or else with the message.
     feeds = np.flatnonzero(text[: int(ends[-1]) if count else 0] == ord("\n"))
     first, after = np.searchsorted(feeds, begins), np.searchsorted(feeds, at)
     last = np.append(feeds, 0)[after - 1]
@@ -383,6 +412,7 @@ def _ascii_errors(
     head = pc.if_else(pa.array(low > begins), "...", "")
     tail = pc.if_else(pa.array(at + CARET_SHOWN < ends), "...", "")
     zero = np.zeros(count, np.int64)
+    # The caret is below the fault: after the text shown before it, and after "..." if there is one.
     indent = at - low + 3 * (low > begins)
     blanks = gather(_BLANKS, zero, indent).cast(pa.string())
     return ErrorColumns.of(
@@ -521,6 +551,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
             np.unique(at),
             lambda rows: _not_text(records, rows, name, np.full(len(rows), OBJECT, np.uint8)),
         )
+    # Records without the member have a size of 0, so their map is empty; below it becomes null.
     offsets = np.zeros(len(parents) + 1, np.int32)
     sizes = np.zeros(len(parents), np.int64)
     sizes[rows] = counts
@@ -529,6 +560,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.strings(entries))
     if len(rows) == len(parents):
         return maps
+    # Arrow's bitmap of valid records has one bit for each, the first one in the lowest bit.
     valid = np.packbits(kinds == OBJECT, bitorder="little")
     buffers = [pa.py_buffer(valid), maps.buffers()[1]]
     return pa.MapArray.from_buffers(maps.type, len(maps), buffers, children=[maps.values])

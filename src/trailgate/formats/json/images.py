@@ -23,7 +23,13 @@ from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
-from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_members
+from trailgate.formats.json.object_kernels import (
+    NO_NODE,
+    PASSED_OVER,
+    UNKNOWN,
+    MemberCells,
+    place_members,
+)
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.records import MessageRecordGroup, find_errors
@@ -163,9 +169,14 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         numbers = self._columns_of(nodes.names, passed_over, prefix)
         # One pass over all objects finds every column's value. A size of NO_NODE (-1) stays null.
         bad, nested = place_members(
-            np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
-            numbers, len(columns), cells, begins, sizes, unknown, again,
-        )  # fmt: skip
+            np.ascontiguousarray(parents),
+            nodes.arrays,
+            numbers,
+            len(columns),
+            MemberCells(cells, begins, sizes),
+            unknown,
+            again,
+        )
         if bad:
             self._refuse_members(unknown, again)
         if keyed:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.formats.json.scan_kernels import ARRAY, NULL, OBJECT, TRUE, number_end
+from trailgate.formats.json.scan_kernels import ARRAY, NULL, OBJECT, TRUE, NodeArrays, number_end
 
 NO_NODE: Final = -1
 # Names that are not columns.
@@ -19,6 +19,14 @@ PASSED_OVER: Final = -2
 
 INVALID: Final = 0xFF
 PADDING: Final = 0x3D
+
+
+class MemberCells(NamedTuple):
+    """For each column and row the node and its text span; the cell of column c and row r is `c * rows + r`."""
+
+    cells: Offsets
+    begins: Longs
+    sizes: Offsets
 
 
 @kernel(writes=("found",))
@@ -45,27 +53,19 @@ def pick_members(
     return count
 
 
-@kernel(writes=("cells", "begins", "sizes", "unknown", "again"))
+@kernel(writes=("placed", "unknown", "again"))
 def place_members(
     parents: Longs,
-    name: Offsets,
-    kind: Octets,
-    start: Longs,
-    length: Longs,
-    last: Offsets,
+    nodes: NodeArrays,
     column_of: Longs,
     columns: int,
-    cells: Offsets,
-    begins: Longs,
-    sizes: Offsets,
+    placed: MemberCells,
     unknown: Longs,
     again: Longs,
 ) -> tuple[int, int]:
     """Find the node and the text span of each column in each object.
 
-    Outputs are column by column: the cell of column c and row r is `c * rows + r`. `cells` gets the
-    node, `begins` and `sizes` the text span; the size of a null keeps its initial value.
-    `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value from `columns` on
+    The size of a null keeps its initial value. `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value from `columns` on
     means that the column `value - columns` is missing if the member is true.
 
     Returns the number of problems, and the number of values that are objects or arrays. For each
@@ -76,6 +76,8 @@ def place_members(
     and NAME has column_of = [0, 1, 3]. ID and NAME are placed; then the flag 3 = 2 + 1 removes
     column 1 again.
     """
+    name, kind, start, length, last = nodes
+    cells, begins, sizes = placed
     rows = len(parents)
     bad = nested = 0
     for row in range(rows):

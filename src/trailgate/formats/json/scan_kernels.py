@@ -13,7 +13,7 @@ make it fast:
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,57 @@ LAST: Final = 1
 CLOSING: Final = 2
 HIDDEN: Final = -1  # the members of this value are not nodes
 WRAPPED: Final = -2  # the top-level array around records
+
+
+class JsonText(NamedTuple):
+    """The text of a batch: `size` bytes of messages, `SPARE` zeros, and room for as much again.
+
+    Message i is `text[starts[i] : ends[i]]`.
+    """
+
+    text: Octets
+    size: int
+    starts: Longs
+    ends: Longs
+
+
+class ScanTables(NamedTuple):
+    """The arrays that are kept from one scan to the next: the table of names, the stack, and `used`.
+
+    `seen` detects repeated names: it has a stamp for each level and name, the serial number of the
+    last object that had it.
+    """
+
+    table: Offsets
+    info: Longs
+    pool: Octets
+    seen: Longs
+    stack: Longs
+    used: Longs
+
+
+class NodeArrays(NamedTuple):
+    """The nodes: the name, type, and span of each value, and the node after it and its members."""
+
+    name: Offsets
+    kind: Octets
+    start: Longs
+    length: Longs
+    last: Offsets
+
+
+class RootArrays(NamedTuple):
+    """The node and the message of each record."""
+
+    record_node: Longs
+    record_message: Longs
+
+
+class FaultArrays(NamedTuple):
+    """The fault of each message, and its offset."""
+
+    problem: Octets
+    place: Longs
 
 
 NO_ROOM: Final = -1
@@ -191,11 +242,15 @@ def special_byte(text: Octets, at: int, end: int) -> int:
 
 @inner
 def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
-    """Decode a string with escapes that begins at `start`, writing to offset `to`.
+    r"""Decode a string with escapes that begins at `start`, writing to offset `to`.
 
-    `at` is its first escape. The decoded text is never longer than the string, and is written after
-    all messages, so nothing is overwritten. Returns the offset of the closing quote and the end of
-    the decoded text. In case of a fault, returns its offset and minus its code.
+    `at` is its first escape. The decoded text is written after all messages, so nothing is
+    overwritten. It is never longer than the string: an escape of 2 bytes becomes 1, one of 6 at most
+    3, and a pair of 12 becomes 4. Returns the offset of the closing quote and the end of the decoded
+    text. In case of a fault, returns its offset and minus its code.
+
+    Example: `a\n\u00e9"` with the string at 0, the first escape at 1 and `to` = 100 writes the bytes
+    61 0A C3 A9, and returns the quote at 9 and 104.
     """
     for place in range(start, at):
         text[to + place - start] = text[place]
@@ -304,35 +359,16 @@ def write_point(text: Octets, to: int, point: int) -> int:
     return to + 4
 
 
-@kernel(
-    writes=(
-        "text", "table", "info", "pool", "seen", "stack", "used", "name", "kind", "start",
-        "length", "last", "record_node", "record_message", "problem", "place",
-    )
-)  # fmt: skip
+@kernel(writes=("messages.text", "tables", "into", "roots", "faults"))
 def scan_json(
-    text: Octets,
-    size: int,
-    starts: Longs,
-    ends: Longs,
+    messages: JsonText,
     first: int,
     levels: int,
     opaque: int,
-    table: Offsets,
-    info: Longs,
-    pool: Octets,
-    seen: Longs,
-    stack: Longs,
-    used: Longs,
-    name: Offsets,
-    kind: Octets,
-    start: Longs,
-    length: Longs,
-    last: Offsets,
-    record_node: Longs,
-    record_message: Longs,
-    problem: Octets,
-    place: Longs,
+    tables: ScanTables,
+    into: NodeArrays,
+    roots: RootArrays,
+    faults: FaultArrays,
 ) -> tuple[int, int]:
     """Scan the messages from `first` on. Return the message that was not scanned, and the reason.
 
@@ -340,10 +376,8 @@ def scan_json(
     top. Each document is a record. Nodes are the records, and the members of objects down to
     `levels` below them, in the order of the text. Values in arrays are not nodes, nor are the
     members of an object named `opaque`. `last` is the node after a value and its members. A
-    string's span excludes the quotes; one with escapes is decoded after the messages. `problem` and
-    `place` are the fault of a message and its offset; such a message has no nodes.
-
-    `text` has `size` bytes of messages, `SPARE` zeros, and room for as much again.
+    string's span excludes the quotes; one with escapes is decoded after the messages. A message
+    with a fault has no nodes.
 
     Example: for `{"a":1,"b":{"c":2}}` and levels = 2 the loop runs once per value:
 
@@ -352,10 +386,13 @@ def scan_json(
         "b":{    node 2; push a frame
         "c":2    node 3; the two closing braces pop both frames: last[2] = last[0] = 4
     """
+    text, size, starts, ends = messages
+    table, info, pool, seen, stack, used = tables
+    name, kind, start, length, last = into
+    record_node, record_message = roots
+    problem, place = faults
     if len(text) < 2 * size + 3 * SPARE or len(seen) < (levels + 1) * (len(info) // INFO):
         return first, OUTSIDE
-    # `seen` detects repeated names: it has a stamp for each level and name, the serial number of
-    # the last object that had it.
     names = len(info) // INFO
     depths = len(stack) // FRAME
     for number in range(first, len(starts)):

@@ -373,6 +373,8 @@ class DelimitedWriter:
         order = cut.first
         if held:
             begins, order = np.append(0, begins), np.append(EARLIER, order)
+        # ``begins`` are the offsets of messages in ``out``, and the end. The message held back from before is at
+        # the front of ``out``, and its first operation was in an earlier batch.
         if ended:
             self._held = _NOTHING
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -186,7 +186,19 @@ def is_word(
     return alike
 
 
-@kernel(writes=("before_start", "before_length", "after_start", "after_length", "problems"))
+class ImageSpans(NamedTuple):
+    """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
+
+    starts: Offsets
+    lengths: Offsets
+
+    @classmethod
+    def empty(cls, cells: int) -> ImageSpans:
+        """Return spans of missing values."""
+        return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
+
+
+@kernel(writes=("before", "after", "problems"))
 def place_images(
     text: Octets,
     records: Offsets,
@@ -195,10 +207,8 @@ def place_images(
     operation: Longs,
     letters: Octets,
     word: Octets,
-    before_start: Offsets,
-    before_length: Offsets,
-    after_start: Offsets,
-    after_length: Offsets,
+    before: ImageSpans,
+    after: ImageSpans,
     problems: Octets,
 ) -> int:
     """Write the spans of each cell's before and after value. Return the number of faulty cells.
@@ -215,6 +225,8 @@ def place_images(
 
     In an insert only the first and third form are allowed. In a delete they are before values.
     """
+    before_start, before_length = before
+    after_start, after_length = after
     count = 0
     for cell in range(len(operation)):
         record = cell * width

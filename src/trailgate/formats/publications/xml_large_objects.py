@@ -24,8 +24,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError
 from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers
-from trailgate.formats.publications.xml_kernels import has_set_attribute
-from trailgate.formats.publications.xml_rows import ImageSpans, RowCells
+from trailgate.formats.publications.xml_kernels import ImageSpans, has_set_attribute
+from trailgate.formats.publications.xml_rows import RowCells
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
     LARGE_OBJECT,

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import octets
 from trailgate.errors import did_you_mean
@@ -32,7 +32,7 @@ from trailgate.formats.publications.options import (
     TRANSACTION,
 )
 from trailgate.formats.publications.xml_envelopes import Envelopes, RecordValueSpans
-from trailgate.formats.publications.xml_kernels import place_in_columns
+from trailgate.formats.publications.xml_kernels import ImageSpans, place_in_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,
@@ -91,18 +91,6 @@ _BLANKS: Final = " \t\r\n"
 _COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
 
 
-class ImageSpans(NamedTuple):
-    """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
-
-    starts: Offsets
-    lengths: Offsets
-
-    @classmethod
-    def empty(cls, cells: int) -> ImageSpans:
-        """Return spans of missing values."""
-        return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
-
-
 @dataclass(frozen=True)
 class RowCells:
     """The columns of rows, one element per cell.
@@ -145,7 +133,7 @@ def read_cells(
     before, after = ImageSpans.empty(count), ImageSpans.empty(count)
     problems = np.zeros(count, np.uint8)
     bad = kernels.place_images(
-        text, records.records, records.width, fields, operation, letters, _WORD, *before, *after,
+        text, records.records, records.width, fields, operation, letters, _WORD, before, after,
         problems,
     )  # fmt: skip
     numbers = [_TYPE_NAMES.index(word) if word in TYPE_OF else -1 for word in elements]

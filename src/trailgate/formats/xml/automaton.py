@@ -49,6 +49,7 @@ from trailgate.formats.xml.kernels.names import (
     SECOND,
     SPACE,
     ActionType,
+    RuleArrays,
 )
 from trailgate.formats.xml.matches import AGAIN, PATHS
 from trailgate.formats.xml.rules import (
@@ -162,6 +163,21 @@ class Automaton:
     counters: int
     groups: int
     nests: bool
+
+    @property
+    def arrays(self) -> RuleArrays:
+        """The tables as kernels take them."""
+        return RuleArrays(
+            step=self.step,
+            choices=self.choices,
+            outcomes=self.outcomes,
+            predicates=self.predicates,
+            bounds=self.bounds,
+            actions=self.actions,
+            letters=self.letters,
+            instances=self.instances,
+            counters=self.counters,
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct
 from trailgate.formats.xml.kernels.cells import word_ids
@@ -29,6 +29,7 @@ from trailgate.formats.xml.kernels.names import (
     XML,
     XML_SPACE,
     XMLNS,
+    NameArrays,
     fill_table,
 )
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
@@ -207,14 +208,8 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 
 
-class NameTable(NamedTuple):
-    """A hash table of words, as the arrays that kernels need."""
-
-    table: Offsets
-    keys: Words
-    info: Longs
-    pool: Octets
-    used: Longs
+class NameTable(NameArrays):
+    """A hash table of words, which grows and can be copied."""
 
     @classmethod
     def empty(cls, most: int = MOST) -> NameTable:
@@ -257,7 +252,7 @@ class NameTable(NamedTuple):
     def add(self, word: bytes) -> int:
         """Add a word if it is new. Return its number, negative if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
-        return int(intern_word(text, 0, len(word), *self))
+        return int(intern_word(text, 0, len(word), self))
 
     def seen(self) -> Iterator[str]:
         """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
@@ -279,7 +274,7 @@ def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, li
     rows = len(found)
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
-    count = word_ids(text, found.records, found.width, field, ids, firsts, *NameTable.empty(most))
+    count = word_ids(text, found.records, found.width, field, ids, firsts, NameTable.empty(most))
     if count < 0:  # some words are empty, or there are too many
         values = found.places_at(field).text(text)
         codes, words = encode_distinct(values.fill_null(""))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,9 @@ from trailgate.formats.xml.kernels.names import (
     UNKNOWN_DECLARATION,
     WIDTH,
     XMLNS,
+    MatchArrays,
+    MessageArrays,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
@@ -107,15 +110,8 @@ class ScanResult:
     names: Iterable[str]
 
 
-class ScanArrays(NamedTuple):
-    """The working arrays of a scan: stacks of open elements and namespaces, pieces of text, and counters."""
-
-    frames: Longs
-    instances: Longs
-    counters: Longs
-    attributes: Longs
-    pieces: Longs
-    scopes: Longs
+class ScanArrays(WorkArrays):
+    """The working arrays of a scan, with room for what limits and messages allow."""
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
@@ -265,16 +261,17 @@ class _Scan:
 
     def _run(self) -> None:
         longest = int((self.ends - self.starts).max(initial=0))
-        automaton, room = self.automaton, self.scanner.room(longest)
+        room = self.scanner.room(longest)
         first, code, again = 0, DONE, -1
         while True:
             first, code = scan_xml(
-                self.text, self.starts, self.ends, first, *self.names, automaton.step,
-                automaton.letters, automaton.choices, automaton.outcomes,
-                automaton.predicates, automaton.bounds, automaton.actions, room.frames,
-                room.instances, automaton.instances, room.counters, automaton.counters,
-                room.attributes, room.pieces, room.scopes, self.records, self.shape,
-            )  # fmt: skip
+                MessageArrays(self.text, self.starts, self.ends),
+                first,
+                self.names,
+                self.automaton.arrays,
+                room,
+                MatchArrays(self.records, self.shape),
+            )
             if code == DONE:
                 self.scanner.spare.append(room)
                 return

@@ -298,14 +298,17 @@ class _Cutting:
 
     def _run(self, *, last: bool) -> int:
         """Run the kernel over the text. Return the code with which it stopped."""
-        automaton, room = self.automaton, self.room
         while True:
             code: int = find_cuts(
-                self.text, self.size, last, *self.names, automaton.step, automaton.letters,
-                automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
-                room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
-                room.scopes, self.now, self.cuts,
-            )  # fmt: skip
+                self.text,
+                self.size,
+                last,
+                self.names,
+                self.automaton.arrays,
+                self.room,
+                self.now,
+                self.cuts,
+            )
             more = self.names.enlarge() if code == MANY_NAMES else None
             if more is None:
                 return code

@@ -291,6 +291,7 @@ class BadUnits:
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
         if before is not None:
             own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
+        # `first` is the index of the first bad message of each unit, whose text counts.
         units, first = np.unique(own, return_index=True)
         return BadUnits(units, texts.take(pa.array(first)))
 
@@ -450,11 +451,14 @@ class RangeCapture:
             self._drop_unit(reason)
         self._count(bad.errors)
         kept = ~np.isin(unit, units.units)
+        # Of the messages in bad units, those in `own` are bad themselves and have their own reason. The others
+        # get the reason of their unit.
         rows = np.flatnonzero(~kept)
         own = np.isin(rows, bad.message)
         reasons = texts.take(pa.array(np.searchsorted(bad.message, rows[own])))
         if not own.all():
             others = pc.binary_join_element_wise(OTHERS, units.reasons_of(unit[rows[~own]]), "")
+            # Reasons of the own rows come first here; `order` takes them back to the order of `rows`.
             order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)))
             reasons = pa.concat_arrays([reasons, others]).take(pa.array(order))
         messages = batch.messages

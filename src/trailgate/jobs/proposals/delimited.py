@@ -318,6 +318,7 @@ class _Delimited:
         name.
         """
         names = self.names
+        # Each trial has the names of the header and the arrangements to try with them.
         trials = [(names, PAIRINGS)]
         if names[-1] == "tx":
             trials.append(
@@ -343,6 +344,7 @@ class _Delimited:
                 )
             )
             added = [f"field{len(names) + at + 1}" for at in range(more + 1)]
+        # The first arrangement that fits all records wins, and leaves its header in ``names``.
         for tried, ways in trials:
             self._name(tried)
             for pairing_switches in ways:

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -20,22 +21,20 @@ from urllib.parse import quote, unquote, urlsplit
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.storage.files.accounts import azure_files, google_files
-from trailgate.storage.files.hadoop import hdfs_files
 
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()
 # Stores for which pyarrow is not enough: it does not use the environment variables of the clouds' own
-# tools, and needs Java for HDFS.
-OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = MappingProxyType(
+# tools, and needs Java for HDFS. The module and function, imported when a store is used.
+OPENED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "abfs": azure_files,
-        "abfss": azure_files,
-        "gs": google_files,
-        "gcs": google_files,
-        "hdfs": hdfs_files,
+        "abfs": "accounts:azure_files",
+        "abfss": "accounts:azure_files",
+        "gs": "accounts:google_files",
+        "gcs": "accounts:google_files",
+        "hdfs": "hadoop:hdfs_files",
     }
 )
 MOCK: Final = "mock"  # pyarrow's store for tests
@@ -94,7 +93,12 @@ def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
 
     Connections must not be shared with a forked process, hence the second parameter.
     """
-    store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
+    module, _, name = OPENED.get(scheme_of(text), "").partition(":")
+    if module:
+        open_store = getattr(import_module(f"trailgate.storage.files.{module}"), name)
+    else:
+        open_store = fs.FileSystem.from_uri
+    store, path = open_store(text)
     return store, str(path)
 
 

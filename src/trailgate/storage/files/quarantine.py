@@ -48,6 +48,8 @@ def write_lines(
     if headers is not None:
         lines = [json.dumps(dict(each), ensure_ascii=False) for each in headers]
         own = pa.array([line.encode("utf-8", "backslashreplace") for line in lines], pa.binary())
+    # A line: {"body": "...", "headers": {...}, "source": "...", "position": "...", "reason": "..."}. The body has two
+    # forms, chosen by ``encoded``: as text (0), or in base64 (1). Plain pieces are written without escapes.
     body = (
         PieceForm(b'{"body": "', b'", "headers": '),
         PieceForm(b'{"body_base64": "', b'", "headers": '),

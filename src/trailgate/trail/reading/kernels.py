@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import kernel
@@ -16,17 +16,29 @@ SMALL_COLUMNS: Final = 5
 LONG_COLUMNS: Final = 5
 
 
+class OperationArrays(NamedTuple):
+    """The records of each operation's two images, and whether it begins or ends a transaction."""
+
+    first: Longs
+    after: Longs
+    begins: Mask
+    ends: Mask
+
+
+class DescribedRecords(NamedTuple):
+    """The columns of a view of records that describe an operation."""
+
+    io_type: Octets
+    io_time: Longs
+    data_starts: Longs
+    data_ends: Longs
+
+
 @kernel(writes=("small", "longs"))
 def describe_operations(
     rows: Longs,
-    first: Longs,
-    after: Longs,
-    io_type: Octets,
-    io_time: Longs,
-    begins: Mask,
-    ends: Mask,
-    data_starts: Longs,
-    data_ends: Longs,
+    operations: OperationArrays,
+    records: DescribedRecords,
     op_types: Octets,
     prefixes: Octets,
     small: Octets,
@@ -34,14 +46,15 @@ def describe_operations(
 ) -> tuple[int, int, int, int]:
     """Write the type, transaction indicator, time and image spans of some operations.
 
-    ``rows`` selects operations; ``first`` and ``after`` are the records of each operation's two
-    images. ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after
+    ``rows`` selects operations. ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after
     another. Returns the number of operations with a before image, with an after image and with both
     in one record, and the record of a truncate that has data, or -1.
     """
     # Example: a delete has a before image only, an insert an after image only. An update of two
     # records (first != after) and a key update (prefix > 0: both images in one record) have both.
     # begins, ends of an operation become TX_IND: (1, 1) WHOLE, (1, 0) BEGIN, (0, 1) END, (0, 0) MIDDLE.
+    first, after, begins, ends = operations
+    io_type, io_time, data_starts, data_ends = records
     count = len(rows)
     befores = afters = prefixed = 0
     filled = -1

@@ -112,6 +112,7 @@ def read_blocks(
                 user.strings(name, operations.owner, len(operations))
                 for name in (TX_OWNER, TX_NAME)
             )
+    # An operation's position is the offset of its first record in the file.
     positions = pa.nulls(len(operations), pa.string())
     if context.wanted.positions:
         offsets = view.offsets[as_slice(operations.first)] + source.base
@@ -153,6 +154,7 @@ def _read_block(
         span = (int(area.starts[described.filled]), int(area.ends[described.filled]))
         problem = "a truncate must not have data (trail format §10.5)"
         raise context.source.error(problem, span)
+    # If all operations are on one table, the shared columns are used as they are, without a copy.
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
@@ -206,14 +208,10 @@ def _describe(operations: GroupedOperations, rows: Longs) -> _OperationColumns:
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     befores, afters, prefixed, filled = kernels.describe_operations(
         rows,
-        operations.first,
-        operations.after,
-        view.io_type,
-        view.io_time,
-        operations.begins,
-        operations.ends,
-        view.data.starts,
-        view.data.ends,
+        kernels.OperationArrays(
+            operations.first, operations.after, operations.begins, operations.ends
+        ),
+        kernels.DescribedRecords(view.io_type, view.io_time, view.data.starts, view.data.ends),
         OP_TYPE_OF,
         PREFIX_OF,
         small,
@@ -254,6 +252,8 @@ def _read_images(
     table = known.table or context.definitions.get(known.name)
     if described.prefixed:
         columns = len(table.columns) if table is not None else MAX_COLUMNS
+        # Both images are in one data area, and the length of the first one precedes them. Where an
+        # operation has no prefix (0), its after image is in an area of its own.
         befores, split = locate_images(source, befores, described.prefixes, known.name, columns)
         afters = Spans(np.where(described.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
@@ -275,6 +275,7 @@ def _read_images(
     # Large objects of a record with both images belong to the after image.
     only_before = np.flatnonzero((described.has_after == 0) | (first != after))
     rows = np.flatnonzero(described.has_after)
+    # Each pair has the operations to which large objects can belong, and the record of each operation.
     return (
         table,
         _with_large(context, table, before_image, (only_before, first)),

@@ -222,6 +222,8 @@ def _decode_chunk(
     blocks: list[ChangeBlock] = []
     done = rows = 0
     size = MOST_RECORDS
+    # ``done`` records are decoded. A batch may leave its last records to the next one, if their
+    # operation is not complete.
     while done < len(view):
         stop = _before_change(view, done + size)
         more = stop < len(view) or not (finish or give_open)

@@ -146,6 +146,7 @@ def build_record_table(
     }
     columns |= {name: pa.array(head[name].astype(np.int32)) for name in _PLAIN}
     columns |= {name: _LETTER.take(pa.array(head[name])) for name in _LETTERS}
+    # The statement of DDL records is in their data, so this needs the column above.
     columns["ddl"] = _ddl(columns["data"], view.io_type == IO_DDL)
     arrays = [columns[field.name] for field in RECORDS_SCHEMA]
     return RecordTable(pa.RecordBatch.from_arrays(arrays, schema=RECORDS_SCHEMA), known)

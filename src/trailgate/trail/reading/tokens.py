@@ -333,6 +333,7 @@ def carry_token_strings(
     )
     if bad >= 0:
         list_tokens(source, areas, np.arange(count))  # raises
+    # The kernel writes one id after the other: those of id i are ``count`` spans from ``i * count`` on.
     carried = []
     for i, text in enumerate(before.values()):
         column = slice(i * count, (i + 1) * count)

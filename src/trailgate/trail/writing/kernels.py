@@ -7,7 +7,7 @@ were counted from the same arrays, and for ``SPARE`` more bytes.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -102,26 +102,32 @@ def add_piece_sizes(
         sizes[records[value]] += count * (frames + PIECE_HEAD) + size
 
 
+class PiecedValues(NamedTuple):
+    """Large values of a column: for each its record, its row among the ``offsets``, and its header fields.
+
+    These are the time of its piece records, and TransInd of the last one.
+    """
+
+    records: Longs
+    rows: Longs
+    offsets: Offsets
+    data: Octets
+    times: Longs
+    last_indicators: Octets
+
+
 @kernel(writes=("body", "places"))
 def write_pieces(
     body: Octets,
     places: Longs,
-    records: Longs,
-    rows: Longs,
-    offsets: Offsets,
-    data: Octets,
+    values: PiecedValues,
     model: Octets,
     head: int,
     column: int,
-    times: Longs,
-    last_indicators: Octets,
     big: bool,
 ) -> None:
-    """Write large values as piece records after the records of their rows (trail format §11).
-
-    ``times`` and ``last_indicators`` have one item per value: the time of its records, and TransInd
-    of the last one.
-    """
+    """Write large values as piece records after the records of their rows (trail format §11)."""
+    records, rows, offsets, data, times, last_indicators = values
     # Example: a value of 4500 bytes becomes three pieces of 500, 2000 and 2000 bytes: the shorter one
     # comes first. Each is a separate record: head | D | column, 3, piece number, offset, size | bytes | Z.
     for value in range(len(rows)):

@@ -43,7 +43,7 @@ from trailgate.trail.values.codec import (
     column_charset,
     encode_strings,
 )
-from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
+from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (
     MIDDLE,
     RecordImages,
@@ -335,14 +335,16 @@ class PieceWriter:
             write_pieces(
                 body,
                 places,
-                records,
-                rows,
-                column.values.offsets,
-                column.values.data,
+                PiecedValues(
+                    records=records,
+                    rows=rows,
+                    offsets=column.values.offsets,
+                    data=column.values.data,
+                    times=times[records],
+                    last_indicators=np.where(is_last, last[records], np.uint8(MIDDLE)),
+                ),
                 self.model,
                 head_size(group),
                 column.index,
-                times[records],
-                np.where(is_last, last[records], np.uint8(MIDDLE)),
                 order is ByteOrder.BIG,
             )

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
 from trailgate.columnar.kernels.words import copy_value
@@ -20,6 +20,7 @@ from trailgate.formats.xml.kernels.names import (
     NAMES,
     NO_ROOM,
     RULE,
+    NameArrays,
     find_name,
     insert_name,
 )
@@ -50,7 +51,7 @@ ROWS_AT_ONCE: Final = (
 )
 
 
-@kernel(writes=("ids", "firsts", "table", "keys", "info", "pool", "used"))
+@kernel(writes=("ids", "firsts", "names"))
 def word_ids(
     text: Octets,
     records: Offsets,
@@ -58,11 +59,7 @@ def word_ids(
     field: int,
     ids: Longs,
     firsts: Longs,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Assign numbers to the distinct words in a field of records.
 
@@ -73,6 +70,7 @@ def word_ids(
 
     Example: the words ID, NAME, ID get the numbers 0, 1, 0, and firsts is 0, 1.
     """
+    used = names.used
     for row in range(len(ids)):
         place = row * width + field
         start, size = np.int64(records[place]), np.int64(records[place + 1])
@@ -82,9 +80,9 @@ def word_ids(
         # The hash reads the first byte, so an empty word cannot be numbered.
         if size == 0:
             return NO_ROOM
-        number = find_name(text, start, size, table, keys, info, pool)
+        number = find_name(text, start, size, names)
         if number < 0:
-            number = insert_name(text, start, size, -1 - number, table, keys, info, pool, used)
+            number = insert_name(text, start, size, -1 - number, names)
             if number < 0:
                 return NO_ROOM
             firsts[number] = row

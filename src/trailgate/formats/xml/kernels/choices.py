@@ -18,6 +18,7 @@ from trailgate.formats.xml.kernels.names import (
     FRAME,
     FULL,
     GROUP,
+    LITERALS,
     NOTHING,
     PIECES,
     PLAIN,
@@ -29,6 +30,9 @@ from trailgate.formats.xml.kernels.names import (
     UNREAD,
     VALUE_END,
     VALUE_START,
+    NameArrays,
+    RuleArrays,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
@@ -47,19 +51,12 @@ def choose_state(
     choice: int,
     depth: int,
     count: int,
-    choices: Longs,
-    outcomes: Longs,
-    predicates: Longs,
-    attributes: Longs,
-    info: Longs,
-    counters: Longs,
-    width: int,
-    literals: int,
+    rules: RuleArrays,
+    names: NameArrays,
+    work: WorkArrays,
     side: int,
     at: int,
     end: int,
-    frames: Longs,
-    pieces: Longs,
     piece_count: int,
 ) -> int:
     """Return the state that the predicates of a tag choose, or the reason to refuse the message.
@@ -73,6 +70,8 @@ def choose_state(
     value: 3 * 2 = 6 outcomes. For the second element, with type "old", the first group has the
     value 2 and the other the value 1: outcome 2 + 1 * 3 = 5.
     """
+    choices, predicates, width = rules.choices, rules.predicates, rules.counters
+    counters, attributes = work.counters, work.attributes
     row = choice * CHOICE
     groups = choices[row + 1]
     # The last slots of `counters` hold the value of each group, for `needs` of later groups.
@@ -96,12 +95,12 @@ def choose_state(
         elif by == BY_TEXT:
             if at >= 0:
                 start, stop = element_text(
-                    text, at, end, depth + 1, frames, pieces, piece_count, side
+                    text, at, end, depth + 1, work.frames, work.pieces, piece_count, side
                 )
                 if start < 0:
                     return start
         else:
-            each = attribute_of(predicates[group + 1], count, attributes, info)
+            each = attribute_of(predicates[group + 1], count, attributes, names.info)
             if each >= 0:
                 start = attributes[each * ATTRIBUTES + VALUE_START]
                 stop = attributes[each * ATTRIBUTES + VALUE_END]
@@ -111,12 +110,12 @@ def choose_state(
         if stop >= start:
             value = equal_value(
                 text, start, stop, by == BY_POSITION, predicates[group + 2], values, predicates,
-                literals,
+                names.used[LITERALS],
             )  # fmt: skip
         counters[chosen + number] = value
         outcome += value * size
         size *= values + 1
-    return outcomes[outcome]
+    return rules.outcomes[outcome]
 
 
 @inner

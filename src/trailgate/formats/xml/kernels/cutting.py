@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (
@@ -23,7 +23,6 @@ from trailgate.formats.xml.kernels.names import (
     FRAME,
     FULL,
     INNER,
-    LITERALS,
     NAME_SIZE,
     NEEDS_MORE,
     OPENED,
@@ -31,6 +30,9 @@ from trailgate.formats.xml.kernels.names import (
     REFUSED,
     STATE,
     TAG_START,
+    NameArrays,
+    RuleArrays,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.scan import (
     after_end_tag,
@@ -48,33 +50,14 @@ from trailgate.formats.xml.kernels.tags import (
 )
 
 
-@kernel(
-    writes=(
-        "text", "table", "keys", "info", "pool", "used", "frames", "counters", "attributes",
-        "pieces", "scopes", "now", "cuts",
-    )
-)  # fmt: skip
+@kernel(writes=("text", "names", "work", "now", "cuts"))
 def find_cuts(
     text: Octets,
     end: int,
     last: bool,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
-    step: Offsets,
-    letters: int,
-    choices: Longs,
-    outcomes: Longs,
-    predicates: Longs,
-    bounds: Longs,
-    frames: Longs,
-    counters: Longs,
-    counted: int,
-    attributes: Longs,
-    pieces: Longs,
-    scopes: Longs,
+    names: NameArrays,
+    rules: RuleArrays,
+    work: WorkArrays,
     now: Longs,
     cuts: Longs,
 ) -> int:
@@ -94,7 +77,10 @@ def find_cuts(
     Example with a rule for `/all/tx`: in `<all><tx>1</tx><tx>2</tx></all>` the first cut is at 15,
     at depth 1, inside `<all>`; the second is at 25.
     """
-    literals, side = used[LITERALS], used[DECODED]
+    info = names.info
+    step, bounds = rules.step, rules.bounds
+    frames, pieces, scopes = work.frames, work.pieces, work.scopes
+    side = names.used[DECODED]
     at, depth, scoped = now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED]
     while True:
         now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED] = at, depth, scoped
@@ -109,34 +95,32 @@ def find_cuts(
         tag, byte, closed = at, text[at + 1], 0
         # `</`
         if byte == 0x2F:
-            at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
+            at = after_end_tag(text, at, end, depth, frames, names)
             closed = 1
         # `<!`: a comment or a CDATA section.
         elif byte == 0x21:
             at, _ = after_marked(text, at, end, depth, frames, pieces, 0)
         # `<?`
         elif byte == 0x3F:
-            at = instruction_end(text, at, end, table, keys, info, pool, used)
+            at = instruction_end(text, at, end, names)
         else:
             # A second root element.
             if depth == 0 and now[CUT_BEGUN]:
                 return REFUSED
             at, name, count, closed, scoped = start_tag(
-                text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                scopes, scoped, side,
-            )  # fmt: skip
+                text, at, end, depth, names, work, scoped, side
+            )
             if at >= 0:
                 now[CUT_BEGUN] = 1
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(step[step[above] + element_letter(name, info, letters)])
+                state = np.int64(step[step[above] + element_letter(name, info, rules.letters)])
                 if state < 0:
                     state = choose_state(
-                        text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
-                        info, counters, counted, literals, side, -1, end, frames, pieces, 0,
-                    )  # fmt: skip
+                        text, -1 - state, depth, count, rules, names, work, side, -1, end, 0
+                    )
                 depth += 1
-                open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                open_frame(depth, name, state, at, rules, work)
                 frames[depth * FRAME + TAG_START] = tag
                 # The first phase of a state's actions opens records: this element begins a match.
                 # Matches inside it do not count.

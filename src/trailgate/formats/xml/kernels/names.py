@@ -9,7 +9,7 @@ and a comparison for names of up to 16 bytes.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -181,6 +181,60 @@ NO_ROOM: Final = -2
 EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
+class NameArrays(NamedTuple):
+    """The table of names: a hash table of words, two keys and a row of `info` for each, their bytes, and `used`."""
+
+    table: Offsets
+    keys: Words
+    info: Longs
+    pool: Octets
+    used: Longs
+
+
+class RuleArrays(NamedTuple):
+    """The tables of the rules, as `Automaton` has them.
+
+    `letters` is the number of element names per namespace, `instances` the number of rules, each
+    for its record types, and `counters` the number of counters per depth.
+    """
+
+    step: Offsets
+    choices: Longs
+    outcomes: Longs
+    predicates: Longs
+    bounds: Longs
+    actions: Longs
+    letters: int
+    instances: int
+    counters: int
+
+
+class WorkArrays(NamedTuple):
+    """The working arrays of a scan: stacks of open elements and namespaces, pieces of text, and counters."""
+
+    frames: Longs
+    instances: Longs
+    counters: Longs
+    attributes: Longs
+    pieces: Longs
+    scopes: Longs
+
+
+class MessageArrays(NamedTuple):
+    """A batch of messages: message i is `text[starts[i] : ends[i]]`, and decoded values follow them."""
+
+    text: Octets
+    starts: Longs
+    ends: Longs
+
+
+class MatchArrays(NamedTuple):
+    """The records of matches, and for each record type a row of `SHAPE` columns."""
+
+    records: Offsets
+    shape: Longs
+
+
 class ActionType(IntEnum):
     """The types of actions."""
 
@@ -215,10 +269,9 @@ def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
 
 
 @inner
-def find_name(
-    text: Octets, at: int, size: int, table: Offsets, keys: Words, info: Longs, pool: Octets
-) -> int:
+def find_name(text: Octets, at: int, size: int, names: NameArrays) -> int:
     """Return the number of a non-empty name, or -1 minus its free slot in the hash table."""
+    table, keys, info, pool = names.table, names.keys, names.info, names.pool
     first, last = load8(text, at), np.uint64(0)
     # A shorter word is masked to its own bytes. For 8 to 16 bytes, the first and last eight bytes
     # overlap or meet, so the loop below has nothing left to compare.
@@ -251,13 +304,10 @@ def insert_name(
     at: int,
     size: int,
     place: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Add a name at a free slot of the hash table. Return its number, or `NO_ROOM`."""
+    table, keys, info, pool, used = names
     number, pooled = used[NAMES], used[POOL]
     if (number + 1) * INFO > len(info) or pooled + size > len(pool):
         return NO_ROOM
@@ -287,30 +337,27 @@ def add_name(
     at: int,
     size: int,
     place: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Check a new name, and add it and its parts before and after the colon.
 
     Return its number, `NO_NAME` or `NO_ROOM`.
     """
+    info = names.info
     colon = check_name(text, at, at + size)
     if colon < 0:
         return NO_NAME
-    number = insert_name(text, at, size, place, table, keys, info, pool, used)
+    number = insert_name(text, at, size, place, names)
     if number < 0 or colon == 0:
         return number
     # For "p:id" the words "p" and "id" are added too, and the new name refers to both.
-    prefix = find_name(text, at, colon, table, keys, info, pool)
+    prefix = find_name(text, at, colon, names)
     if prefix < 0:
-        prefix = insert_name(text, at, colon, -1 - prefix, table, keys, info, pool, used)
+        prefix = insert_name(text, at, colon, -1 - prefix, names)
     start, rest = at + colon + 1, size - colon - 1
-    local = find_name(text, start, rest, table, keys, info, pool)
+    local = find_name(text, start, rest, names)
     if local < 0:
-        local = insert_name(text, start, rest, -1 - local, table, keys, info, pool, used)
+        local = insert_name(text, start, rest, -1 - local, names)
     if prefix < 0 or local < 0:
         return NO_ROOM
     info[number * INFO + PREFIX], info[number * INFO + LOCAL] = prefix, local

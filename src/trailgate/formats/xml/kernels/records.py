@@ -23,6 +23,7 @@ from trailgate.formats.xml.kernels.names import (
     KIND,
     LEVEL,
     LINE,
+    LITERALS,
     MESSAGE,
     NOTHING,
     NUMBER,
@@ -50,6 +51,10 @@ from trailgate.formats.xml.kernels.names import (
     VALUE_START,
     WIDTH,
     ActionType,
+    MatchArrays,
+    NameArrays,
+    RuleArrays,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
@@ -198,14 +203,10 @@ def start_element(
     place: int,
     name: int,
     name_size: int,
-    bounds: Longs,
-    actions: Longs,
-    frames: Longs,
-    instances: Longs,
-    width: int,
-    records: Offsets,
-    shape: Longs,
-    literals: int,
+    rules: RuleArrays,
+    names: NameArrays,
+    work: WorkArrays,
+    found: MatchArrays,
     side: int,
 ) -> int:
     """Open the records of an element, and store what its start tag reveals.
@@ -215,10 +216,12 @@ def start_element(
     for `/tx/row` with the value `name()`, the element `<row>` opens a record (phase 0) and stores
     the span of "row" (phase 1).
     """
+    bounds, actions, width = rules.bounds, rules.actions, rules.instances
+    frames, instances, records = work.frames, work.instances, found.records
     for number in range(bounds[state * PHASES], bounds[state * PHASES + 1]):
         row = number * ACTION
         opened = open_record(
-            actions, row, depth, message, place, frames, instances, width, records, shape
+            actions, row, depth, message, place, frames, instances, width, records, found.shape
         )
         if opened < 0:
             return opened
@@ -231,7 +234,8 @@ def start_element(
         elif what == NAMED:
             store_once(records, slot, name, name_size)
         elif what == LITERAL:
-            store_once(records, slot, literals + actions[row + FIRST], actions[row + SECOND])
+            literal = names.used[LITERALS] + actions[row + FIRST]
+            store_once(records, slot, literal, actions[row + SECOND])
         elif what == POSITION:
             if side + DIGITS > len(text):
                 return FULL
@@ -255,19 +259,19 @@ def store_attributes(
     state: int,
     depth: int,
     count: int,
-    bounds: Longs,
-    actions: Longs,
-    attributes: Longs,
+    rules: RuleArrays,
     info: Longs,
-    instances: Longs,
-    width: int,
+    work: WorkArrays,
     records: Offsets,
     side: int,
 ) -> int:
     """Store the attributes that rules name. Return the end of decoded values, or `FULL`.
 
     An attribute with references, such as `a="x&amp;y"`, is decoded to `side`, after the messages.
+
+    Example: for the value `@id` of a rule, `<row id="7">` stores the span of "7" in the value's slot.
     """
+    bounds, actions, attributes = rules.bounds, rules.actions, work.attributes
     for number in range(bounds[state * PHASES + 2], bounds[state * PHASES + 3]):
         row = number * ACTION
         each = attribute_of(actions[row], count, attributes, info)
@@ -281,7 +285,7 @@ def store_attributes(
                 return FULL
             end = decode_references(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
-        record = record_of(actions, row, depth, instances, width)
+        record = record_of(actions, row, depth, work.instances, rules.instances)
         store(records, record, actions, row, start, end - start, 0)
     return side
 
@@ -293,12 +297,8 @@ def end_element(
     depth: int,
     tag: int,
     place: int,
-    bounds: Longs,
-    actions: Longs,
-    frames: Longs,
-    pieces: Longs,
-    instances: Longs,
-    width: int,
+    rules: RuleArrays,
+    work: WorkArrays,
     records: Offsets,
     side: int,
 ) -> int:
@@ -309,6 +309,7 @@ def end_element(
     Example: for `<id> 7 </id>` TEXT stores the span of "7", EXACT_TEXT the span of " 7 ", and CONTENT
     the span between the tags, including nested tags.
     """
+    bounds, actions, frames = rules.bounds, rules.actions, work.frames
     frame = depth * FRAME
     kind = frames[frame + TEXT]
     if kind == UNREAD:
@@ -324,14 +325,14 @@ def end_element(
             end -= 1
     elif kind == PIECES:
         exact = side
-        side, start, end = join_pieces(text, frames, frame, pieces, side)
+        side, start, end = join_pieces(text, frames, frame, work.pieces, side)
         if side < 0:
             return FULL
         exact_end = side
     for number in range(bounds[state * PHASES + 3], bounds[state * PHASES + 4]):
         row = number * ACTION
         what = actions[row]
-        record = record_of(actions, row, depth, instances, width)
+        record = record_of(actions, row, depth, work.instances, rules.instances)
         if what == TEXTUAL:
             # Without text, TEXT_START was never written.
             size = end - start if kind != NOTHING else EMPTY

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
 from trailgate.formats.xml.kernels.choices import choose_state
@@ -30,7 +30,6 @@ from trailgate.formats.xml.kernels.names import (
     INFO,
     INNER,
     KEPT,
-    LITERALS,
     NAME_SIZE,
     NOTHING,
     PHASES,
@@ -49,6 +48,11 @@ from trailgate.formats.xml.kernels.names import (
     UNKNOWN_DECLARATION,
     UNREAD,
     XMLNS,
+    MatchArrays,
+    MessageArrays,
+    NameArrays,
+    RuleArrays,
+    WorkArrays,
     find_name,
     insert_name,
 )
@@ -93,67 +97,35 @@ def find_unusual_bytes(text: Octets, start: int, end: int) -> int:
     return (1 if controls else 0) + (2 if high else 0)
 
 
-@kernel(writes=("table", "keys", "info", "pool", "used"))
+@kernel(writes=("names",))
 def intern_word(
     text: Octets,
     start: int,
     end: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Return the number of a word.
 
     A new one is added without a check; `NO_ROOM` if it does not fit.
     """
-    number = find_name(text, start, end - start, table, keys, info, pool)
+    number = find_name(text, start, end - start, names)
     if number >= 0:
         return number
-    return insert_name(text, start, end - start, -1 - number, table, keys, info, pool, used)
+    return insert_name(text, start, end - start, -1 - number, names)
 
 
-@kernel(
-    writes=(
-        "text", "table", "keys", "info", "pool", "used", "frames", "instances", "counters",
-        "attributes", "pieces", "scopes", "records", "shape",
-    )
-)  # fmt: skip
+@kernel(writes=("messages.text", "names", "work", "found"))
 def scan_xml(
-    text: Octets,
-    starts: Longs,
-    ends: Longs,
+    messages: MessageArrays,
     first: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
-    step: Offsets,
-    letters: int,
-    choices: Longs,
-    outcomes: Longs,
-    predicates: Longs,
-    bounds: Longs,
-    actions: Longs,
-    frames: Longs,
-    instances: Longs,
-    width: int,
-    counters: Longs,
-    counted: int,
-    attributes: Longs,
-    pieces: Longs,
-    scopes: Longs,
-    records: Offsets,
-    shape: Longs,
+    names: NameArrays,
+    rules: RuleArrays,
+    work: WorkArrays,
+    found: MatchArrays,
 ) -> tuple[int, int]:
     """Scan the messages from `first` on.
 
     Return the first message that is refused and the reason, or their number and `DONE`.
-
-    `width` is the number of instances (rules), `counted` the number of counters, and `letters` the
-    number of element names per namespace in the rules.
 
     Each iteration of the inner loop reads the text up to a `<`, then the token there: an end tag, a
     comment or CDATA section, an instruction, or a start tag. A start tag moves the automaton:
@@ -164,24 +136,26 @@ def scan_xml(
     `<orders><order><id>7</id></order></orders>` gives one record. Its element spans the bytes 8 to
     33, and its value is the byte at 19.
     """
+    text, starts, ends = messages
+    info, used = names.info, names.used
+    step, bounds = rules.step, rules.bounds
+    frames, instances, pieces, scopes = work.frames, work.instances, work.pieces, work.scopes
+    shape = found.shape
     for message in range(first, len(starts)):
         for kind in range(len(shape) // SHAPE):
             # Records of a message that was refused are overwritten: COUNT starts from KEPT.
             shape[kind * SHAPE + COUNT] = shape[kind * SHAPE + KEPT]
         begin, end = starts[message], ends[message]
-        literals, side = used[LITERALS], used[DECODED]
-        for instance in range(width):
+        side = used[DECODED]
+        for instance in range(rules.instances):
             instances[instance * PLACED + DEPTH] = -1
         depth, begun, piece_count, scoped = 0, False, 0, 0
         mark = mark_size(text, begin, end)
-        at = after_declaration(text, begin + mark, end, table, keys, info, pool)
+        at = after_declaration(text, begin + mark, end, names)
         if at < 0:
             return message, at
-        open_frame(0, 0, 0, at, bounds, frames, counters, counted)
-        side = start_element(
-            text, 0, 0, message, mark, 0, 0, bounds, actions, frames, instances, width,
-            records, shape, literals, side,
-        )  # fmt: skip
+        open_frame(0, 0, 0, at, rules, work)
+        side = start_element(text, 0, 0, message, mark, 0, 0, rules, names, work, found, side)
         if side < 0:
             return message, FULL
         while True:
@@ -207,7 +181,7 @@ def scan_xml(
             closed = 0
             # `</`
             if byte == 0x2F:
-                at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
+                at = after_end_tag(text, at, end, depth, frames, names)
                 if at < 0:
                     return message, at
                 closed = 1
@@ -218,7 +192,7 @@ def scan_xml(
                     return message, at
             # `<?`
             elif byte == 0x3F:
-                at = instruction_end(text, at, end, table, keys, info, pool, used)
+                at = instruction_end(text, at, end, names)
                 if at < 0:
                     return message, at
             else:
@@ -227,51 +201,48 @@ def scan_xml(
                     return message, REFUSED
                 begun = True
                 at, name, count, closed, scoped = start_tag(
-                    text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                    scopes, scoped, side,
-                )  # fmt: skip
+                    text, at, end, depth, names, work, scoped, side
+                )
                 if at < 0:
                     return message, at
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(step[step[above] + element_letter(name, info, letters)])
+                state = np.int64(step[step[above] + element_letter(name, info, rules.letters)])
                 if state < 0:
                     # Predicates may decode an attribute, or the tag's text, into the room at
                     # `side`.
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
                     state = choose_state(
-                        text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
-                        info, counters, counted, literals, side, -1 if closed else at, end, frames,
-                        pieces, piece_count,
+                        text, -1 - state, depth, count, rules, names, work, side,
+                        -1 if closed else at, end, piece_count,
                     )  # fmt: skip
                     if state < 0:
                         return message, state
                 depth += 1
-                open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                open_frame(depth, name, state, at, rules, work)
                 frames[depth * FRAME + TAG_START] = tag
                 # The state has actions.
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
                     start, size = local_name(tag + 1, name, info)
                     side = start_element(
-                        text, state, depth, message, tag - begin, start, size, bounds, actions,
-                        frames, instances, width, records, shape, literals, side,
+                        text, state, depth, message, tag - begin, start, size, rules, names,
+                        work, found, side,
                     )  # fmt: skip
                     if side < 0:
                         return message, side
                     if count:
                         side = store_attributes(
-                            text, state, depth, count, bounds, actions, attributes, info,
-                            instances, width, records, side,
-                        )  # fmt: skip
+                            text, state, depth, count, rules, info, work, found.records, side
+                        )
                         if side < 0:
                             return message, FULL
                 tag = at
             if closed:
                 frame = depth * FRAME
                 side = end_element(
-                    text, frames[frame + STATE], depth, tag, at - begin, bounds, actions,
-                    frames, pieces, instances, width, records, side,
+                    text, frames[frame + STATE], depth, tag, at - begin, rules, work,
+                    found.records, side,
                 )  # fmt: skip
                 if side < 0:
                     return message, FULL
@@ -295,9 +266,7 @@ def mark_size(text: Octets, begin: int, end: int) -> int:
 
 
 @inner
-def after_declaration(
-    text: Octets, start: int, end: int, table: Offsets, keys: Words, info: Longs, pool: Octets
-) -> int:
+def after_declaration(text: Octets, start: int, end: int, names: NameArrays) -> int:
     """Return the offset after an XML declaration.
 
     This is the same offset if there is no declaration. Negative values are reasons to refuse the
@@ -316,7 +285,7 @@ def after_declaration(
     if at + 1 >= end:
         return REFUSED
     at += 2
-    known = find_name(text, start, at - start, table, keys, info, pool) >= 0
+    known = find_name(text, start, at - start, names) >= 0
     return at if known else UNKNOWN_DECLARATION
 
 
@@ -326,12 +295,11 @@ def open_frame(
     name: int,
     state: int,
     at: int,
-    bounds: Longs,
-    frames: Longs,
-    counters: Longs,
-    counted: int,
+    rules: RuleArrays,
+    work: WorkArrays,
 ) -> None:
     """Initialize the frame of an element whose start tag ends at `at`."""
+    frames, bounds, counted = work.frames, rules.bounds, rules.counters
     frame = depth * FRAME
     frames[frame], frames[frame + STATE] = name, state
     # Text is collected only if the state has actions at the end tag.
@@ -340,7 +308,7 @@ def open_frame(
     frames[frame + CHILDREN] = 0
     frames[frame + INNER] = at
     for counter in range(depth * counted, (depth + 1) * counted):
-        counters[counter] = 0
+        work.counters[counter] = 0
 
 
 @inner
@@ -359,14 +327,8 @@ def start_tag(
     at: int,
     end: int,
     depth: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
-    frames: Longs,
-    attributes: Longs,
-    scopes: Longs,
+    names: NameArrays,
+    work: WorkArrays,
     scoped: int,
     side: int,
 ) -> tuple[int, int, int, int, int]:
@@ -378,8 +340,10 @@ def start_tag(
     Instead of the offset, a negative value is the reason to refuse the message. Example: `<a:b
     x="1"/>` returns its end, the number of "a:b", 1, 1, and `scoped` unchanged.
     """
+    info, used = names.info, names.used
+    frames, attributes = work.frames, work.attributes
     place = name_end(text, at + 1, end)
-    name = name_at(text, at + 1, place, table, keys, info, pool, used)
+    name = name_at(text, at + 1, place, names)
     if name < 0:
         return name, 0, 0, 0, 0
     # Room for this frame and one more, which predicates use to look ahead.
@@ -391,15 +355,14 @@ def start_tag(
     if text[place] != 0x3E:
         used[SERIAL] += 1
         at, count, closed, prefixed = read_attributes(
-            text, place, end, used[SERIAL], table, keys, info, pool, used, attributes
+            text, place, end, used[SERIAL], names, attributes
         )
         if at < 0:
             return at, 0, 0, 0, 0
         if prefixed:
             scoped = bind_prefixes(
-                text, count, depth + 1, attributes, table, keys, info, pool, used, scopes, scoped,
-                side,
-            )  # fmt: skip
+                text, count, depth + 1, attributes, names, work.scopes, scoped, side
+            )
             if scoped < 0:
                 return scoped, 0, 0, 0, 0
     if not is_bound(info[name * INFO + PREFIX], info):
@@ -420,14 +383,18 @@ def after_end_tag(
     end: int,
     depth: int,
     frames: Longs,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
+    names: NameArrays,
 ) -> int:
     """Return the offset after an end tag, or `REFUSED`.
 
-    The name is compared with the name of the open element.
+    The name is compared with the name of the open element: its first and last eight bytes with the
+    keys that it has in the table of names. Words read beyond the message are within the text,
+    because `SPARE` bytes follow all messages.
+
+    Example: at `</id >` in an element "id", the word from 2 on is masked to two bytes, which equal
+    the first key; the second key is 0. The result is 6.
     """
+    keys, info, pool = names.keys, names.info, names.pool
     if depth == 0:
         return REFUSED
     name, size = frames[depth * FRAME], frames[depth * FRAME + NAME_SIZE]

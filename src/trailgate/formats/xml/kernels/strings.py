@@ -164,8 +164,10 @@ def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
     """Do the same as `read_reference` for `&#10;` and `&#xA;`.
 
-    Only characters allowed in XML are accepted. The number is capped at 0x110000, so it cannot
-    overflow.
+    Only characters allowed in XML are accepted. The number is capped at 0x110000, which is
+    above all characters, so it cannot overflow.
+
+    Example: `&#x41;` and `&#65;` are 65, with 6 and 5 bytes; `&#0;` and `&#x41` return 0, 0.
     """
     hexadecimal = text[at + 2] == 0x78
     first = at + 3 if hexadecimal else at + 2

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner
 from trailgate.columnar.kernels.words import first_mark, load8, name_end_marks
 from trailgate.formats.xml.kernels.names import (
@@ -36,6 +36,7 @@ from trailgate.formats.xml.kernels.names import (
     XML_SPACE,
     XMLNS,
     XMLNS_SPACE,
+    NameArrays,
     add_name,
     find_name,
     insert_name,
@@ -67,18 +68,14 @@ def name_at(
     text: Octets,
     at: int,
     end: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Return the number of the name in [at, end), `REFUSED` or `MANY_NAMES`."""
     if end <= at:
         return REFUSED
-    number = find_name(text, at, end - at, table, keys, info, pool)
+    number = find_name(text, at, end - at, names)
     if number < 0:
-        number = add_name(text, at, end - at, -1 - number, table, keys, info, pool, used)
+        number = add_name(text, at, end - at, -1 - number, names)
         if number < 0:
             return MANY_NAMES if number == NO_ROOM else REFUSED
     return number
@@ -98,11 +95,7 @@ def read_attributes(
     at: int,
     end: int,
     serial: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
     attributes: Longs,
 ) -> tuple[int, int, int, bool]:
     """Read a tag's attributes.
@@ -116,6 +109,7 @@ def read_attributes(
     Example: ` id="7" xmlns:p="urn:x">` writes two rows to `attributes` with the spans of "7" and
     "urn:x", and prefixes matter.
     """
+    info = names.info
     count, prefixed = 0, False
     while True:
         blank = at
@@ -134,7 +128,7 @@ def read_attributes(
         if blank == at or (count + 1) * ATTRIBUTES > len(attributes):
             return REFUSED, 0, 0, False
         ends = name_end(text, at, end)
-        number = name_at(text, at, ends, table, keys, info, pool, used)
+        number = name_at(text, at, ends, names)
         if number < 0:
             return number, 0, 0, False
         if info[number * INFO + SEEN] == serial:
@@ -166,11 +160,7 @@ def bind_prefixes(
     count: int,
     depth: int,
     attributes: Longs,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
     scopes: Longs,
     scoped: int,
     side: int,
@@ -181,6 +171,7 @@ def bind_prefixes(
     xmlns:p="urn:x" p:id="1">` binds the word "p" to the word "urn:x" until the element ends, and
     `p:id` is allowed.
     """
+    info = names.info
     first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
     if (scoped + count) * SCOPE > len(scopes) or side + last - first > len(text):
         return FULL
@@ -196,7 +187,7 @@ def bind_prefixes(
             end = decode_references(text, start, end, OF_ATTRIBUTE, side)
             start = side
         local = XMLNS if number == XMLNS else info[number * INFO + LOCAL]
-        bound = find_namespace(text, start, end, table, keys, info, pool, used)
+        bound = find_namespace(text, start, end, names)
         # A prefix cannot be unbound, and "xmlns" cannot be declared.
         if number != XMLNS and (bound == 0 or local == XMLNS):
             bound = REFUSED
@@ -223,11 +214,7 @@ def find_namespace(
     text: Octets,
     start: int,
     end: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Return 1 + the word of a namespace, 0 if it is empty, `REFUSED` if it has blanks, or `MANY_NAMES`."""
     for place in range(start, end):
@@ -235,9 +222,9 @@ def find_namespace(
             return REFUSED
     if start == end:
         return 0
-    word = find_name(text, start, end - start, table, keys, info, pool)
+    word = find_name(text, start, end - start, names)
     if word < 0:
-        word = insert_name(text, start, end - start, -1 - word, table, keys, info, pool, used)
+        word = insert_name(text, start, end - start, -1 - word, names)
     return MANY_NAMES if word < 0 else word + 1
 
 
@@ -329,20 +316,17 @@ def instruction_end(
     text: Octets,
     at: int,
     end: int,
-    table: Offsets,
-    keys: Words,
-    info: Longs,
-    pool: Octets,
-    used: Longs,
+    names: NameArrays,
 ) -> int:
     """Return the offset after a processing instruction that begins at `<?`, or `REFUSED`.
 
     Its name must not have a prefix or be "xml" in any case.
     """
+    info = names.info
     place = at + 2
     while place < end and not is_blank(text[place]) and text[place] != 0x3F:
         place += 1
-    number = name_at(text, at + 2, place, table, keys, info, pool, used)
+    number = name_at(text, at + 2, place, names)
     if number < 0:
         return number
     # A target must not have a prefix, and <?xml?> is allowed only at the start of the document.
