@@ -347,6 +347,32 @@ def test_rows_come_as_the_table_is_scrolled(browser: Any, tmp_path: Path) -> Non
         assert rows.count() == 250
 
 
+def test_back_leads_to_the_rows_that_were_there(browser: Any, tmp_path: Path) -> None:
+    prefix = str(write_trail(tmp_path / "aa", [[[Op("I", n, str(n))] for n in range(350)]]))
+    with served(prefix) as address, opened(browser, f"{address}operations") as page:
+        rows = page.locator("table.ops tbody tr")
+        for count in (200, 300):
+            page.locator("a[rel=next]").scroll_into_view_if_needed()
+            playwright.expect(rows.nth(count - 1)).to_be_attached(timeout=60_000)
+        link = rows.nth(280).locator("a").first
+        link.scroll_into_view_if_needed()
+        link.click()
+        page.wait_for_url("**/bytes?at=*")
+        page.go_back()
+        playwright.expect(rows.nth(299)).to_be_attached(timeout=60_000)
+        playwright.expect(rows.nth(280)).to_be_in_viewport(timeout=60_000)
+
+
+def test_an_overview_states_that_the_server_has_ended(browser: Any, tmp_path: Path) -> None:
+    context = browser.new_context()
+    page = context.new_page()  # the console reports the request without an answer
+    with served(plain_trail(tmp_path)) as address:
+        page.goto(address)
+    ended = page.get_by_role("alert").filter(has_text="trailgate browse has ended")
+    playwright.expect(ended).to_be_visible(timeout=60_000)
+    context.close()
+
+
 ENDLESS: Final = "SELECT sum(hash(range) % 7) FROM range(300000000000)"
 
 

@@ -18,6 +18,7 @@ from trailgate.columnar.numbers import (
     parse_integers,
     words_from_decimal,
 )
+from trailgate.columnar.rows import find_failing_row
 from trailgate.errors import DecodeError
 
 EXACT = Context(prec=200, traps=[Inexact])
@@ -142,3 +143,27 @@ def test_long_digits_are_exact_or_refused(kind: pa.DataType, ending: str, sign: 
         with pytest.raises(DecodeError, match="a number with more than") as caught:
             parse_decimals(column, kind)
         assert caught.value.where.record == 2
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2, 3, 7, 100, 4094, 4095])
+def test_the_first_bad_row_is_found_at_the_cost_of_the_rows_before_it(bad: int) -> None:
+    values = pa.array(["1"] * bad + ["x"] * (4096 - bad))
+    tried = []
+
+    def check(part: pa.Array) -> None:
+        tried.append(len(part))
+        if part.to_pylist()[-1] == "x":
+            raise DecodeError("not a number")
+
+    assert find_failing_row(check, values) == bad
+    assert sum(tried) <= 4 * bad + 2
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\r\n", "  "])
+def test_integers_may_have_blanks_around_them_and_nothing_else(blank: str) -> None:
+    values = pa.array([f"{blank}12{blank}", "-3", f"007{blank}"])
+    assert parse_integers(values, 0, 8, signed=True).to_pylist() == [12, -3, 7]
+    for wrong in ("0x10", "1_0", "1 2", "\u0661", "1\0"):
+        with pytest.raises(DecodeError, match="not a number") as error:
+            parse_integers(pa.array(["1", wrong]), 0, 8, signed=True)
+        assert error.value.where.record == 1

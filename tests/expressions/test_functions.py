@@ -358,14 +358,14 @@ def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
     [
         (
             "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', AT) = '1'",
-            "YYYY-MM-DD HH:MI:SS.FFFFFF reads its fraction of a second, and @STREXT (..., 1, 19) leaves it out",
+            "YYYY-MM-DD HH:MI:SS.FFFFFF reads the fraction of a second, and @STREXT (..., 1, 19) removes it",
         ),
-        ("@DATE ('DD', 'YYYY-MM-DD', AT) = '1'", "@STREXT (..., 1, 10) takes as much of it"),
+        ("@DATE ('DD', 'YYYY-MM-DD', AT) = '1'", "@STREXT (..., 1, 10) is the part"),
         (
             "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', '2026-01-05 10:00:00.123456789') = '1'",
-            "@STREXT (..., 1, 19) takes as much of it",
+            "@STREXT (..., 1, 19) is the part",
         ),
-        ("@DATE ('DD', 'YYYY-MM-DD.FFFFFF', DAY) = '1'", "As many F as the value has digits"),
+        ("@DATE ('DD', 'YYYY-MM-DD.FFFFFF', DAY) = '1'", "Write one F for each digit"),
         ("@DATE ('SS.FFFFFFFFF', 'YYYY-MM-DD', DAY) = '1'", "F to FFFFFF are digits of a second"),
     ],
 )

@@ -23,7 +23,7 @@ from trailgate.browse.operations import (
 )
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
 from trailgate.browse.spans import UnreadOperations
-from trailgate.browse.transaction_extent import measure_transaction
+from trailgate.browse.transaction_extent import TransactionExtent, measure_transaction
 from trailgate.errors import OptionError
 from trailgate.storage.files.trail_files import TrailPosition
 
@@ -56,6 +56,7 @@ COMPARED: Final = {
 
 
 Summaries = LatestResults[OperationFilters, MatchSummary]
+Extents = LatestResults[TrailPosition, TransactionExtent]
 
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
@@ -191,7 +192,7 @@ def complete_value(index: TrailIndex, query: Query) -> str:
     raise OptionError(f"the operation at {place_text(at)} has no {image} value of {column!r}")
 
 
-def transaction_page(index: TrailIndex, query: Query) -> dict[str, Any]:
+def transaction_page(index: TrailIndex, query: Query, extents: Extents) -> dict[str, Any]:
     """Return the values for the page of the transaction at a position, or of the next one after it.
 
     Raises OptionError if there is none.
@@ -204,7 +205,7 @@ def transaction_page(index: TrailIndex, query: Query) -> dict[str, Any]:
     if begin is None:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")
     start = parse_place(query.get("rows", "")) or begin.place
-    extent = measure_transaction(index, begin.place)
+    extent = measure_transaction(index, begin.place, extents.of(index, begin.place))
     result = OperationSearch(index, OperationFilters(), start, damage=True).run()
     rows = tuple(takewhile(partial(_is_of, begin.place, extent.stop), result.rows))
     more = len(rows) == len(result.rows) and result.after

@@ -40,6 +40,7 @@ from trailgate.browse.guard import App, RequestGuard
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.matches import LatestResults, MatchSummary
 from trailgate.browse.operation_pages import (
+    Extents,
     Summaries,
     complete_value,
     matches_part,
@@ -52,8 +53,10 @@ from trailgate.browse.row_history import KeyUpdateLists, KeyUpdates, history_pag
 from trailgate.browse.sql_pages import answer_file, sql_page
 from trailgate.browse.statements import StatementRunner, until_left
 from trailgate.browse.table_pages import table_page
+from trailgate.browse.transaction_extent import TransactionExtent
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.sql.job import QueryCancellation
+from trailgate.storage.files.trail_files import TrailPosition
 
 if TYPE_CHECKING:
     from trailgate.browse.workbench import Workbench
@@ -81,7 +84,6 @@ CANCEL: Final = "/cancel"  # cancels the running SQL statement
 ENDING_SECONDS: Final = 3  # unfinished responses get this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
-    "transaction": transaction_page,
     "bytes": bytes_page,
     "table": table_page,
     "quarantine": quarantine_page,
@@ -157,6 +159,7 @@ class _TrailPages:
     statements: StatementRunner
     around: Mapping[str, Any]
     summaries: Summaries = field(default_factory=lambda: LatestResults(MatchSummary))
+    extents: Extents = field(default_factory=lambda: LatestResults(_extent))
     key_updates: KeyUpdateLists = field(default_factory=lambda: LatestResults(KeyUpdates))
 
     def routes(self) -> list[Route]:
@@ -166,6 +169,7 @@ class _TrailPages:
             "operations": partial(operations_page, summaries=self.summaries),
             "matches": partial(matches_part, summaries=self.summaries),
             "row": partial(history_page, lists=self.key_updates),
+            "transaction": partial(transaction_page, extents=self.extents),
         }
         return [
             *(self._page(name, page) for name, page in {**PAGES, **kept}.items()),
@@ -222,6 +226,10 @@ class _TrailPages:
         # The typed statement returns to the page, so that it can be corrected.
         draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
         return RedirectResponse(link_to("sql", draft=draft), 303)
+
+
+def _extent(_: TrailPosition) -> TransactionExtent:
+    return TransactionExtent()
 
 
 def _asset(name: str) -> Route:

@@ -7,7 +7,8 @@ record headers, which reads some hundred megabytes per second.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Lock
 from time import monotonic
 from typing import Final
 
@@ -24,7 +25,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 
-SECONDS: Final = 2.0  # the time limit of counting
+SECONDS: Final = 1.0  # the time in which a page counts
 _BEGINS: Final = np.frombuffer(BEGINS.encode(), np.uint8)
 _ENDS: Final = np.frombuffer(ENDS.encode(), np.uint8)
 _HEADERS: Final = ReadSelection(columns=frozenset(), tokens=False, ids=False)
@@ -43,6 +44,7 @@ class TransactionExtent:
     last_time: int = 0
     stop: TrailPosition | None = None
     counted_to: TrailPosition | None = None
+    lock: Lock = field(default_factory=Lock, compare=False)
 
     @property
     def operations(self) -> int:
@@ -107,17 +109,34 @@ def _position(batch: ChangeBatch, row: int) -> TrailPosition:
     return TrailPosition(*parse_position(block.position[at].as_py()))
 
 
-def measure_transaction(index: TrailIndex, begin: TrailPosition) -> TransactionExtent:
-    """Count the operations of the transaction that begins at a position."""
-    extent = TransactionExtent()
+def measure_transaction(
+    index: TrailIndex, begin: TrailPosition, known: TransactionExtent | None = None
+) -> TransactionExtent:
+    """Count the operations of the transaction that begins at a position.
+
+    A count that was cut short continues from the known extent, which is updated.
+    """
+    extent = TransactionExtent() if known is None else known
+    with extent.lock:
+        if extent.stop is None:
+            _count_on(index, begin, extent)
+        return replace(extent, counts=Counter(extent.counts), lock=Lock())
+
+
+def _count_on(index: TrailIndex, begin: TrailPosition, extent: TransactionExtent) -> None:
+    """Count for some seconds, and at least one span."""
+    if extent.counted_to is None:
+        # Without an end the transaction may have grown.
+        extent.counts.clear()
+        extent.first_time = None
+    place, extent.counted_to = extent.counted_to or begin, None
     until = monotonic() + SECONDS
-    for span in OperationSearch(index, OperationFilters(), begin).spans():
-        if monotonic() > until:
+    for number, span in enumerate(OperationSearch(index, OperationFilters(), place).spans()):
+        if number and monotonic() > until:
             extent.counted_to = span.begin
-            break
+            return
         for part in read_span(index, span, _HEADERS):
             if not isinstance(part, UnreadOperations):
                 extent.add(part, begin)
             if extent.stop is not None:
-                return extent
-    return extent
+                return

@@ -116,13 +116,16 @@ def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: in
 def _integers(values: pa.Array, signed: bool) -> pa.Array:
     integer_type = pa.int64() if signed else pa.uint64()
     offsets, data = byte_view(values)
-    # Arrow's cast accepts 0x10 as 16, so text with an x takes the decimal cast below, which refuses it.
-    has_x = (data[offsets[0] : offsets[-1]] | 0x20) == ord("x")
-    if not has_x.any():
-        try:
-            return pc.cast(values, integer_type)
-        except pa.ArrowInvalid:
-            pass
+    # Arrow's cast accepts 0x10 as 16, which is not a number here, and not all blanks around a number.
+    if not _NUMBER_BYTES[data[offsets[0] : offsets[-1]]].all():
+        values = trim(values)
+        offsets, data = byte_view(values)
+        if not _NUMBER_BYTES[data[offsets[0] : offsets[-1]]].all():
+            raise DecodeError("not a number")
+    try:
+        return pc.cast(values, integer_type)
+    except pa.ArrowInvalid:
+        pass
     return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), integer_type)
 
 

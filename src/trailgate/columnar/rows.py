@@ -32,12 +32,20 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row that ``check`` refuses, by bisection.
+    """Return the index of the first row that ``check`` refuses.
 
     ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
-    refuse ``values``.
+    refuse ``values``. Each slice is twice as long as the one before, until one is refused, which is
+    bisected. So the cost depends on where the row is: nothing if it is the first.
     """
-    start, size = 0, len(values)
+    start, size = 0, 1
+    while start + size < len(values):
+        try:
+            check(values.slice(start, size))
+        except (DecodeError, pa.ArrowException):
+            break
+        start, size = start + size, 2 * size
+    size = min(size, len(values) - start)
     while size > 1:
         half = size // 2
         try:

@@ -120,15 +120,15 @@ def read_parts(
 
 
 def _length_hint(parts: Sequence[DescriptorPart], value: str) -> str:
-    """Return what to do about a value that is longer than what a descriptor reads, or shorter by digits of a second."""
+    """Return a hint for a value that is longer than its descriptor, or that lacks digits of the second's fraction."""
     width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
     rest = value[width:]
     if re.fullmatch(r"\.[0-9]+", rest) and len(rest) <= MICROSECONDS + 1:
-        return f"{form}.{'F' * (len(rest) - 1)} reads its fraction of a second, and @STREXT (..., 1, {width}) leaves it out"
+        return f"{form}.{'F' * (len(rest) - 1)} reads the fraction of a second, and @STREXT (..., 1, {width}) removes it"
     if rest:
-        return f"@STREXT (..., 1, {width}) takes as much of it as {form} reads"
+        return f"@STREXT (..., 1, {width}) is the part that {form} reads"
     if len(value) < width and any(part.name == "F" for part in parts):
-        return "As many F as the value has digits of a second read these"
+        return "Write one F for each digit of the fraction of a second"
     return ""
 
 

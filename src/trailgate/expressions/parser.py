@@ -149,7 +149,7 @@ class _Parser:
         return self.parse_chain(SUMS, lambda: self.parse_chain(PRODUCTS, self.operand))
 
     def parse_chain(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
-        """Parse operands joined by these signs, from left to right."""
+        """Parse operands joined by the given operator signs, such as + and -, from left to right."""
         left = part()
         while self.next.is_sign(*signs):
             sign = self.take()

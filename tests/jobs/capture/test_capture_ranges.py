@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place, row
 from laws import examples
+from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
 
 UNREADABLE = "?"  # as a message's marks: its text is no record
@@ -120,3 +121,56 @@ def test_a_run_that_begins_in_no_range_of_its_own_is_read_by_the_one_before(
 
     assert place.names("ot") == ["name 0", "name 101"]
     assert summary.quarantined == 100
+
+
+XML_RULES = """
+parser.type=xml
+xml.sourcedefs={folder}/orders.def
+xml.rules=tx
+tx.type=tx
+tx.match=/t
+tx.txid=@id
+tx.subrules=op
+op.type=op
+op.match=./o
+op.schemaandtable="MY.ORDERS"
+op.optype=@k
+op.timestamp=@ts
+op.subrules=one,two
+one.type=col
+one.match=./ID
+one.name="ID"
+one.value=./text()
+two.type=col
+two.match=./NAME
+two.name="NAME"
+two.value=./text()
+"""
+
+
+@pytest.mark.parametrize("split", [80, 200, 1 << 20])
+@pytest.mark.parametrize("bad", ["time", "value", "operation", "text"])
+@pytest.mark.parametrize("good", [(), (0,), (5,), (29,), (3, 4, 20)])
+def test_ranges_of_bad_xml_messages_are_all_captured(
+    tmp_path: Path, bad: str, good: tuple[int, ...], split: int
+) -> None:
+    place = Place(tmp_path)
+    (tmp_path / "p.properties").write_text(XML_RULES.format(folder=tmp_path))
+    place.capture = load_capture(tmp_path / "p.properties")
+    lines = []
+    for number in range(30):
+        fault = None if number in good else bad
+        operation = "x" if fault == "operation" else "I"
+        time = "2020-13-01" if fault == "time" else "2020-01-01"
+        value = "12345" if fault == "value" else f"{number:04}"
+        text = f'<t id="{number}"><o k="{operation}" ts="{time}"><ID>{value}</ID><NAME>name {number}</NAME></o></t>'
+        lines.append(text[:-3] if fault == "text" else text)
+    source = tmp_path / "in.txt"
+    source.write_text("\n".join(lines) + "\n")
+
+    summary = place.run("ot", replace(LINES, split_bytes=split), source)
+
+    assert (summary.messages, summary.quarantined) == (30, 30 - len(good))
+    assert summary.operations == len(good)
+    if good:
+        assert place.names("ot") == [f"name {number}" for number in good]

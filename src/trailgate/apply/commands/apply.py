@@ -296,7 +296,7 @@ def _verify(arguments: ApplyArguments, trail: str) -> None:
         if arguments.as_json:
             print(json.dumps(_report_values(comparison), ensure_ascii=False, default=str))
         else:
-            _print_comparison(comparison, arguments.target)
+            _print_comparison(comparison, mask_logins(arguments.target))
     if not comparison.is_equal:
         raise typer.Exit(1)
 

@@ -258,6 +258,17 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
     return same
 
 
+def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:
+    """Return, for each state, the next state of its key that closes a version, and whether there is one."""
+    # For closes = [1, 0, 1], index is [0, NEVER, 2], its minimum from the right is [0, 2, 2], and
+    # after is [2, 2, NEVER].
+    index = np.where(closes, np.arange(len(closes)), NEVER)
+    after = np.append(np.minimum.accumulate(index[::-1])[::-1][1:], NEVER)
+    end = np.where(after == NEVER, 0, after)
+    # The next closing state counts only if it belongs to the same key.
+    return end, (after != NEVER) & (group[end] == group)
+
+
 def _version_changes(
     operations: TargetOperations,
     events: tuple[Longs, Longs, Mask, Mask],
@@ -277,13 +288,7 @@ def _version_changes(
     table = operations.table
     stored = with_version_key(table)
     times, positions = operations.op_ts[kept], operations.position.take(pa.array(kept))
-    # For each state, the next one that closes a version. For closes = [1, 0, 1], index is
-    # [0, NEVER, 2], its minimum from the right is [0, 2, 2], and after is [2, 2, NEVER].
-    index = np.where(closes, np.arange(len(kept)), NEVER)
-    after = np.append(np.minimum.accumulate(index[::-1])[::-1][1:], NEVER)
-    end = np.where(after == NEVER, 0, after)
-    # The next closing state counts only if it belongs to the same key.
-    ends = (after != NEVER) & (group[end] == group)
+    end, ends = _find_closing_states(closes, group)
     opened_at = np.flatnonzero(opens)
     chosen = pa.array(opened_at)
     added = {

@@ -69,11 +69,7 @@ def apply_repaired(
     operation; and everything that ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
-    if given.mode == "history":
-        problem = "repaired operations cannot be applied with --mode history: their versions would begin before later ones"
-        raise OptionError(problem)
-    if not (force or given.meta):
-        raise OptionError("repaired operations could overwrite later changes", hint=ASKED)
+    _check_options(given, force=force)
     mapped = resolve_apply_options(replace(given, after_csn=None, overlay_until=None))
     content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
@@ -119,6 +115,15 @@ def apply_repaired(
         if not force:
             tables.check_unchanged(read)
         return tables.apply(replace(read, last=replace(last, position=at, csn=digest)))
+
+
+def _check_options(given: ApplyOptions, *, force: bool) -> None:
+    """Raise OptionError if options of an apply do not suit repaired operations."""
+    if given.mode == "history":
+        problem = "repaired operations cannot be applied with --mode history: their versions would begin before later ones"
+        raise OptionError(problem)
+    if not (force or given.meta):
+        raise OptionError("repaired operations could overwrite later changes", hint=ASKED)
 
 
 class _RepairedTables(TargetTables):

@@ -12,7 +12,6 @@ and the tables that are already committed skip what they contain.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -25,8 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
-from pyarrow.fs import FileSelector, PyFileSystem
+from pyarrow.fs import FileSelector
 
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
@@ -34,6 +32,7 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import decode_lake_checkpoint, encode_lake_checkpoint
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
+from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_rows import (
     build_complete_rows,
     build_delta_key_match,
@@ -70,8 +69,9 @@ class DeltaTarget:
     commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
-        self._root, self._group = root.rstrip("/"), group
-        _check_name(root if "://" in root else str(Path(root).absolute()))
+        self._root, self._group = find_delta_place(root), group
+        shown = self._root.address
+        _check_name(shown if "://" in shown else str(Path(shown).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
@@ -98,7 +98,7 @@ class DeltaTarget:
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the checkpoint as a list of one row, or an empty list if there is none."""
-        delta = self._open_path(self._state)
+        delta = self._open_place(self._state)
         if delta is None:
             return []
         delta.update_incremental()
@@ -109,18 +109,19 @@ class DeltaTarget:
         """Return the position and version of each table."""
         positions = []
         for name in sorted(self._names):
-            table = self._open_path(f"{self._root}/{name}")
+            place = self._root.inside(name)
+            table = self._open_place(place)
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                commit = _find_commit(f"{self._root}/{name}", table.version(), position)
+                commit = _find_commit(place, table.version(), position)
                 shown = name.replace("/", ".")
                 positions.append(TablePosition(shown, position, table.version(), *commit))
         return positions
 
     @property
-    def _state(self) -> str:
-        return f"{self._root}/{STATE}/{self._group}"
+    def _state(self) -> DeltaPlace:
+        return self._root.inside(STATE, self._group)
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the Delta log defines it, or None if it does not exist."""
@@ -140,7 +141,8 @@ class DeltaTarget:
 
     def create(self, table: TargetTable) -> None:
         """Create a table."""
-        path = self._path(table)
+        place = self._place(table)
+        path = place.address
         settings = plan_statistics_properties(table.schema, {})
         created = call_delta(
             path,
@@ -148,7 +150,7 @@ class DeltaTarget:
                 path,
                 table.schema,
                 configuration=settings,
-                storage_options=get_storage_options(path),
+                storage_options=place.find_options(),
             ),
         )
         self._tables[path] = created
@@ -277,16 +279,16 @@ class DeltaTarget:
 
     def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
-        row = encode_lake_checkpoint(at, self._names, TIME)
+        state, row = self._state, encode_lake_checkpoint(at, self._names, TIME)
         # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
         call_delta(
-            self._state,
+            state.address,
             lambda: write_deltalake(
-                self._state,
+                state.address,
                 row,
                 mode="overwrite",
                 schema_mode="overwrite",
-                storage_options=get_storage_options(self._state),
+                storage_options=state.find_options(),
             ),
         )
 
@@ -322,21 +324,25 @@ class DeltaTarget:
         return self._app, _version(at.position)
 
     def _path(self, table: TargetTable) -> str:
+        return self._place(table).address
+
+    def _place(self, table: TargetTable) -> DeltaPlace:
         for part in table.name:
             if part in (".", "..", STATE) or "/" in part or "%" in part:
                 problem = f"{part!r} cannot be the name of a folder of Delta tables"
                 raise OptionError(problem, hint="MAP the table to another name")
             _check_name(part)
-        return "/".join((self._root, *table.name))
+        return self._root.inside(*table.name)
 
     def _open(self, table: TargetTable) -> DeltaTable | None:
-        return self._open_path(self._path(table))
+        return self._open_place(self._place(table))
 
-    def _open_path(self, path: str) -> DeltaTable | None:
-        """Return the open table in a folder, or None if there is none. Opened tables are cached until ``release``."""
+    def _open_place(self, place: DeltaPlace) -> DeltaTable | None:
+        """Return the open table at a place, or None if there is none. Opened tables are cached until ``release``."""
+        path = place.address
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path, storage_options=get_storage_options(path))
+                self._tables[path] = place.open_table()
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
@@ -356,18 +362,6 @@ def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
         call_delta(path, lambda: table.alter.set_table_properties(settings))
 
 
-def get_storage_options(path: str) -> dict[str, str] | None:
-    """Return options that allow an S3 endpoint without TLS, or None if the endpoint needs none.
-
-    delta-rs reads all other settings from the environment, but refuses ``http://`` endpoints unless
-    ``aws_allow_http`` is set.
-    """
-    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    address = next(filter(None, map(os.environ.get, names)), "")
-    is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
-    return {"aws_allow_http": "true"} if is_plain else None
-
-
 def _check_name(path: str) -> None:
     """Raise OptionError if a path has a character with which delta-rs aborts the process or writes to a different path."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
@@ -376,40 +370,43 @@ def _check_name(path: str) -> None:
         raise OptionError(problem, hint="Name another folder")
 
 
-def table_rows(path: str) -> pa.RecordBatchReader:
-    """Return a reader of the table in a folder. Raises StorageError if there is none."""
+def table_rows(address: str) -> pa.RecordBatchReader:
+    """Return a reader of the table at an address. Raises StorageError if there is none."""
+    place = find_delta_place(address)
     try:
-        return read_delta_rows(DeltaTable(path, storage_options=get_storage_options(path)))
+        return read_delta_rows(place.open_table())
     except TableNotFoundError:
-        raise StorageError("there is no Delta table here", where=Where(source=path)) from None
+        raise StorageError(
+            "there is no Delta table here", where=Where(source=place.address)
+        ) from None
     except (DeltaError, OSError) as error:
-        raise convert_open_error(error, path) from None
+        raise convert_open_error(error, place.address) from None
 
 
 def group_positions(root: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables below a folder or in a store."""
-    root = root.rstrip("/")
-    if "://" not in root and not Path(root).is_dir():
-        raise StorageError("there is no such folder", where=Where(source=root))
+    place = find_delta_place(root)
+    path = place.address
+    if "://" not in path and not Path(path).is_dir():
+        raise StorageError("there is no such folder", where=Where(source=path))
     try:
-        folder = open_delta_folder(root)
-        folders = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
+        folders = place.open_folder().get_file_info(FileSelector(STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
-        raise convert_open_error(error, root) from None
+        raise convert_open_error(error, path) from None
     targets = [
         (one.base_name, DeltaTarget(root, one.base_name)) for one in folders if not one.is_file
     ]
     return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
 
 
-def _find_commit(path: str, version: int, position: str) -> tuple[str | None, int | None]:
+def _find_commit(place: DeltaPlace, version: int, position: str) -> tuple[str | None, int | None]:
     """Find the commit of a position, and return its CSN and commit time.
 
     Other writers may have committed since, for example an OPTIMIZE, so up to 100 commits are read,
     from the newest back. Usually the newest one is the right one. ``DeltaTable.history`` is not
     used, because it lists and reads the complete log.
     """
-    log = open_delta_folder(path)
+    log = place.open_folder()
     for number in range(version, max(version - COMMITS_SEARCHED, -1), -1):
         try:
             with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
@@ -420,16 +417,11 @@ def _find_commit(path: str, version: int, position: str) -> tuple[str | None, in
         except FileNotFoundError:  # removed by a cleanup of the log
             return None, None
         except (DeltaError, OSError) as error:
-            raise convert_open_error(error, path) from None
+            raise convert_open_error(error, place.address) from None
         if commit.get("trailgate.position") == position:
             op_ts = commit.get("trailgate.op_ts")
             return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
     return None, None
-
-
-def open_delta_folder(path: str) -> PyFileSystem:
-    """Open a folder with delta-rs's own storage code, so that the same credentials apply."""
-    return PyFileSystem(DeltaStorageHandler(path, get_storage_options(path)))
 
 
 def _version(position: str) -> int:

@@ -54,6 +54,9 @@ REFUSALS: Final = (
 )
 # delta-rs prints a coloured arrow before each cause of an error.
 DRAWN: Final = re.compile(r"\x1b\[[\d;]*m|\u21b3")
+# A store's answer, and the parts of it that describe an error.
+XML: Final = re.compile(r"<\?xml.*</Error>", re.DOTALL)
+XML_TEXTS: Final = re.compile(r"<(?:Code|Message)>([^<]*)")
 SIGNS: Final = (
     *DISK,
     FaultSign(CommitFailedError, "", TargetConflictError),
@@ -139,6 +142,18 @@ def match_known_refusal(text: str, path: str) -> ApplyError | None:
 
 
 def join_error_lines(text: str) -> str:
-    """Join the lines of a text and shorten it to 300 characters."""
-    whole = " ".join(DRAWN.sub("", text).split())
-    return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."
+    """Join the lines of a text and shorten it to about 300 characters.
+
+    delta-rs writes what failed first and the cause last, so both ends are kept. Of a store's answer in XML only the
+    code and the message are kept.
+    """
+    text = XML.sub(_describe_answer, DRAWN.sub("", text))
+    whole = " ".join(text.split())
+    if len(whole) <= MOST_SIGNS:
+        return whole
+    half = MOST_SIGNS // 2
+    return f"{whole[:half].rpartition(' ')[0]} ... {whole[-half:].partition(' ')[2]}"
+
+
+def _describe_answer(answer: re.Match[str]) -> str:
+    return ": ".join(found[1] for found in XML_TEXTS.finditer(answer[0]))

@@ -13,7 +13,12 @@ async function refresh() {
         main.replaceWith(document.adoptNode(next));
       }
     } catch {
-      return; // the server has ended
+      const note = document.createElement("p");
+      note.className = "notice bad";
+      note.setAttribute("role", "alert");
+      note.textContent = `The server does not answer since ${new Date().toLocaleTimeString()}: trailgate browse has ended. What is below is from before.`;
+      main.prepend(note);
+      return;
     }
   }
   wait();

@@ -16,9 +16,10 @@ function take(page, selector) {
   else if (here) here.remove();
 }
 
+/** Adds the rows of the next page, and returns the link to the page after it, or null. */
 async function bring(link) {
   const page = await pageOf(link);
-  if (!page) return;
+  if (!page) return null;
   const body = document.querySelector("table.ops tbody");
   const rows = page.querySelectorAll("table.ops tbody > tr");
   body.append(...[...rows].map((row) => document.adoptNode(row)));
@@ -28,23 +29,30 @@ async function bring(link) {
     document.dispatchEvent(new Event("more-matches"));
   }
   const next = page.querySelector("a[rel=next]");
-  if (!next) {
-    link.remove();
-    return;
-  }
-  link.replaceWith(document.adoptNode(next));
-  if (body.rows.length < most) watch(next);
+  if (next) link.replaceWith(document.adoptNode(next));
+  else link.remove();
+  return next;
 }
 
 function watch(link) {
+  if (!link || document.querySelector("table.ops tbody").rows.length >= most) return;
   const seen = new IntersectionObserver((entries) => {
     if (document.hidden || !entries.some((one) => one.isIntersecting)) return;
     seen.disconnect();
-    const go = () => bring(link).catch(() => {}); // the server has ended: the link stays
+    const go = () => bring(link).then(watch).catch(() => {}); // the server has ended: the link stays
     if ("newer" in link.dataset) setTimeout(go, every);
     else go();
   });
   seen.observe(link);
+}
+
+/** Brings the rows that were there when a link was followed, and shows the same ones again. */
+async function restore(link) {
+  const { rows = 0, y = 0 } = history.state ?? {};
+  const body = document.querySelector("table.ops tbody");
+  while (link && !("newer" in link.dataset) && body.rows.length < rows) link = await bring(link);
+  if (rows) scrollTo(0, y);
+  watch(link);
 }
 
 /** Searches on until a row is found, everything is searched, or somebody stops it. */
@@ -68,8 +76,13 @@ async function search(link) {
 function start() {
   const link = document.querySelector("a[rel=next]");
   if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 500); // what the page needs is not read yet
-  else if (link && document.querySelector("table.ops")) watch(link);
+  else if (link && document.querySelector("table.ops")) restore(link).catch(() => {});
   else if (link && !("newer" in link.dataset)) search(link).catch(() => {});
 }
 
+// For the way back: how far the table was read.
+document.addEventListener("click", (event) => {
+  const body = document.querySelector("table.ops tbody");
+  if (body && event.target.closest?.("a[href]")) history.replaceState({ rows: body.rows.length, y: scrollY }, "");
+});
 start();

@@ -268,7 +268,14 @@ class JsonScanner:
         self.stack = np.zeros(DEPTH * FRAME, np.int64)
 
     def _tables(self) -> ScanTables:
-        return ScanTables(self.table, self.info, self.pool, self.seen, self.stack, self.used)
+        return ScanTables(
+            table=self.table,
+            info=self.info,
+            pool=self.pool,
+            seen=self.seen,
+            stack=self.stack,
+            used=self.used,
+        )
 
     def scan(self, messages: MessageBatch) -> JsonNodes:
         """Scan the messages.

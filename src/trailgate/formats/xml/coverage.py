@@ -126,7 +126,7 @@ def _similar_names(near: tuple[str, ...]) -> str:
 
 
 def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names in the messages that are most similar to the path's names that did not occur."""
+    """Suggest names: for each name of a path that no message has, the most similar name in the messages."""
     known = set(names)
     if path is None:
         return ()

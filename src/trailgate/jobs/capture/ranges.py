@@ -131,8 +131,10 @@ class RangeReader:
             parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
             # Skip messages up to the first that opens a transaction: they belong to the range
-            # before. After the end, stop at the first that opens one.
-            begin = 0 if self._begun else _first(parsed.opens)
+            # before. After the end, stop at the first that opens one. If transactions never span
+            # messages, the range begins with its first message, which may be bad.
+            owns_first = self._begun or not self._capture.spans_messages
+            begin = 0 if owns_first else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:
                 yield from self._owned_part(batch, parsed, begin, stop)

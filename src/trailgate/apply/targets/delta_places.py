@@ -1,0 +1,144 @@
+"""Where Delta tables are: a folder, or an address of a store as trails have them (docs/stores.md).
+
+delta-rs takes an address without a login, and the login as options. Both come from the same address
+and the same environment variables as those of trails. Options are looked up each time a table is
+opened, because temporary keys of AWS end after some hours.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Final
+
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import PyFileSystem
+
+from trailgate.errors import OptionError
+from trailgate.storage.files.accounts import (
+    BLOB,
+    CLIENT,
+    ENDPOINTS,
+    parse_azure_address,
+    parse_google_address,
+    parse_s3_address,
+)
+
+Options = dict[str, str]
+
+# delta-rs's names of the parts of an Azure client, in the order of ``CLIENT``.
+_CLIENT_OPTIONS: Final = tuple(f"azure_storage_{name}" for name in CLIENT)
+
+
+def _no_options() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlace:
+    """A table or a folder of tables. ``address`` has no login, and ``find_options`` returns delta-rs's options."""
+
+    address: str
+    find_options: Callable[[], Options | None] = field(default=_no_options, repr=False)
+
+    def inside(self, *names: str) -> DeltaPlace:
+        """Return a place below this one."""
+        return DeltaPlace("/".join((self.address, *names)), self.find_options)
+
+    def open_table(self) -> DeltaTable:
+        """Open the table here. Raises TableNotFoundError and other errors of delta-rs."""
+        return DeltaTable(self.address, storage_options=self.find_options())
+
+    def open_folder(self) -> PyFileSystem:
+        """Open the folder here with delta-rs's own storage code."""
+        return PyFileSystem(DeltaStorageHandler(self.address, self.find_options()))
+
+
+def find_delta_place(address: str) -> DeltaPlace:
+    """Return the place of an address or path. Raises OptionError for an address that delta-rs cannot reach."""
+    scheme, mark, _ = address.partition("://")
+    find = _STORES.get(scheme) if mark else None
+    return DeltaPlace(address.rstrip("/")) if find is None else find(address)
+
+
+def _s3_place(address: str) -> DeltaPlace:
+    settings, key = parse_s3_address(address)
+
+    def options() -> Options:
+        endpoint = settings.endpoint or next(filter(None, map(os.environ.get, ENDPOINTS)), "")
+        found = {
+            "aws_access_key_id": settings.access_key or "",
+            "aws_secret_access_key": settings.secret_key or "",
+            "aws_region": settings.region or "",
+            "aws_endpoint_url": endpoint,
+            "aws_virtual_hosted_style_request": "" if settings.path_style else "true",
+            # delta-rs refuses an endpoint without TLS unless this is set.
+            "aws_allow_http": "true" if endpoint.startswith("http://") else "",
+        }
+        if settings.access_key is None:
+            found |= _aws_login()
+        return {name: text for name, text in found.items() if text}
+
+    return DeltaPlace(f"s3://{settings.bucket}/{key}".rstrip("/"), options)
+
+
+def _aws_login() -> Options:
+    """Return the login that the AWS command line would use.
+
+    delta-rs does not read profiles. Without botocore (the extra ``s3``), it reads the environment variables alone.
+    """
+    if find_spec("botocore") is None:
+        return {}
+    from botocore.session import get_session  # noqa: PLC0415  an extra
+
+    session = get_session()
+    login = session.get_credentials()
+    region = session.get_config_variable("region")
+    found = {"aws_region": region} if region else {}
+    if login is not None:
+        frozen = login.get_frozen_credentials()
+        found |= {
+            "aws_access_key_id": frozen.access_key,
+            "aws_secret_access_key": frozen.secret_key,
+        }
+        found |= {"aws_session_token": frozen.token} if frozen.token else {}
+    return found
+
+
+def _azure_place(address: str) -> DeltaPlace:
+    path = parse_azure_address(address)
+    account = path.account
+    found = {
+        "azure_storage_account_key": "" if account.sas else account.key or "",
+        "azure_storage_sas_key": account.sas or "",
+        "azure_storage_endpoint": "" if account.blob == BLOB else account.url,
+        "azure_allow_http": "true" if account.scheme == "http" else "",
+        **dict(zip(_CLIENT_OPTIONS, account.client, strict=False)),
+    }
+    options = {name: text for name, text in found.items() if text}
+    # delta-rs recognizes the account and the container in this form; another host is an option.
+    address = f"abfss://{path.container}@{account.name}.dfs.core.windows.net/{path.key}"
+    return DeltaPlace(address.rstrip("/"), lambda: options)
+
+
+def _google_place(address: str) -> DeltaPlace:
+    path = parse_google_address(address)
+    if path.anonymous or "?" in address:
+        problem = (
+            "Delta tables on Google's store are written with your own login to Google's own server"
+        )
+        hint = "Use gs://bucket/folder, and log in as docs/stores.md describes"
+        raise OptionError(problem, hint=hint)
+    return DeltaPlace(f"gs://{path.bucket}/{path.key}".rstrip("/"))
+
+
+_STORES: Final = {
+    "s3": _s3_place,
+    "s3a": _s3_place,
+    "abfs": _azure_place,
+    "abfss": _azure_place,
+    "gs": _google_place,
+}

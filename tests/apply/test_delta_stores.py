@@ -1,0 +1,140 @@
+"""Delta tables in object stores: with the logins of trails, killed, by two runs at once, and without a store."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from apply.sources import Rows, rows_by_id, write_log
+from apply.test_killed import TRANSACTIONS, killed
+from laws import chance, kills
+from oracles.apply_naive import Source
+from store_servers.bucket import Bucket
+from store_servers.s3 import ACCESS, SECRET
+from trailgate.apply.jobs.apply import apply_trail
+from trailgate.apply.targets.target import table_rows
+from trailgate.errors import OptionError, StorageError, TargetUnavailableError
+
+STATED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def by_environment(bucket: Bucket, folder: Path, patch: pytest.MonkeyPatch) -> str:
+    del folder, patch
+    return f"delta:{bucket.url}/lake"
+
+
+def by_address(bucket: Bucket, folder: Path, patch: pytest.MonkeyPatch) -> str:
+    del folder
+    for name in bucket.server.environment:
+        patch.delenv(name, raising=False)
+    return f"delta:{bucket.server.whole_url(bucket.name, 'lake')}"
+
+
+def by_profile(bucket: Bucket, folder: Path, patch: pytest.MonkeyPatch) -> str:
+    keys = f"[shop]\naws_access_key_id = {ACCESS}\naws_secret_access_key = {SECRET}\n"
+    (folder / "credentials").write_text(keys)
+    patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
+    patch.setenv("AWS_PROFILE", "shop")
+    for name in STATED:
+        patch.delenv(name, raising=False)
+    return f"delta:{bucket.url}/lake"
+
+
+LOGINS = {
+    "s3-environment": ("s3_bucket", by_environment),
+    "s3-address": ("s3_bucket", by_address),
+    "s3-profile": ("s3_bucket", by_profile),
+    "azure-environment": ("azure_bucket", by_environment),
+    "azure-address": ("azure_bucket", by_address),
+}
+
+
+def applied(folder: Path, address: str, *more: str) -> str:
+    """Run the command, and return what it printed. It is a process of its own: the server is a thread of this one."""
+    command = [sys.executable, "-m", "trailgate", "apply", str(folder / "ot"), "--to", address]
+    done = subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def stored_rows(address: str) -> Rows:
+    """Return the rows of the table below the address of a target."""
+    head, mark, tail = address.partition("?")
+    return rows_by_id(pa.table(table_rows(f"{head}/hr/t{mark}{tail}")).to_pylist())
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_tables_in_a_store_get_each_change_with_the_login_of_trails(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    login: str,
+) -> None:
+    fixture, find = LOGINS[login]
+    bucket = request.getfixturevalue(fixture)
+    address = find(bucket, tmp_path, monkeypatch)
+    source = Source(chance(f"stored {login}"), keys=20)
+    done = 0
+    for _ in range(2):
+        for _ in range(10):
+            source.transaction()
+        write_log(tmp_path / "ot", source.log[done:])
+        done = len(source.log)
+        printed = applied(tmp_path, address)
+        assert stored_rows(address) == source.rows
+    status = applied(tmp_path, address, "--status")
+    printed += applied(tmp_path, address, "--verify") + status
+
+    assert bucket.server.secret not in printed
+    assert "hr.t" in status
+    assert bucket.keys("lake/hr/t/_delta_log/")
+
+
+@pytest.mark.slow
+def test_a_killed_run_into_a_store_applies_each_change_once(
+    s3_bucket: Bucket, tmp_path: Path
+) -> None:
+    own = chance("killed in a store")
+    source = Source(own, keys=40)
+    for _ in range(TRANSACTIONS // 2):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+    address = f"delta:{s3_bucket.url}/lake"
+
+    killed(own, tmp_path, address, kills(3))
+
+    assert stored_rows(address) == source.rows
+
+
+def test_errors_of_a_store_have_their_cause(s3_bucket: Bucket, tmp_path: Path) -> None:
+    source = Source(chance("refused by a store"), keys=5)
+    for _ in range(10):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+
+    with pytest.raises(StorageError, match="NoSuchBucket: The specified bucket does not exist"):
+        apply_trail(tmp_path / "ot", "delta:s3://nowhere/lake")
+    url = s3_bucket.server.whole_url(s3_bucket.name, "lake")
+    with pytest.raises(OptionError, match="does not support the parameter role_arn"):
+        apply_trail(tmp_path / "ot", f"delta:{url}&role_arn=a")
+    with pytest.raises(OptionError, match="your own login to Google's own server"):
+        apply_trail(tmp_path / "ot", "delta:gs://anonymous@bucket/lake")
+
+
+def test_a_store_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    source = Source(chance("no store"), keys=5)
+    for _ in range(10):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+    address = "delta:s3://KEY:SECRET@bucket/lake?scheme=http&region=x&endpoint_override=127.0.0.1:9"
+
+    with pytest.raises(
+        TargetUnavailableError, match=r"onnection refused.*s3://bucket/lake"
+    ) as error:
+        apply_trail(tmp_path / "ot", address, patience=0)
+
+    assert "SECRET" not in str(error.value)
