@@ -85,6 +85,8 @@ def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
     sink = Publication(trail, address, "json")._sink
     assert isinstance(sink, BrokerSink)
     assert isinstance(sink._sender, StompSender)
+    with pytest.raises(BrokerRefusedError, match="begun publishes now, and holds the position"):
+        read_status(find_trail(trail), address)
     for _ in range(IDLE):
         # A connection that ends without a word, as that of a process that is killed.
         sink._sender._connected.close()

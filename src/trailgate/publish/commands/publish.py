@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
     from trailgate.storage.files.trail_files import TrailFiles
 
+# Artemis does not show a message that a consumer holds.
+NO_POSITION: Final = (
+    "no position was found: nothing is published, or a run that publishes to a queue holds it now"
+)
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",
@@ -150,7 +154,7 @@ def _show_status(given: PublishArguments, files: TrailFiles) -> None:
     if given.as_json:
         print(json.dumps(None if state is None else asdict(state), ensure_ascii=False))
     elif state is None:
-        say("nothing is published")
+        say(NO_POSITION)
     else:
         counts = (
             f"{count_noun(state.messages, 'message')}, {count_noun(state.operations, 'operation')}"

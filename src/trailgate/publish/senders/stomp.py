@@ -21,7 +21,7 @@ from trailgate.errors import BrokerError, Where
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress, check_tls_files
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompConnection, error_text
-from trailgate.live.brokers.stomp.consumers import wait_for_return
+from trailgate.live.brokers.stomp.consumers import find_queue_state, wait_for_return
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import (
     MARKS,
@@ -116,12 +116,20 @@ class StompSender:
         return self._messages[0][1] or None
 
     def read(self) -> str | None:
-        """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back."""
+        """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back.
+
+        Raises BrokerRefusedError if another run holds the message, unless Artemis does not answer to this user.
+        """
         dialect = self._connect()
         if dialect.browses:
             return self._browse() or None
         self._subscribe(dialect.subscribe)
         if not self._wait(lambda: bool(self._messages), EMPTY_SECONDS):
+            state = find_queue_state(self._connected, self._address, self._queue)
+            if state is not None and state.held:
+                problem = f"a run of the group {self._group} publishes now, and holds the position"
+                hint = "Ask that run with --metrics, or stop it first"
+                raise self._connected.error(problem, refused=True, hint=hint)
             return None
         return self._messages[0][1] or None
 

@@ -100,6 +100,21 @@ def wait_for_return(
             _LOG.info(NOT_ASKED, address, error.problem)
 
 
+def find_queue_state(
+    connection: StompConnection, address: BrokerAddress, name: str
+) -> QueueState | None:
+    """Return the state of a queue, or None if the broker does not answer to this user."""
+    questions = connection.dialect.questions
+    if questions is None:
+        return None
+    try:
+        with closing(StompConnection(_side_address(address))) as side:
+            return _ask(side, questions, name)
+    except BrokerError as error:
+        _LOG.info(NOT_ASKED, address, error.problem)
+        return None
+
+
 def _ask(connection: StompConnection, questions: QueueQuestions, name: str) -> QueueState:
     """Ask for the state of a queue; one that does not exist has no consumers and no messages.
 
