@@ -107,17 +107,6 @@ FIELDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 )
 
 
-def _kinds() -> Octets:
-    kinds = np.zeros(256, np.uint8)
-    for kind, (_, codes) in TYPES.items():
-        kinds[list(codes)] = kind
-    kinds.setflags(write=False)
-    return kinds
-
-
-KINDS: Final = _kinds()
-
-
 _NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
 _BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
@@ -134,6 +123,54 @@ PROBLEMS: Final = {
     kernels.NO_NAME: "the name of a property is not a string",
     kernels.NOT_BINARY: "a section of data that is not binary",
 }
+NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
+EMPTY: Final = "the message has no body"
+BAD_FIELD: Final = "the field {} of the message is a {}"
+BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not support it"
+REPEATED: Final = "the message has the property {!r} twice"
+NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
+_NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
+_READABLE: Final = (kernels.STRING, kernels.SYMBOL, kernels.BINARY)
+_JMS_NAMES: Final = frozenset({MESSAGE_ID, DELIVERY_COUNT, *(row.name for row in JMS_HEADERS)})
+_TEXTUAL: Final = (kernels.STRING, kernels.SYMBOL, kernels.CHAR)
+_UUID: Final = r"\1-\2-\3-\4-\5"
+_UUID_PARTS: Final = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
+# Conversions that cannot fail, from the numbers or the bytes of values of one type to strings.
+_OF_NUMBERS: Final[Mapping[int, Callable[[Longs], Any]]] = MappingProxyType(
+    {
+        kernels.BOOLEAN: lambda numbers: numbers != 0,
+        kernels.UNSIGNED: lambda numbers: numbers.view(np.uint64),
+        kernels.SIGNED: lambda numbers: numbers,
+        kernels.TIMESTAMP: lambda numbers: numbers,
+        kernels.FLOAT: lambda numbers: numbers.astype(np.uint32).view(np.float32).astype(str),
+        kernels.DOUBLE: lambda numbers: numbers.view(np.float64).astype(str),
+    }
+)
+# How numeric fields become JMS headers. In some, 0 means that the field is not set.
+_CONVERSIONS: Final[Mapping[str, Callable[[Longs], Any]]] = MappingProxyType(
+    {
+        "creation-time": lambda numbers: numbers,
+        "absolute-expiry-time": lambda numbers: numbers,
+        "durable": lambda numbers: np.where(numbers != 0, PERSISTENT, NON_PERSISTENT),
+        "delivery-count": lambda numbers: numbers != 0,
+        "priority": lambda numbers: numbers,
+        "group-sequence": lambda numbers: numbers,
+    }
+)
+_ZERO_IS_NONE: Final = frozenset({"creation-time", "absolute-expiry-time", "group-sequence"})
+
+
+def _kinds() -> Octets:
+    kinds = np.zeros(256, np.uint8)
+    for kind, (_, codes) in TYPES.items():
+        kinds[list(codes)] = kind
+    kinds.setflags(write=False)
+    return kinds
+
+
+KINDS: Final = _kinds()
 
 
 @dataclass(frozen=True)
@@ -208,22 +245,6 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     )
 
 
-NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
-EMPTY: Final = "the message has no body"
-BAD_FIELD: Final = "the field {} of the message is a {}"
-BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not support it"
-REPEATED: Final = "the message has the property {!r} twice"
-NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
-_NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
-_READABLE: Final = (kernels.STRING, kernels.SYMBOL, kernels.BINARY)
-_JMS_NAMES: Final = frozenset({MESSAGE_ID, DELIVERY_COUNT, *(row.name for row in JMS_HEADERS)})
-_TEXTUAL: Final = (kernels.STRING, kernels.SYMBOL, kernels.CHAR)
-_UUID: Final = r"\1-\2-\3-\4-\5"
-_UUID_PARTS: Final = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
-_LAST_CHARACTER: Final = 0x10FFFF
-_SURROGATES: Final = range(0xD800, 0xE000)
-
-
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
     """Convert encoded messages to rows of ``RECEIVED``; an unreadable one has the reason as its fault.
 
@@ -258,17 +279,6 @@ def _characters(points: Longs) -> tuple[pa.Array, Mask]:
     return pa.array(strings, pa.string()), wrong
 
 
-# Conversions that cannot fail, from the numbers or the bytes of values of one type to strings.
-_OF_NUMBERS: Final[Mapping[int, Callable[[Longs], Any]]] = MappingProxyType(
-    {
-        kernels.BOOLEAN: lambda numbers: numbers != 0,
-        kernels.UNSIGNED: lambda numbers: numbers.view(np.uint64),
-        kernels.SIGNED: lambda numbers: numbers,
-        kernels.TIMESTAMP: lambda numbers: numbers,
-        kernels.FLOAT: lambda numbers: numbers.astype(np.uint32).view(np.float32).astype(str),
-        kernels.DOUBLE: lambda numbers: numbers.view(np.float64).astype(str),
-    }
-)
 _OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingProxyType(
     {kernels.UUID: _uuids, kernels.BINARY: to_hex}
 )
@@ -406,17 +416,3 @@ class _Fields:
         for pair in pairs[counts > 1].tolist():
             row, name = divmod(pair, len(names))
             self.faults.setdefault(row, REPEATED.format(names[name]))
-
-
-# How numeric fields become JMS headers. In some, 0 means that the field is not set.
-_CONVERSIONS: Final[Mapping[str, Callable[[Longs], Any]]] = MappingProxyType(
-    {
-        "creation-time": lambda numbers: numbers,
-        "absolute-expiry-time": lambda numbers: numbers,
-        "durable": lambda numbers: np.where(numbers != 0, PERSISTENT, NON_PERSISTENT),
-        "delivery-count": lambda numbers: numbers != 0,
-        "priority": lambda numbers: numbers,
-        "group-sequence": lambda numbers: numbers,
-    }
-)
-_ZERO_IS_NONE: Final = frozenset({"creation-time", "absolute-expiry-time", "group-sequence"})
