@@ -13,6 +13,7 @@ from trailgate.live.brokers.address import (
     PROTOCOLS,
     BrokerAddress,
     Direction,
+    is_address,
     parse_address,
 )
 
@@ -52,6 +53,7 @@ def test_every_protocol_has_a_port(name: str) -> None:
     ("text", "problem"),
     [
         ("tcp://h:61616/q", "Supported protocols: stomp://"),
+        ("kakfa://h/q", "Did you mean kafka?"),
         ("q", "cannot be received from q"),
         ("stomp:q", "cannot be received"),
         ("stomp:///q", "names no host"),
@@ -68,6 +70,15 @@ def test_every_protocol_has_a_port(name: str) -> None:
 def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:
     with pytest.raises(OptionError, match=problem.replace("?", r"\?")):
         parse_address(text)
+
+
+def test_a_misspelled_broker_is_not_taken_for_a_folder() -> None:
+    brokers = [*PROTOCOLS, "kakfa", "stmop", "Amqp", "kafka+sll"]
+    others = ["s3", "s3a", "gs", "abfs", "abfss", "hdfs", "file", "http", "https"]
+
+    assert all(is_address(f"{name}://h/q") for name in brokers)
+    assert not any(is_address(f"{name}://h/q") for name in others)
+    assert not any(map(is_address, ["kafka", "kafka/q", "out/kafka:x", ""]))
 
 
 # What a receiver and a sender do not share, and why: all other options are for both.

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from trailgate.errors import OptionError, Where, did_you_mean
+from trailgate.errors import OptionError, Where, did_you_mean, nearest_name
 
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
@@ -146,8 +146,12 @@ class BrokerAddress:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text has the scheme of a broker's address, such as ``amqp://``."""
-    return text.partition("://")[0].casefold() in PROTOCOLS
+    """Return whether a text has the scheme of a broker's address, such as ``amqp://``.
+
+    A misspelled scheme counts too: ``parse_address`` raises an error that names the right one.
+    """
+    scheme, slashes, _ = text.partition("://")
+    return bool(slashes and nearest_name(scheme, PROTOCOLS, cutoff=0.75))
 
 
 def parse_address(
@@ -195,7 +199,8 @@ def unknown_protocol_error(text: str, direction: Direction = Direction.RECEIVED)
     """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be {direction.value} {_shown(text) or 'an empty address'}"
-    return OptionError(problem, hint=f"Supported protocols: {names}")
+    near = did_you_mean(text.partition("://")[0], PROTOCOLS)
+    return OptionError(problem, hint=near or f"Supported protocols: {names}")
 
 
 def _shown(text: str) -> str:
