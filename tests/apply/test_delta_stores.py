@@ -19,6 +19,7 @@ from trailgate.apply.jobs.apply import apply_trail
 from trailgate.apply.targets.target import table_rows
 from trailgate.errors import OptionError, StorageError, TargetUnavailableError
 
+pytestmark = pytest.mark.servers
 STATED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 

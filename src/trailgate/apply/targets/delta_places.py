@@ -18,19 +18,8 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import PyFileSystem
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.accounts import (
-    BLOB,
-    CLIENT,
-    ENDPOINTS,
-    parse_azure_address,
-    parse_google_address,
-    parse_s3_address,
-)
 
 Options = dict[str, str]
-
-# delta-rs's names of the parts of an Azure client, in the order of ``CLIENT``.
-_CLIENT_OPTIONS: Final = tuple(f"azure_storage_{name}" for name in CLIENT)
 
 
 def _no_options() -> None:
@@ -65,6 +54,8 @@ def find_delta_place(address: str) -> DeltaPlace:
 
 
 def _s3_place(address: str) -> DeltaPlace:
+    from trailgate.storage.files.accounts import ENDPOINTS, parse_s3_address  # noqa: PLC0415  only for stores
+
     settings, key = parse_s3_address(address)
 
     def options() -> Options:
@@ -109,6 +100,8 @@ def _aws_login() -> Options:
 
 
 def _azure_place(address: str) -> DeltaPlace:
+    from trailgate.storage.files.accounts import BLOB, CLIENT, parse_azure_address  # noqa: PLC0415  only for stores
+
     path = parse_azure_address(address)
     account = path.account
     found = {
@@ -116,7 +109,10 @@ def _azure_place(address: str) -> DeltaPlace:
         "azure_storage_sas_key": account.sas or "",
         "azure_storage_endpoint": "" if account.blob == BLOB else account.url,
         "azure_allow_http": "true" if account.scheme == "http" else "",
-        **dict(zip(_CLIENT_OPTIONS, account.client, strict=False)),
+        **{
+            f"azure_storage_{name}": text
+            for name, text in zip(CLIENT, account.client, strict=False)
+        },
     }
     options = {name: text for name, text in found.items() if text}
     # delta-rs recognizes the account and the container in this form; another host is an option.
@@ -125,6 +121,8 @@ def _azure_place(address: str) -> DeltaPlace:
 
 
 def _google_place(address: str) -> DeltaPlace:
+    from trailgate.storage.files.accounts import parse_google_address  # noqa: PLC0415  only for stores
+
     path = parse_google_address(address)
     if path.anonymous or "?" in address:
         problem = (
