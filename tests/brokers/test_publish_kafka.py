@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -10,7 +11,9 @@ from brokers.kafka import Kafka
 from brokers.published import consumed
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
+from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, publish_trail
+from trailgate.publish.senders.kafka import KafkaSender
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 TRANSACTIONS = [
@@ -110,3 +113,46 @@ def test_an_older_run_of_a_group_ends_with_the_reason(
     assert newer.messages == 3
     assert len(consumed(kafka, "older")) == 5
     assert "FATAL" not in capfd.readouterr().err  # a raw line of the library
+
+
+class Shown(NamedTuple):
+    """What a consumer of Kafka's library returns: a message, or the end of what a broker shows."""
+
+    place: int
+    at_end: bool = False
+
+    def offset(self) -> int:
+        return self.place
+
+    def error(self) -> Any:
+        from confluent_kafka import KafkaError  # noqa: PLC0415  an extra
+
+        return KafkaError(KafkaError._PARTITION_EOF) if self.at_end else None
+
+
+class ShowingConsumer:
+    """Gives messages in portions."""
+
+    def __init__(self, *portions: list[Shown]) -> None:
+        self._portions = list(portions)
+
+    def consume(self, _: int, timeout: float) -> list[Shown]:
+        del timeout
+        return self._portions.pop(0) if self._portions else []
+
+
+def test_an_end_before_the_last_position_is_not_taken_for_the_end() -> None:
+    """A broker shows what a transaction wrote some time after its end."""
+    pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+    sender = KafkaSender(
+        parse_address("kafka://127.0.0.1:1/topic", direction=Direction.SENT),
+        "group",
+        is_whole=True,
+        has_tombstones=False,
+    )
+    ends = Shown(0, at_end=True), Shown(2, at_end=True), Shown(3, at_end=True)
+    consumer = ShowingConsumer([ends[0]], [], [Shown(0), Shown(1), ends[1]], [Shown(2), ends[2]])
+
+    assert [one.place for one in sender._messages(consumer, 3)] == [0, 1, 2]
+    later = ShowingConsumer([Shown(0), Shown(5), Shown(6)])
+    assert [one.place for one in sender._messages(later, 3)] == [0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import pickle
 from collections.abc import Sequence
 from dataclasses import replace
@@ -197,7 +198,8 @@ def test_each_message_gives_operations_or_a_problem(bodies: list[bytes], gap: by
     given_up = {problem.message for problem in parsed.problems}
     assert given_up.isdisjoint(parsed.message.tolist())
     seen = given_up | set(parsed.message.tolist())
-    assert seen == {i for i, body in enumerate(bodies) if body}
+    # A byte order mark at the beginning belongs to no message, so one alone is an empty message.
+    assert seen == {i for i, body in enumerate(bodies) if body.removeprefix(codecs.BOM_UTF8)}
     assert all(isinstance(problem.error, TrailgateError) for problem in parsed.problems)
 
 

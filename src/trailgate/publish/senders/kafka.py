@@ -363,7 +363,7 @@ class KafkaSender:
         return None
 
     def _messages(self, consumer: Any, stop: int) -> Iterator[Any]:
-        """Yield the messages before an offset."""
+        """Yield the messages before an offset. Raises BrokerError if the topic does not reach it."""
         until = time.monotonic() + SECONDS
         codes = self._kafka.KafkaError
         while time.monotonic() < until:
@@ -374,7 +374,9 @@ class KafkaSender:
                         return
                     yield one
                 elif error.code() == codes._PARTITION_EOF:  # noqa: SLF001  the library's public name
-                    return
+                    # The broker may report an end before transactions that it has not shown yet.
+                    if one.offset() >= stop:
+                        return
                 else:
                     raise self._kafka.KafkaException(error)
         raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
