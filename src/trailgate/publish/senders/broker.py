@@ -110,6 +110,8 @@ class BrokerSink:
 
     def _store(self) -> None:
         """Send the committed messages with their state, with retries."""
+        # The state of an earlier batch would be taken for that of this one if an attempt fails before it sends.
+        self._tried = None
         call_with_retries(self._send, self._retries)
         self._last = self.published
         self._ready.clear()
