@@ -199,8 +199,9 @@ def unknown_protocol_error(text: str, direction: Direction = Direction.RECEIVED)
     """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be {direction.value} {_shown(text) or 'an empty address'}"
-    near = did_you_mean(text.partition("://")[0], PROTOCOLS)
-    return OptionError(problem, hint=near or f"Supported protocols: {names}")
+    scheme, slashes, _ = text.partition("://")
+    near = did_you_mean(scheme, PROTOCOLS) if slashes else ""
+    return OptionError(problem, hint=f"{near} Supported protocols: {names}".strip())
 
 
 def _shown(text: str) -> str:
