@@ -191,6 +191,11 @@ ANY_BODY = st.one_of(
 )
 
 
+def numbers_of_filled(bodies: list[bytes]) -> set[int]:
+    """Return the numbers of the messages that are not empty; a byte order mark belongs to no message."""
+    return {i for i, body in enumerate(bodies) if body.removeprefix(codecs.BOM_UTF8)}
+
+
 @given(st.lists(ANY_BODY, max_size=8), st.sampled_from([b"", b"\n"]))
 def test_each_message_gives_operations_or_a_problem(bodies: list[bytes], gap: bytes) -> None:
     parsed = Capture(options_of(PLAIN), DEFINITIONS).parse(batch_of(bodies, gap))
@@ -198,8 +203,7 @@ def test_each_message_gives_operations_or_a_problem(bodies: list[bytes], gap: by
     given_up = {problem.message for problem in parsed.problems}
     assert given_up.isdisjoint(parsed.message.tolist())
     seen = given_up | set(parsed.message.tolist())
-    # A byte order mark at the beginning belongs to no message, so one alone is an empty message.
-    assert seen == {i for i, body in enumerate(bodies) if body.removeprefix(codecs.BOM_UTF8)}
+    assert seen == numbers_of_filled(bodies)
     assert all(isinstance(problem.error, TrailgateError) for problem in parsed.problems)
 
 
@@ -209,7 +213,7 @@ def test_any_message_and_delimiter_is_parsed_or_refused(bodies: list[bytes], fie
     parsed = Capture(chosen, DEFINITIONS).parse(batch_of(bodies))
 
     seen = {problem.message for problem in parsed.problems} | set(parsed.message.tolist())
-    assert seen - {-1} == {i for i, body in enumerate(bodies) if body}
+    assert seen - {-1} == numbers_of_filled(bodies)
 
 
 @given(st.data(), st.lists(st.sampled_from([GOOD, b"I,S.T,2,x", b"", b"D,S.T,3\n"]), max_size=9))
