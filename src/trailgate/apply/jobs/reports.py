@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-)
+from trailgate.apply.targets.target import AppliedPosition
 
 
 @dataclass(frozen=True, slots=True)

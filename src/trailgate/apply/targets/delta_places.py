@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.util import find_spec
-from typing import Final
+from typing import Any, Final
 
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
@@ -57,6 +58,8 @@ def _s3_place(address: str) -> DeltaPlace:
     from trailgate.storage.files.accounts import ENDPOINTS, parse_s3_address  # noqa: PLC0415  only for stores
 
     settings, key = parse_s3_address(address)
+    # Botocore reads files to find a login, and renews temporary keys itself.
+    find_login = cache(_aws_login)
 
     def options() -> Options:
         endpoint = settings.endpoint or next(filter(None, map(os.environ.get, ENDPOINTS)), "")
@@ -70,32 +73,32 @@ def _s3_place(address: str) -> DeltaPlace:
             "aws_allow_http": "true" if endpoint.startswith("http://") else "",
         }
         if settings.access_key is None:
-            found |= _aws_login()
+            found |= _login_options(*find_login())
         return {name: text for name, text in found.items() if text}
 
     return DeltaPlace(f"s3://{settings.bucket}/{key}".rstrip("/"), options)
 
 
-def _aws_login() -> Options:
-    """Return the login that the AWS command line would use.
+def _aws_login() -> tuple[Any, str | None]:
+    """Return the credentials that the AWS command line would use, and the region; None for what is not found.
 
     delta-rs does not read profiles. Without botocore (the extra ``s3``), it reads the environment variables alone.
     """
     if find_spec("botocore") is None:
-        return {}
+        return None, None
     from botocore.session import get_session  # noqa: PLC0415  an extra
 
     session = get_session()
-    login = session.get_credentials()
-    region = session.get_config_variable("region")
+    return session.get_credentials(), session.get_config_variable("region")
+
+
+def _login_options(credentials: Any, region: str | None) -> Options:
+    """Return delta-rs's options for credentials of botocore, with keys that are valid now."""
     found = {"aws_region": region} if region else {}
-    if login is not None:
-        frozen = login.get_frozen_credentials()
-        found |= {
-            "aws_access_key_id": frozen.access_key,
-            "aws_secret_access_key": frozen.secret_key,
-        }
-        found |= {"aws_session_token": frozen.token} if frozen.token else {}
+    if credentials is not None:
+        keys = credentials.get_frozen_credentials()
+        found |= {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key}
+        found |= {"aws_session_token": keys.token} if keys.token else {}
     return found
 
 

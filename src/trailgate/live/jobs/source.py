@@ -71,7 +71,7 @@ def _check_scheme(text: str) -> None:
 
 def _join(url: str, destination: str) -> str:
     """Return the address of a destination at a provider's URL."""
-    if not is_address(url) or "://" not in url:
+    if not is_address(url):
         raise unknown_protocol_error(url)
     matched = _NAMED.fullmatch(destination)
     kind, name = QUEUE, destination

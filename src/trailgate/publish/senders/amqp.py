@@ -24,7 +24,7 @@ from trailgate.publish.senders.jms import (
     named_properties,
     restart_queue,
 )
-from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
+from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
@@ -203,8 +203,7 @@ class AmqpSender:
         taken = link.take(self._receiver, HELD_SECONDS)
         if taken is None:
             problem = f"another run of the group {self._group} holds the restart message"
-            hint = "Stop one of the two, or give one a group of its own: --group NAME"
-            raise link.error(problem, refused=True, hint=hint)
+            raise link.error(problem, refused=True, hint=STOP_ONE)
         self._held, text = taken
         return text or None
 

@@ -14,6 +14,7 @@ from typing import Final
 from trailgate.errors import BrokerRefusedError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.publish.senders.sender import (
+    STOP_ONE,
     OutgoingMessages,
     PublishedState,
     Sender,
@@ -126,8 +127,7 @@ class BrokerSink:
                 return
             if found != self._stored:
                 problem = f"{OTHER_RUN}: the stored position is not that of this run"
-                hint = "Stop one of the two, or give one a group of its own: --group NAME"
-                raise BrokerRefusedError(problem, where=Where(source=self.name), hint=hint)
+                raise BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)
         self._sender.check(self._ready)
         self._tried = StoredState(self._run, self.published, self._sender.tables).encode()
         self._sender.send(self._ready, self._tried)

@@ -22,7 +22,7 @@ from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import MARKS, jms_properties, named_properties
-from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, OutgoingMessages
+from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 from trailgate.publish.senders.stomp import (
     HELD_SECONDS,
     PLACES,
@@ -144,8 +144,7 @@ class ConfirmedStompSender(StompSender):
                     raise
                 if time.monotonic() > until:
                     problem = f"another run of the group {self._group} publishes there"
-                    hint = "Stop one of the two, or give one a group of its own: --group NAME"
-                    raise self._connected.error(problem, refused=True, hint=hint) from None
+                    raise self._connected.error(problem, refused=True, hint=STOP_ONE) from None
                 time.sleep(AGAIN)
             else:
                 return

@@ -22,6 +22,8 @@ POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
 EXACTLY_ONCE: Final = "exactly once"
 AT_LEAST_ONCE: Final = "at least once"
+# The hint if two runs publish for one group.
+STOP_ONE: Final = "Stop one of the two, or give one a group of its own: --group NAME"
 
 
 @dataclass(frozen=True, slots=True)

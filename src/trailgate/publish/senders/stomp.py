@@ -29,7 +29,7 @@ from trailgate.publish.senders.jms import (
     named_properties,
     restart_queue,
 )
-from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
+from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
@@ -111,8 +111,7 @@ class StompSender:
         if not self._wait(lambda: bool(self._messages), HELD_SECONDS):
             wait_for_return(self._connected, self._address, self._queue, own=1)
             problem = f"another run of the group {self._group} holds the restart message"
-            hint = "Stop one of the two, or give one a group of its own: --group NAME"
-            raise self._connected.error(problem, refused=True, hint=hint)
+            raise self._connected.error(problem, refused=True, hint=STOP_ONE)
         return self._messages[0][1] or None
 
     def read(self) -> str | None:
