@@ -154,7 +154,7 @@ def _show_status(given: PublishArguments, files: TrailFiles) -> None:
     if given.as_json:
         print(json.dumps(None if state is None else asdict(state), ensure_ascii=False))
     elif state is None:
-        say(NO_POSITION)
+        say(NO_POSITION if is_address(given.target) else "nothing is published")
     else:
         counts = (
             f"{count_noun(state.messages, 'message')}, {count_noun(state.operations, 'operation')}"
