@@ -18,6 +18,8 @@ GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
 EXAMPLES := half
+# Some environments forbid compiled modules; tests start a thousand short commands, which would each compile what they import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons native check fix conformance docs release bench clean
