@@ -10,16 +10,20 @@ import pyarrow as pa
 import pytest
 
 from apply.sources import Rows, rows_by_id, write_log
-from apply.test_killed import TRANSACTIONS, killed
+from apply.test_killed import APPLY, TRANSACTIONS, killed
 from laws import chance, kills
-from oracles.apply_naive import Source
+from oracles.apply_naive import Operation, Source
 from store_servers.bucket import Bucket
 from store_servers.s3 import ACCESS, SECRET
 from trailgate.apply.jobs.apply import apply_trail
+from trailgate.apply.targets.delta_errors import describe_store_error
 from trailgate.apply.targets.target import table_rows
 from trailgate.errors import OptionError, StorageError, TargetUnavailableError
 
 pytestmark = pytest.mark.servers
+GROUP = APPLY.replace("size = sys", "size, group = sys").replace(
+    "threads=1", "threads=1, group=group, patience=100"
+)
 STATED = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
@@ -117,7 +121,9 @@ def test_errors_of_a_store_have_their_cause(s3_bucket: Bucket, tmp_path: Path) -
         source.transaction()
     write_log(tmp_path / "ot", source.log)
 
-    with pytest.raises(StorageError, match="NoSuchBucket: The specified bucket does not exist"):
+    with pytest.raises(
+        StorageError, match=r"^the bucket or container does not exist: NoSuchBucket: The specified"
+    ):
         apply_trail(tmp_path / "ot", "delta:s3://nowhere/lake")
     url = s3_bucket.server.whole_url(s3_bucket.name, "lake")
     with pytest.raises(OptionError, match="does not support the parameter role_arn"):
@@ -134,8 +140,64 @@ def test_a_store_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     address = "delta:s3://KEY:SECRET@bucket/lake?scheme=http&region=x&endpoint_override=127.0.0.1:9"
 
     with pytest.raises(
-        TargetUnavailableError, match=r"onnection refused.*s3://bucket/lake"
+        TargetUnavailableError,
+        match=r"^nothing answers at the store's address: Connection refused.*, at http://127.0.0.1:9 \(s3://bucket/lake",
     ) as error:
         apply_trail(tmp_path / "ot", address, patience=0)
 
     assert "SECRET" not in str(error.value)
+
+
+ANSWERS = {
+    "Generic S3 error: Error performing PUT http://h:1/b/k in 2ms - Server returned non-2xx status code: 403 Forbidden: "
+    '<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Denied</Message></Error>': "the store refuses the permission: AccessDenied: Denied, at http://h:1",
+    "Kernel error\n\u21b3 Generic MicrosoftAzure error\n\u21b3 Error performing GET http://169.254.169.254/x\n\u21b3 timed out": "no login for the store was found: timed out, at http://169.254.169.254",
+    "Generic S3 error: something new": "the store refuses: Generic S3 error: something new",
+}
+
+
+@pytest.mark.parametrize("text", ANSWERS)
+def test_an_error_of_a_store_begins_with_its_cause(text: str) -> None:
+    assert describe_store_error(text) == ANSWERS[text]
+
+
+def test_other_errors_are_not_of_a_store() -> None:
+    assert describe_store_error("Generic error: the file is gone") is None
+
+
+def test_two_runs_at_once_apply_each_change_to_a_store_once(
+    s3_bucket: Bucket, tmp_path: Path
+) -> None:
+    """Each run begins at the position that it finds, and meets commits of the other one."""
+    own = chance("two runs in a store")
+    source = Source(own, keys=20)
+    for _ in range(TRANSACTIONS // 10):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+    address = f"delta:{s3_bucket.url}/lake"
+
+    runs = [
+        subprocess.Popen([sys.executable, "-c", GROUP, str(tmp_path / "ot"), address, size, "g"])
+        for size in ("200", "500")
+    ]
+
+    assert [run.wait(120) for run in runs] == [0, 0]
+    assert stored_rows(address) == source.rows
+
+
+def test_two_trails_into_one_table_wait_for_each_other(s3_bucket: Bucket, tmp_path: Path) -> None:
+    address, sizes = f"delta:{s3_bucket.url}/lake", {"a": "200", "b": "300"}
+    for name, first in (("a", 0), ("b", 100)):
+        log = [
+            Operation("I", first + key, first + key, {"a": key, "b": 1, "c": 1}, key)
+            for key in range(12)
+        ]
+        write_log(tmp_path / name, log)
+
+    runs = [
+        subprocess.Popen([sys.executable, "-c", GROUP, str(tmp_path / name), address, size, name])
+        for name, size in sizes.items()
+    ]
+
+    assert [run.wait(120) for run in runs] == [0, 0]
+    assert set(stored_rows(address)) == {*range(12), *range(100, 112)}

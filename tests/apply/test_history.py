@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from apply.sources import TARGETS, write_log
+from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
 from apply.test_soft_delete import READ
-from laws import chance, examples
+from laws import chance
 from oracles.apply_naive import COLUMNS, NaiveTable, Operation
 from trailgate import OptionError, apply_trail, read_trail, verify_tables
 
@@ -64,7 +64,7 @@ def stored(rows: list[dict[str, Any]], trail: Path) -> list[Version]:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_versions_are_those_of_a_row_by_row_replay(name: str, tmp_path: Path) -> None:
-    for number in range(examples(5)):
+    for number in range(tries(name, 5)):
         own = chance(f"history {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from apply.sources import TARGETS, write_log
+from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
 from apply.test_soft_delete import READ
-from laws import chance, examples
+from laws import chance
 from oracles.apply_naive import COLUMNS
 from trailgate import OptionError, apply_trail, read_trail
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_rows_have_the_last_operation_on_them(name: str, tmp_path: Path) -> None:
-    for number in range(examples(4)):
+    for number in range(tries(name, 4)):
         own = chance(f"meta {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -329,6 +329,12 @@ def try_mode(
 
 
 @LONG
+@pytest.mark.parametrize("mode", ["current", "history", "append"])
+def test_so_does_iceberg(mode: str, tmp_path: Path) -> None:
+    try_mode("iceberg", mode, histories(2), tmp_path)
+
+
+@LONG
 def test_so_does_a_target_of_appended_rows(tmp_path: Path) -> None:
     try_mode("parquet", "append", histories(2), tmp_path)
 

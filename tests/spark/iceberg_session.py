@@ -17,17 +17,18 @@ from pyspark.sql import SparkSession
 import trailgate.spark
 from apply import value_table
 from apply.naive_batches import TARGET
-from apply.sources import rows_by_id, write_log
+from apply.sources import iceberg_rows, rows_by_id, write_log
 from apply.test_modes import try_mode
 from apply.test_net_effects import history
 from apply.value_histories import mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
-from oracles.apply_naive import Operation
+from oracles.apply_naive import Operation, Source
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
-from trailgate import ApplyError, OptionError, StorageError, apply_trail
+from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
 from trailgate.apply.spark.iceberg import SessionIcebergTarget
+from trailgate.apply.targets import iceberg_catalogs
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.spark.local_session import session
 
@@ -45,6 +46,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     assert __version__ == os.environ["SESSION_SPARK"]
     settings = {
         "spark.jars": os.environ["SESSION_JARS"],
+        # A driver of JDBC is found only among the JVM's own classes.
+        "spark.driver.extraClassPath": os.environ["SESSION_JARS"].replace(",", os.pathsep),
         CATALOG: "org.apache.iceberg.spark.SparkCatalog",
         f"{CATALOG}.type": "hadoop",
         f"{CATALOG}.warehouse": str(tmp_path_factory.mktemp("warehouse")),
@@ -225,3 +228,44 @@ def test_a_catalog_that_is_not_there_is_an_error_of_ours(place: Place) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
     with pytest.raises(ApplyError, match=r"the session refuses: .*sea.*spark\.sql\.catalog\.NAME"):
         trailgate.spark.apply(place.spark, place.trail, "iceberg:sea")
+
+
+def test_a_session_and_one_process_continue_each_other(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They take turns in the catalog of a folder, which the session opens by JDBC."""
+    monkeypatch.setattr(iceberg_catalogs, "FOLDER_CATALOG", "folder")
+    to, folder = f"iceberg:{tmp_path}/warehouse", tmp_path / "warehouse"
+    settings = {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "jdbc",
+        ".uri": f"jdbc:sqlite:{folder}/catalog.db",
+        ".warehouse": f"file://{folder}",
+        ".jdbc.schema-version": "V1",
+    }
+    for name, value in settings.items():
+        place.spark.conf.set(f"spark.sql.catalog.folder{name}", value)
+    source, done = Source(chance("turns"), keys=6), 0
+    for turn in range(4):
+        while len(source.log) < done + 4:
+            source.transaction()
+        write_log(place.trail, source.log[done:])
+        if turn % 2:
+            report = trailgate.spark.apply(place.spark, place.trail, "iceberg:folder")
+        else:
+            report = apply_trail(place.trail, to, batch_bytes=200)
+        assert report.operations == len(source.log) - done
+        done = len(source.log)
+        place.spark.catalog.refreshTable("folder.hr.t")
+        assert rows_by_id(place.spark.table("folder.hr.t").toArrow().to_pylist()) == source.rows
+        assert iceberg_rows(tmp_path) == source.rows
+        assert verify_tables(place.trail, to).is_equal
+
+    place.spark.sql(
+        "ALTER TABLE folder.hr.t SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    )
+    place.spark.sql("INSERT INTO folder.hr.t (id) SELECT id FROM range(77, 79, 1, 1)")
+    place.spark.sql("DELETE FROM folder.hr.t WHERE id = 77")
+    write_log(place.trail, [Operation("I", 80, 80, FULL, 1_000)])
+    with pytest.raises(ApplyError, match="has delete files"):
+        apply_trail(place.trail, to)

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 import trailgate.spark
 from apply import value_table
-from apply.sources import TARGETS, write_log
+from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
 from apply.value_histories import mixed_histories, run_histories
-from laws import chance, examples
+from laws import chance
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, apply_trail
 from trailgate.apply.jobs.apply import ApplyRun
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 @pytest.mark.parametrize("name", TARGETS)
 def test_tasks_give_the_sources_rows(spark: SparkSession, name: str, tmp_path: Path) -> None:
     address, rows = TARGETS[name]
-    for number in range(examples(3)):
+    for number in range(tries(name, 3)):
         own = chance(f"spark {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

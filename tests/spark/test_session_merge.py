@@ -22,7 +22,11 @@ from trailgate.apply.spark.merge import join_condition
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
-ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")
+ICEBERG = (
+    "4.1.1",
+    "org.xerial:sqlite-jdbc:3.54.1.0",
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+)
 LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
 
 

@@ -73,7 +73,7 @@ class SessionIcebergTarget:
             return None if row is None else decode_lake_checkpoint(row)
         name = self._name(table.name)
         with _refusing(name):
-            if not self._spark.catalog.tableExists(name):
+            if not self._exists(name):
                 return None
         last = self._last(name)[0]
         if last is None:
@@ -97,11 +97,18 @@ class SessionIcebergTarget:
     def _checkpoint_row(self) -> dict[str, Any] | None:
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
-            if not self._spark.catalog.tableExists(name):
+            if not self._exists(name):
                 return None
             (row,) = self._spark.table(name).collect()
         values: dict[str, Any] = row.asDict()
         return values
+
+    def _exists(self, name: str) -> bool:
+        """Return whether a table exists, and forget what the session has cached of it: another process may have written it."""
+        exists: bool = self._spark.catalog.tableExists(name)
+        if exists:
+            self._spark.catalog.refreshTable(name)
+        return exists
 
     def positions(self) -> list[TablePosition]:
         """Return the position and the snapshot of each table."""

@@ -57,9 +57,35 @@ DRAWN: Final = re.compile(r"\x1b\[[\d;]*m|\u21b3")
 # A store's answer, and the parts of it that describe an error.
 XML: Final = re.compile(r"<\?xml.*</Error>", re.DOTALL)
 XML_TEXTS: Final = re.compile(r"<(?:Code|Message)>([^<]*)")
+# Errors of stores: a pattern, and what it means.
+STORE: Final = re.compile(r"Generic (?:S3|MicrosoftAzure|GCS) error")
+STORE_CAUSES: Final = (
+    # The address at which a cloud gives its own machines a login.
+    (r"169\.254\.169\.254", "no login for the store was found"),
+    (r"NoSuchBucket|ContainerNotFound", "the bucket or container does not exist"),
+    (
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|401 Unauthorized",
+        "the store refuses the login",
+    ),
+    (r"AccessDenied|AuthorizationFailure|403 Forbidden", "the store refuses the permission"),
+    (r"[Cc]onnection refused", "nothing answers at the store's address"),
+    (r"dns error", "the store's host is unknown"),
+    (r"InvalidContentType", "the store does not use TLS at this address"),
+    (r"certificate", "the certificate of the store is not trusted"),
+    (r"SlowDown|503 Service Unavailable", "the store is overloaded"),
+    (r"timed out", "the store takes too long to answer"),
+    (
+        r"[Cc]onnection (?:reset|closed)|error sending request",
+        "the connection to the store was lost",
+    ),
+)
+# The address that a request was sent to, without its path.
+HOST: Final = re.compile(r"https?://[^/\s]+")
 SIGNS: Final = (
     *DISK,
     FaultSign(CommitFailedError, "", TargetConflictError),
+    # Two runs create the same table.
+    FaultSign(Exception, "table already exists", TargetConflictError),
     # VACUUM has removed a file of the snapshot meanwhile.
     FaultSign(Exception, "object at location", TargetConflictError),
     FaultSign(Exception, "permission denied", WriteError),
@@ -106,8 +132,10 @@ def convert_delta_error(error: Exception, path: str) -> TrailgateError:
     if fault is TargetConflictError:
         problem = f"another writer changed the table meanwhile: {join_error_lines(text)}"
         return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
-    if fault is not None:
-        return fault(f"delta-rs refuses: {join_error_lines(text)}", where=where)
+    of_store = describe_store_error(text)
+    if fault is not None or of_store is not None:
+        problem = of_store or f"delta-rs refuses: {join_error_lines(text)}"
+        return (fault or StorageError)(problem, where=where)
     # A violated constraint is printed as a table, with the columns' names and the refused row:
     #   +----+-----+
     #   | id | qty |
@@ -126,7 +154,23 @@ def convert_delta_error(error: Exception, path: str) -> TrailgateError:
 def convert_open_error(error: Exception, path: str) -> TrailgateError:
     """Convert an error from opening a table or folder."""
     kind = find_fault(error, SIGNS) or StorageError
-    return kind(join_error_lines(str(error)), where=Where(source=path))
+    problem = describe_store_error(str(error)) or join_error_lines(str(error))
+    return kind(problem, where=Where(source=path))
+
+
+def describe_store_error(text: str) -> str | None:
+    """Describe an error of a store: first the cause, then the store's own words. Returns None for other errors.
+
+    delta-rs begins with ``Kernel error``, ``Generic S3 error`` and the request, and ends with the cause.
+    """
+    if STORE.search(text) is None:
+        return None
+    meaning = next((words for sign, words in STORE_CAUSES if re.search(sign, text)), None)
+    answer, host = XML.search(text), HOST.search(text)
+    lines = [line.strip(" :") for line in DRAWN.sub("", text).splitlines()]
+    own = _describe_answer(answer) if answer else next(filter(None, reversed(lines)), "")
+    asked = "" if host is None else f", at {host[0]}"
+    return f"{meaning or 'the store refuses'}: {own[:MOST_SIGNS]}{asked}"
 
 
 def match_known_refusal(text: str, path: str) -> ApplyError | None:

@@ -50,6 +50,7 @@ from trailgate.apply.targets.iceberg_rows import (
     NOT_FOUND,
     KeyLookup,
     build_new_rows,
+    check_delete_files,
     close_rows,
     patch_rows,
     plan_files,
@@ -165,6 +166,7 @@ class IcebergTarget:
             problem = f"the table has format version {loaded.format_version}, and pyiceberg writes versions up to {NEWEST_FORMAT}"
             hint = "Apply by a session of Spark that has Iceberg: trailgate.spark.apply"
             raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
+        check_delete_files(loaded)
         return table.as_held(table.name, read_arrow_schema(loaded))
 
     def plan_table(self, table: TargetTable) -> TargetTable:

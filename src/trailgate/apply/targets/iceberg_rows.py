@@ -64,9 +64,21 @@ def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]
         condition = And(condition, _build_range(name, values.combine_chunks()))
     tasks = list(table.scan(row_filter=condition).plan_files())
     if any(task.delete_files for task in tasks):
-        where = Where(source=".".join(table.name()))
-        raise ApplyError(DELETE_FILES, where=where, hint=REWRITE)
+        raise _build_refusal(table)
     return tasks
+
+
+def check_delete_files(table: Table) -> None:
+    """Raise ApplyError if the current snapshot states that the table has delete files, also of rows that no batch changes."""
+    snapshot = table.current_snapshot()
+    if snapshot is not None and snapshot.summary is not None:
+        stated = snapshot.summary.additional_properties.get("total-delete-files", "0")
+        if stated != "0":
+            raise _build_refusal(table)
+
+
+def _build_refusal(table: Table) -> ApplyError:
+    return ApplyError(DELETE_FILES, where=Where(source=".".join(table.name())), hint=REWRITE)
 
 
 def _build_range(name: str, values: pa.Array) -> BooleanExpression:
