@@ -46,7 +46,7 @@ def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
     for span in OperationSearch(index, OperationFilters(), at).spans():
         if len(lines) >= OPERATIONS or (stop is not None and span.begin >= stop):
             break
-        for part in read_span(index, span, ReadSelection(lenient=True)):
+        for part in read_span(index, span, ReadSelection(lenient=True), at):
             if not isinstance(part, UnreadOperations):
                 own = _between(part, at, stop, OPERATIONS - len(lines))
                 lines += writer.write(own).bodies.to_pylist()
