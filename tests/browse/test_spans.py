@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flipped_trails import FORMATS, flipped_trails
+from sample_trail import Op, write_trail
 from trailgate.browse import spans
 from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
@@ -17,12 +18,19 @@ from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 
+PIECES = "images in pieces"
 SELECTION = ReadSelection(lenient=True)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return flipped_trails(tmp_path_factory.mktemp("spans"))
+    folder = tmp_path_factory.mktemp("spans")
+    # records of several pieces each, before and after
+    pieces = [Op("U", key, "y" * 150_000, "x" * 150_000) for key in range(4)]
+    found = flipped_trails(folder)
+    return found | {
+        PIECES: Path(f"{write_trail(folder / 'pp', [[pieces[:3], pieces[3:]]])}000000000")
+    }
 
 
 def rows_of(index: TrailIndex, span: IndexSpan, *given: Any, **named: Any) -> Iterator[Any]:
@@ -39,7 +47,7 @@ def place_of(row: Any) -> TrailPosition:
     return TrailPosition(*parse_position(row["position"]))
 
 
-@pytest.mark.parametrize("name", [*FORMATS, "every record, little"])
+@pytest.mark.parametrize("name", [*FORMATS, "every record, little", PIECES])
 @pytest.mark.parametrize("first", [1, 3])
 def test_a_part_of_a_span_is_that_part_of_all_its_operations(
     monkeypatch: pytest.MonkeyPatch, files: dict[str, Path], name: str, first: int

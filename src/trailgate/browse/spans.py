@@ -121,8 +121,7 @@ def _parts(
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows at which an operation may begin: neither a piece of one, nor an after image."""
-    starts = (view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA)
-    # an after image is the record after the before image of an update
-    before = view.is_before & (view.io_type == IO_UPDATE)
-    starts[1:] &= ~before[:-1]
-    return np.flatnonzero(starts)
+    starts = np.flatnonzero((view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA))
+    # an after image comes after the before image of an update, and after the pieces of that
+    before = (view.is_before & (view.io_type == IO_UPDATE))[starts]
+    return np.delete(starts, np.flatnonzero(before[:-1]) + 1)
