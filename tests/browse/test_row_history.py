@@ -159,6 +159,7 @@ def test_a_key_without_a_position_has_all_operations_on_it(tmp_path: Path) -> No
         assert len(positions(ask(table="MY.ORDERS", key="2"))) == 3
         assert len(positions(ask(table="MY.ORDERS", key='["1"]'))) == 4
         assert "no operation on this row" in ask(table="MY.ORDERS", key="77")
+        assert "no operation on this row" in ask(table="MY.ORDERS", key="[" * 20_000)
 
 
 def test_a_long_history_has_several_pages(tmp_path: Path) -> None:

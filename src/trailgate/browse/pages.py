@@ -448,7 +448,7 @@ def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
         ("longest transaction", index.transactions.by_duration),
     ):
         if kept and (name != "longest transaction" or kept[0].duration):
-            text = f"{kept[0].operations:,} operations"
+            text = f"{kept[0].operations:,} operation{'' if kept[0].operations == 1 else 's'}"
             if kept[0].duration:
                 text += f" in {duration_words(kept[0].duration)}"
             yield name, text, link("transaction", at=place_text(kept[0].begin))

@@ -64,7 +64,7 @@ def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple
         raise OptionError(f"the key of {table} is not known, so that its rows have no history")
     try:
         key = json.loads(query.get("key", ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         key = [query.get("key", "")]
     if not isinstance(key, list):
         key = [query.get("key", "")]
