@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, Where, did_you_mean
+from trailgate.errors import OptionError, Where, count_noun, did_you_mean
 
 ReadFile = Callable[[str], str]
 DEEPEST: Final = 20  # the maximum nesting of files and macros
@@ -188,7 +188,7 @@ class _Lines:
         """Return a macro's text with its parameters replaced by values."""
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
-            wanted = f"{count} value{'s' * (count != 1)}"
+            wanted = count_noun(count, "value")
             raise line.error(f"the macro {name} takes {wanted}, not {len(values)}")
         if not values:
             return macro.body

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
+from trailgate.errors import count_noun
 from trailgate.expressions.comparing import compare_values, key_text
 from trailgate.expressions.environment_items import check_environment, environment_value
 from trailgate.expressions.foreign_parameters import expand_reasons
@@ -110,7 +111,7 @@ class FunctionSpec(NamedTuple):
     def taken(self) -> str:
         """The number of arguments, as errors state it."""
         if self.least == self.most:
-            return f"{self.least} argument{'s' * (self.least != 1)}"
+            return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:
             return f"at least {self.least} arguments"
         return f"{self.least} to {self.most} arguments"

@@ -308,6 +308,7 @@ class MetadataValues:
         if values.null_count:
             rows = np.flatnonzero(np.asarray(values.is_null()))
         elif source.kind in _READ and what in self._required_ids():
+            # An empty text ends at the offset at which it begins.
             rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
         return rows
 
@@ -463,6 +464,7 @@ class MetadataValues:
             hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(hint, more, ""))
 
         def errors_at(first: Longs) -> ErrorColumns:
+            # ``first`` are some of ``rows``, which ascend: find the index of the error of each.
             places = np.searchsorted(rows, first)
             at = pa.array(places)
             source = self.options.timestamp

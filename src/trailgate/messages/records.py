@@ -83,6 +83,8 @@ def errors_by_row(
     found, errors = find_errors(convert, coded.dictionary)
     if not len(found):
         raise error
+    # ``which`` is the index of a distinct value's error, or -1 if the value is good. Example: of
+    # the values a, b, a, null only b is bad: which = -1 0, of_row = -1 0 -1 -1, rows = 1.
     which = np.full(len(coded.dictionary), -1)
     which[found] = np.arange(len(found))
     of_row = which[np.asarray(coded.indices.fill_null(0))]
@@ -301,6 +303,7 @@ class MessageRecords(ABC):
         """
 
         def errors(rows: Longs) -> ErrorColumns:
+            # One text for each distinct size, of which there are few.
             known, which = np.unique(sizes[rows], return_inverse=True)
             own = [f"{size.format(one)}, but the header alone has {least}" for one in known]
             return self.errors(rows, pa.array(own, pa.string()).take(pa.array(which)), hint)

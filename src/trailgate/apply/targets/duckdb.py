@@ -277,6 +277,7 @@ class DuckDBTarget:
         With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only
         some keys and values are known. ``is_whole`` means that it contains all keys.
         """
+        # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)

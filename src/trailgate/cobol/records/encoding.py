@@ -484,6 +484,8 @@ def _check_readable(data: Octets, begins: Longs, ends: Longs, framing: Framing) 
     except DecodeError as error:
         raise EncodeError(f"the records do not fit the framing: {error.problem}") from None
     if not (np.array_equal(frames.starts, begins) and np.array_equal(frames.ends, ends)):
+        # If all records that both have are equal, the first one that only one has is at fault: hence
+        # the appended True.
         both = min(len(frames.starts), len(begins))
         different = (frames.starts[:both] != begins[:both]) | (frames.ends[:both] != ends[:both])
         where = Where(record=int(np.append(different, True).argmax()) + 1)

@@ -33,7 +33,7 @@ from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, Fa
 from trailgate.columnar.code_pages import CodePage, decode_with_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
-from trailgate.errors import DecodeError, Where
+from trailgate.errors import DecodeError, Where, count_noun
 
 Items = npt.NDArray[Any]
 
@@ -197,6 +197,7 @@ def copy_short_items(
 ) -> None:
     """Copy the bytes that short records have of an item, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
+    # resize repeats the fill: b"ab" in five bytes is b"ababa".
     target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
     starts = (records.starts + item.offset)[rows]
     copy_present(
@@ -250,12 +251,11 @@ class PolicyTally(PolicyCounts):
             policies.setdefault(policy, []).append((name, count))
         items = {policy for policy, _, item in self if item}
         for policy, matches_ in policies.items():
-            total, noun = (
-                sum(count for _, count in matches_),
-                "value" if policy in items else "record",
+            total = count_noun(
+                sum(count for _, count in matches_), "value" if policy in items else "record"
             )
             names = ", ".join(f"{name} {count:,}" for name, count in matches_)
-            yield f"{policy}: {total:,} {noun}{'s' * (total != 1)} ({names})"
+            yield f"{policy}: {total} ({names})"
 
 
 @dataclass(slots=True)

@@ -319,6 +319,7 @@ def unscale_to(values: pa.Array, scale: int) -> pa.Array:
     text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own_scale)
+    # The padding keeps one zero of "000".
     digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
     return pc.binary_join_element_wise(minus, digits, "")
 
@@ -503,6 +504,8 @@ def encode_zoned(field: CopybookField, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
+        # Each byte is a zone and a digit: with the zone F0 of EBCDIC, 5 is F5. The overpunch of the
+        # sign replaces the zone of one digit: -5 ends with D5.
         encoded = written.digits | np.uint8(zone)
         at = 0 if leading else number.digits - 1
         if separate:

@@ -344,5 +344,6 @@ def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint
     """Return the printed form of a sign, currency or CR/DB symbol for each row."""
     if credit:
         return np.where(negative, ord(symbol), ord(" ")).astype(np.uint8)
+    # A plus in the picture is printed as + or -, a minus only before negative numbers.
     shown = {"+": ("-", "+"), "-": ("-", " ")}.get(symbol, (symbol, symbol))
     return np.where(negative, ord(shown[0]), ord(shown[1])).astype(np.uint8)

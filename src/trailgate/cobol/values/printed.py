@@ -102,6 +102,8 @@ def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
         if field.comma:
             text = pc.replace_substring(text, ",", ".")
         fits = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+        # The point of V is not printed, and is put back. Example: the picture +9V99E+99 and the text
+        # "+123E+04" give "+1.23E+04".
         if decimals_at is not None:
             head, tail = (
                 pc.utf8_slice_codeunits(text, 0, decimals_at),

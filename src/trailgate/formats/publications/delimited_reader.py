@@ -458,6 +458,7 @@ def _check(
 ) -> None:
     """Raise BadMessagesError for the records whose header field fails a check."""
     codes, strings = records.codes(name)
+    # Each distinct text is checked once: wrong[codes[i]] is the result for record i.
     wrong = np.array([not is_right(text) for text in strings], bool)
 
     def errors(rows: Longs) -> ErrorColumns:

@@ -152,6 +152,7 @@ class CellColumns:
                 "The first column has the index 0",
             ),
         )
+        # Name and number are both known here, and are different columns.
         differ = numbered & named & (own >= 0) & (column >= 0) & (own != column)
 
         def problem(cell: int) -> tuple[str, str]:

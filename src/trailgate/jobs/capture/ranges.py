@@ -290,6 +290,7 @@ class BadUnits:
 
         `before` is the reason for unit 0, if it was bad before.
         """
+        # A message below 0 stands for the unit that was open before, 0. maximum only makes it an index.
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
         if before is not None:
             own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
@@ -571,6 +572,9 @@ class QuarantinedMessages:
         """Concatenate messages, and sort them by place. Of the reasons of a message the last one counts."""
         files = np.concatenate([part.files for part in parts])
         offsets = np.concatenate([part.offsets for part in parts])
+        # lexsort sorts by its last key first: by file, then by offset. It is stable, so of the parts
+        # with one place the last part comes last. Example: places (1, 0) (1, 5) (1, 0): order = 0 2 1,
+        # same = 1 0, last = 2 1.
         order = np.lexsort((offsets, files))
         after = order[1:]
         same = (files[order[:-1]] == files[after]) & (offsets[order[:-1]] == offsets[after])
@@ -652,6 +656,7 @@ def _bodies(taken: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryAr
     if raw is None:
         return bodies
     here = np.isin(problems.message, rows) & (np.asarray(pc.binary_length(raw).fill_null(0)) > 0)
+    # The raw bytes are appended after all bodies, and the rows that have such bytes take those.
     places = np.arange(len(bodies))
     places[np.searchsorted(rows, problems.message[here])] = len(bodies) + np.arange(here.sum())
     return pa.concat_arrays([bodies, raw.filter(pa.array(here))]).take(pa.array(places))

@@ -101,11 +101,6 @@ class TableDraft:
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
-def count_text(count: int, what: str) -> str:
-    """Return a count with its noun, for example "one message" or "2,000 messages"."""
-    return f"one {what}" if count == 1 else f"{count:,} {what}s"
-
-
 def quote_column(name: str) -> str:
     """Return a column name as properties need it: in quotes if it contains a dot."""
     return f'"{name}"' if "." in name else name

@@ -15,11 +15,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
+from trailgate.errors import count_noun
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
 from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
-from trailgate.terminal.counts import count_noun, counts_table, format_age
+from trailgate.terminal.counts import counts_table, format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import (
     LiveView,

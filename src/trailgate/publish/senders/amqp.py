@@ -37,6 +37,8 @@ DISCHARGE: Final = "amqp:discharge:list"
 LOCAL: Final = "amqp:local-transactions"
 JMS_TYPE: Final = "x-opt-jms-msg-type"
 TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextMessage
+_KNOWN: Final = "docs/publications.md lists the brokers"
+_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class RestartQueue(NamedTuple):
@@ -57,8 +59,6 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
         "qpid": RestartQueue(),
     }
 )
-_KNOWN: Final = "docs/publications.md lists the brokers"
-_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class SendingConnection(AmqpConnection):

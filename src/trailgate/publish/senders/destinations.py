@@ -60,6 +60,8 @@ class TopicNames:
         """Return the topic of each message. Raises OptionError if two tables would have the same."""
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
+        # After the topics of the tables come the one of messages without a table, which nulls select,
+        # and the one of marks. Example: tables A, null, A and a mark last: codes are 0 1 2.
         topics.append(self._of_none())
         codes = numbers.indices.fill_null(len(topics) - 1).to_numpy(zero_copy_only=False)
         if origins.marks.any():

@@ -38,6 +38,7 @@ PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
 PLACES: Final = "positions"  # the id of the subscription
 PERSISTENT: Final = MappingProxyType({"persistent": "true"})
+_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 
 
 class RestartDialect(NamedTuple):
@@ -57,7 +58,6 @@ class RestartDialect(NamedTuple):
     browses: bool = False
 
 
-_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
     {
         "Artemis": RestartDialect(

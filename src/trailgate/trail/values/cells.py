@@ -231,6 +231,7 @@ def _plain(values: pa.Array) -> bool:
     if not len(values):
         return True
     _, offsets, data = values.buffers()
+    # The values may be a slice: only the bytes between its first and last offset are its own.
     ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
     content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[1]]
     if not _TEXT_BYTE[content].all():
