@@ -235,6 +235,8 @@ def _check(tokens: list[_Token], text: str) -> None:
 
 def _check_capitals(tokens: list[_Token], text: str) -> None:
     """Raise OptionError for letters that other format languages use, and that would only be literals here."""
+    # Such a format is probably Java's: yyyy-MM-dd HH:mm:ss. The hint translates each word: "mm" is
+    # the month if it precedes the hours, and otherwise the minutes; SSS are digits of a fraction.
     parts = {token.part for token in tokens}
     if any(part not in parts and word in text for word, part in _FOREIGN.items()):
         hour = re.search("[hH]", text)
@@ -253,6 +255,7 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
 
 
 def _extend(layout: DateLayout, token: _Token, width: int) -> DateLayout:
+    # Example: after YYYY (length 4), the literal "-" is allowed at offset 4, and MM is at 5.
     at = layout.length
     if token.part is not None:
         field = DateField(token.part, at, width, token.letters)
@@ -324,6 +327,8 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 def iso_width(width: int) -> int:
     """Return the number of characters of ISO text that a datetime column of an external length holds."""
+    # Example: a column of 21 characters has one fraction digit, but one of 20 would end with the
+    # point, and holds 19.
     fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
     if not fitting:
         raise OptionError(f"a datetime column cannot be {width} characters wide")

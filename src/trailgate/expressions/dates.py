@@ -111,6 +111,7 @@ def read_parts(
             # Rows that do not match get "1", so that the cast works; they are refused below.
             digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
             digits_read = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            # FFF reads milliseconds: 125 is 125 * 10**3 microseconds.
             numbers_by_part[part.name] = (
                 digits_read * 10 ** (6 - len(part.text)) if part.name == "F" else digits_read
             )

@@ -68,6 +68,7 @@ OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey a TABLE statement with its options."""
+    # TABLE HR.EMP*, COLS (ID, NAME), FILTER (ON UPDATE, SALARY > 100), TOKENS (T = "x");
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
@@ -129,6 +130,7 @@ def read_condition(
     rule: TableRule, clause: StatementClause, statement: ParameterStatement
 ) -> TableRule:
     """Add a FILTER or WHERE to the rule. FILTER can be limited to some operations."""
+    # FILTER (ON UPDATE, IGNORE DELETE, SALARY > 100), WHERE (NAME = "A")
     limits, words = "", list(split_list(clause.argument or ""))
     ignored = ""
     while clause.name == "FILTER" and len(words) > 1 and (match := _LIMIT.fullmatch(words[0])):
@@ -143,6 +145,7 @@ def read_condition(
 
 
 def _tokens(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
+    # TOKENS (TKN-HOST = @GETENV ('GGENVIRONMENT', 'HOSTNAME'), TKN-X = 'x')
     tokens = list(rule.tokens)
     for part in split_list(clause.argument or ""):
         match = TOKEN.fullmatch(part)
@@ -394,6 +397,7 @@ def _value(
 
 def _vam(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey VAM: read the path of the properties file."""
+    # VAM libggjava_vam.so, PARAMS (dirprm/jms.properties)
     _once(statement, draft.parameters.properties_path)
     _, after = statement.first("a library")
     match = _PARAMS.match(after)
@@ -414,6 +418,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _trail(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey EXTTRAIL and the like. All of them mean a trail on this machine."""
+    # EXTTRAIL dirdat/ot, FORMAT RELEASE 12.3, MEGABYTES 500
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
     path, rest = statement.first("a trail")
@@ -448,6 +453,7 @@ def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         name, rest = statement.first("a name")
+        # SCHEMAEXCLUDE HR becomes HR.*, CATALOGEXCLUDE PDB becomes PDB.*.*
         more = ".*" * (3 - len(split_table_name(name)) if levels == 2 else 1)
         draft.add("excluded", name + more)
         draft.refuse(statement, rest)
@@ -539,6 +545,8 @@ def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the options of TRANLOGOPTIONS with their values. Text in parentheses is one value."""
+    # TRANLOGOPTIONS EXCLUDEUSER gg EXCLUDETRANS (a b): an option begins at each word of the table, and
+    # at the first word, which may be unknown.
     words = _LOG_WORD.findall(text)
     option_indexes = [
         at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG

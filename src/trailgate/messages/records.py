@@ -157,6 +157,8 @@ def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, Deco
 
 def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     errors = {}
+    # Example: of 100 values number 40 is bad. The slice [0, 100) finds it, and the next ones, [41, 82)
+    # and [82, 100), are good: three calls.
     at, size = 0, len(values)
     while at < len(values):
         size = min(size, len(values) - at)
@@ -318,6 +320,8 @@ class MessageRecords(ABC):
 
     def numbers(self, rows: Longs) -> Longs:
         """Return the number, from 1, of records in their messages."""
+        # Records ascend by message, so a search finds the first one of a message. Example: records of the
+        # messages 0 0 1: record 1 is number 1 - 0 + 1 = 2 of message 0.
         first: Longs = np.searchsorted(self.message, self.message[rows])
         return rows - first + 1
 

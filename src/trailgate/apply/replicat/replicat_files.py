@@ -257,6 +257,7 @@ def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> No
 
 def _map(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse a MAP statement with its options."""
+    # MAP HR.EMP*, TARGET DW.*, COLMAP (USEDEFAULTS, ID = EMPNO), FILTER (@LEN (NAME) > 0);
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     keyword = _TARGET.match(rest)
@@ -320,6 +321,7 @@ def _of_rule(
 def _colmap(
     mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
 ) -> MapStatement:
+    # COLMAP (USEDEFAULTS, NAME = @STRCAT (FIRST, ' ', LAST), "Id" = ID)
     columns: dict[str, Expression] = {}
     defaults = False
     for part in split_list(clause.argument or ""):
@@ -371,6 +373,7 @@ def _mapped_operations(
     letter: str, *, taken: bool
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
     def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+        # GETDELETES removes the letter D from the ignored ones, IGNOREDELETES adds it.
         others = mapped.rule.ignored.replace(letter, "")
         return replace(mapped, rule=replace(mapped.rule, ignored=others + letter * (not taken)))
 
@@ -428,6 +431,7 @@ def _exclude(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
+    # DISCARDFILE ./dirrpt/r1.dsc, APPEND, MEGABYTES 100
     path, rest = statement.first("a file")
     draft.set_once(statement, discards=unquote(path))
     for word in re.split(r"[\s,]+", rest.strip(" ,;")):
@@ -437,6 +441,7 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
     """Record a response to an error. ``_with_responses`` combines them once all are known."""
+    # REPERROR (1403, DISCARD), REPERROR (DEFAULT, ABEND), REPERROR RESET
     if draft.parameters.maps:
         hint = "Write it before the first MAP: here it applies to all"
         raise statement.error("REPERROR follows a MAP, and would not apply to it", hint)

@@ -219,6 +219,7 @@ def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
     size = item.field.size
     if records.step is None or not isinstance(item.offset, int):
         return _items(records, item, size).view(np.uint8).reshape(len(records), size)
+    # A view: from one row to the next are ``step`` bytes, from one byte to the next is one.
     offset = int(records.starts[0]) + item.offset
     strides = (records.step, 1)
     return np.ndarray((len(records), size), np.uint8, records.data, offset, strides)
@@ -226,6 +227,8 @@ def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
 
 def _items(records: RecordBytes, item: PlacedItem, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
+        # ``windows`` views the data as overlapping items of ``size`` bytes, one from each offset on. So an
+        # index selects the item that begins there.
         windows_: Items = windows(records.data, size)[records.starts + item.offset]
         return windows_
     offset = int(records.starts[0]) + item.offset
@@ -363,6 +366,7 @@ def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) 
 
     ``page`` is the code page in which the bytes are shown as text.
     """
+    # argmax of a mask is its first True.
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
     raw = fault.raw(records, row)

@@ -74,6 +74,7 @@ _ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"
 _PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
 _BYTES: Final = np.arange(256)
 _HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
+# Each byte as two digits: 0x12 is 12, and 0x1A is not two digits.
 _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
@@ -106,6 +107,8 @@ def number_form(
 ) -> NumberForm:
     """Return the column type of a field's values, for the digits of its picture or for ``digits``."""
     number = number_of(field)
+    # Example: 999PPP has 3 digits and 3 zeros, so its precision is 6. VPPP999 has 3 digits and the
+    # scale 6: again the precision is 6.
     zeros, scale = max(-number.scale, 0), max(number.scale, 0)
     precision = max((digits or number.digits) + zeros, scale)
     if precision > DECIMAL_DIGITS:
@@ -195,6 +198,7 @@ def _read_padded(
         digit_bytes.padding is PaddingPolicy.TRIM,
     )
     done = np.empty(len(rows), bool)
+    # The byte of the digit 0, with which padding is replaced.
     zero = int(np.argmax(digit_bytes.digits == 0))
     sign = digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base == 1
     if not replace_padding(padded_rows.reshape(-1), size, pads, *sign, zero, every, trim, done):
@@ -540,6 +544,7 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 def _most_first(nibbles: int, digits: int) -> int:
     """Return the largest allowed first byte. If the field has a nibble more than digits, its first nibble must be 0."""
+    # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
     return 0x0F if nibbles > digits else 0xFF
 
 
@@ -550,6 +555,7 @@ def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
         most = _most_first(2 * field.size, number.digits)
         digit_bytes = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
     else:
+        # 12 34 5C: two digits per byte, and in the last byte a digit and the sign.
         digit_bytes = DigitBytes(
             _PAIRS,
             base=100,

@@ -90,6 +90,8 @@ _PLAIN: Final[Mapping[str, tuple[tuple[PrintedPositionType, str], ...]]] = Mappi
 
 def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
     """Return the positions of an edited field. Raises DefinitionError if they do not fit its size."""
+    # Z(3)9.99 has the symbols Z Z Z 9 . 9 9. A sign or currency symbol that occurs more than once
+    # floats, as in --9; in -9 it has a fixed position.
     symbols = []
     for symbol, count in _PART.findall(field.picture.upper()):
         symbols += [symbol] * int(count or 1)
@@ -124,6 +126,7 @@ def format_zero(positions_: tuple[PrintedPosition, ...]) -> str | None:
     """
     if any(position.kind is PrintedPositionType.DIGIT for position in positions_):
         return None
+    # ZZ.ZZ prints zero as five blanks, and **.** prints it as **.**.
     stars = any(position.symbol == "*" for position in positions_)
     return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
 

@@ -268,6 +268,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
         value = micros[row]
         if value < YEAR_1 or value >= YEAR_10000:
             return row
+        # As in the row before.
         if row and value == micros[row - 1]:
             for at in range(DATE):
                 dates[row * DATE + at] = dates[row * DATE + at - DATE]
@@ -292,6 +293,8 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
 @inner
 def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
     """Write one time. Return its size."""
+    # // rounds down, so the rest is positive before 1970 too: -1 microsecond is day -1, and
+    # 23:59:59.999999 of it.
     days = value // DAY
     rest = value - days * DAY
     seconds = rest // SECOND
