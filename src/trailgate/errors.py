@@ -28,6 +28,7 @@ from typing import ClassVar, Final, Self
 LOGIN: Final = re.compile(
     r"(?i)(?:(?<=\bs3://)|(?<=\babfs://)|(?<=\babfss://))[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@"
 )
+# ?client_secret=... in an Azure address, and the signature of a shared access token: &sig=...
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 SHOWN: Final = 60  # characters of a text in an error

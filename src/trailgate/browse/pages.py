@@ -89,7 +89,7 @@ class Bar:
 
 
 class Tick(NamedTuple):
-    """A label of an axis, at a part of its length from 0 to 100: from the left, or from the top."""
+    """A label of an axis. ``at`` is its distance from the left or the top, in percent of the axis."""
 
     at: float
     label: str

@@ -22,6 +22,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import text_view
 from trailgate.errors import DecodeError, OptionError, Where
 
+# 0:679, the file and the offset
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")

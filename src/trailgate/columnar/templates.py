@@ -24,6 +24,7 @@ from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
 
+# The controls and signs that JSON escapes in two characters; other controls become \u00XX.
 _SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 
 

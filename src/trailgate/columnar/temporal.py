@@ -38,7 +38,9 @@ from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
 
+# Words of Java's date formats, such as yyyy, dd, HH, mm, ss and SSS
 _WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+# One token of a format such as YYYY-MM-DD HH:MI:SS.FFF, or a character other than capitals and digits.
 _SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 __all__ = [
@@ -126,6 +128,7 @@ class _Token(NamedTuple):
     letters: bool = False
 
 
+# By word of a format. A part with two widths, such as D, makes layouts of both.
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
         "YYYY": _Token(DatePart.YEAR, (4,)),
@@ -304,6 +307,7 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
+# The number of each part in the kernels: YEAR is 0, as in dates.py.
 _PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 
 

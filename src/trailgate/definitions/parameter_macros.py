@@ -27,10 +27,12 @@ DEEPEST: Final = 20  # the maximum nesting of files and macros
 # The most characters that one call may expand to, since nested macros grow exponentially.
 LONGEST: Final = 1 << 20
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
+# Group 1 is only set outside quotes, as in parameter_files.py.
 _COMMENT: Final = re.compile(rf"{_QUOTED}|(--)")
 _PARENTHESES: Final = re.compile(rf"{_QUOTED}|([(),])")
 _END: Final = re.compile(rf"{_QUOTED}|((?<![\w#@])END\s*;)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\s,;(]")
+# INCLUDE dirprm/macros.mac, or OBEY "my file.prm";
 _FILE: Final = re.compile(r"[A-Za-z]+\s+(\"[^\"]+\"|'[^']+'|[^\s;]+)\s*;?\s*(.*)")
 _HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
 

@@ -37,14 +37,21 @@ from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, 
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.table_patterns import NAME_PART, split_table_name
 
+# The word in GETINSERTS and the like, and the letter of the operation.
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+# A column name, in double quotes or not: ID, "My Column"
 NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
+# An item of TOKENS: TKN-USER = @GETENV ('TRANSACTION', 'USERNAME')
 TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
+# A word of TRANLOGOPTIONS; text in parentheses, with others inside, or in quotes is one word.
 _LOG_WORD: Final = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\"[^\"]*\"|'[^']*'|[^\s,()\"']+")
+# The start of FILTER (ON UPDATE, IGNORE DELETES, ...)
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
 MEGABYTE: Final = 1_000_000
 
+# PARAMS (dirprm/jms.properties), with or without the parentheses
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
+# The variable and value of SETENV (NLS_LANG = "AMERICAN_AMERICA.AL32UTF8"), for example.
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
 
@@ -159,6 +166,7 @@ def _tokens(rule: TableRule, clause: StatementClause, statement: ParameterStatem
     return replace(rule, tokens=tuple(tokens))
 
 
+# By the keyword of an option of TABLE.
 CLAUSES: Final[
     Mapping[str, Callable[[TableRule, StatementClause, ParameterStatement], TableRule]]
 ] = MappingProxyType(
@@ -592,6 +600,7 @@ def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
     draft.refuse(statement, text, reason)
 
 
+# By the keyword that begins a statement.
 _HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = MappingProxyType(
     {
         "EXTRACT": _value("group", "a group name"),

@@ -50,6 +50,7 @@ NULL_KEY: Final = "\x1e"
 NULL: Final = Value(pa.scalar(None, pa.string()), ExpressionValueType.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
 LONGEST: Final = 4000  # the maximum width of @STRNUM
+# By the second argument of @STRNUM.
 PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
     {
         "LEFT": lambda text, _: text,
@@ -511,6 +512,7 @@ def _check_test(call: FunctionCall, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
+# By the name after @: the number of arguments, what computes the value, and what checks the call.
 FUNCTIONS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
     {
         "BINTOHEX": FunctionSpec(1, 1, _hexadecimal),

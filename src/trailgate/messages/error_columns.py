@@ -48,6 +48,7 @@ _KINDS[32] = _BLANK
 _KINDS[[9, 10, 13]] = _WHITE
 _KINDS[128:] = _HIGH
 _HEX: Final = np.frombuffer("".join(f"{byte:02x} " for byte in range(256)).encode(), "V3")
+# What repr writes for these characters.
 _ESCAPED: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 

@@ -337,10 +337,7 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a value for each record, or null if a message lacks the header.
-
-        None if there is no source.
-        """
+        """Return a value for each record (null if a message lacks the header), or None without a source."""
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:

@@ -64,7 +64,7 @@ class MessageFormat(ABC, Generic[R]):
     def records(self, messages: MessageBatch) -> R:
         """Find the records of the messages. Each has its complete header.
 
-        Raises BadMessagesError for the bad messages that one check finds.
+        Raises BadMessagesError at the first check that fails, for all messages that fail it.
         """
 
     def layouts(

@@ -108,7 +108,7 @@ class ApplyArguments(ApplyOptions):
 
     @property
     def options(self) -> ApplyOptions:
-        """The options of apply, without those of the command."""
+        """The options of ``apply_trail``, without flags that only the command has, such as --json."""
         # This class inherits the fields of ApplyOptions. Copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 

@@ -80,6 +80,7 @@ _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MOD
 
 Measure = Callable[[list[CopybookEntry]], list[CopybookLayout]]
 
+# By the word of SIGN IS, and whether SEPARATE follows.
 _SIGNS: Final = MappingProxyType(
     {
         ("LEADING", False): SignPosition.LEADING,
@@ -93,6 +94,7 @@ _SIGNS: Final = MappingProxyType(
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
 )
+# By the word after USAGE, which may be left out: PIC S9(5) COMP-3.
 USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,
@@ -526,6 +528,7 @@ class _Cursor:
 
 
 _Clause = Callable[[_Cursor, CopybookEntry, CopybookToken], None]
+# By the first word of a clause, which the method has consumed already.
 _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
     {
         **dict.fromkeys(USAGES, _Cursor.usage),

@@ -56,6 +56,7 @@ _BLANK_HINT: Final = "Blank numbers can be read by the option blank"
 _LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
 _PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
+# By usage. Other usages print numbers, and name their picture.
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
     {
         Usage.ZONED: "not a zoned number",

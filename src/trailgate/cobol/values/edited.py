@@ -36,6 +36,7 @@ from trailgate.cobol.values.decimals import (
 from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.errors import DefinitionError, Where
 
+# A symbol of a picture and its repetition: Z(3), 9, CR
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 
 # Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
@@ -45,6 +46,7 @@ _SIGNS[:2] = 0, MINUS
 _BAD: Final = 2
 
 _SYMBOLS: Final = "0123456789 +-$*,./CRDB"
+# By floating symbol: the characters that may precede the first digit.
 _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
@@ -69,6 +71,7 @@ class PrintedPosition:
     symbol: str
 
 
+# Symbols that have a fixed position if they occur once, and float otherwise.
 _FIXED: Final = {
     "+": PrintedPositionType.SIGN,
     "-": PrintedPositionType.SIGN,
@@ -259,6 +262,7 @@ def _torn_credit(shown: Octets, positions_: tuple[PrintedPosition, ...]) -> Mask
     return torn
 
 
+# By the type of a position: what reads one character of all rows.
 _READERS: Final[Mapping[PrintedPositionType, Callable[[_Read, Octets, PrintedPosition], None]]] = (
     MappingProxyType(
         {

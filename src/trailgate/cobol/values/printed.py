@@ -44,7 +44,9 @@ _NARROW: Final = MappingProxyType(
         Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
     }
 )
+# By the sign in the picture: what may be printed for it.
 _SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
+# +9(2).9E-99 has the parts + 9(2) . 9 E - 9 9
 _PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 

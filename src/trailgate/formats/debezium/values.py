@@ -516,6 +516,7 @@ def _hex(values: JsonValues) -> pa.Array:
     return values.strings
 
 
+# By the value of binary.handling.mode.
 _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
     {"bytes": base64_bytes, "base64": base64_bytes, "base64-url-safe": url_safe_bytes, "hex": _hex}
 )

@@ -74,12 +74,14 @@ from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, Name
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
+# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
 DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
+# XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"

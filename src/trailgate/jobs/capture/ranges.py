@@ -76,6 +76,7 @@ GROWTH: Final = 8  # factor from one part to the next
 
 SMALL: Final = 1 << 16  # bytes per read when single messages are read again
 _CHANGED: Final = "the messages changed during the run"
+_UNCHANGED: Final = "Capture them again while no other program changes them"
 
 
 class RangeReader:
@@ -620,7 +621,7 @@ def _read_again(
             if done == len(wanted) or (not len(rows) and files.splittable(int(wanted.files[done]))):
                 break
         else:
-            raise StorageError(_CHANGED)
+            raise StorageError(_CHANGED, hint=_UNCHANGED)
 
 
 def _chunk(wanted: QuarantinedMessages, done: int) -> int:
@@ -644,7 +645,7 @@ def _wanted_rows(batch: MessageBatch, wanted: QuarantinedMessages, done: int) ->
     one, next_one = order[:-1], order[1:]
     same = (both[0][one] == both[0][next_one]) & (both[1][one] == both[1][next_one])
     if not (next_one[same] - count == np.arange(same.sum())).all():
-        raise StorageError(_CHANGED)
+        raise StorageError(_CHANGED, hint=_UNCHANGED)
     rows: Longs = one[same]
     return rows
 

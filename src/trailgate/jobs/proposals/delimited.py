@@ -41,6 +41,8 @@ RECORDS: Final = 20_000  # the most records to examine
 LEADING: Final = 8  # the number of leading fields that may belong to the header
 MORE: Final = 2  # the most header fields to add if columns only fit after them
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
+# The values of a field, one letter each, if it is the transaction indicator: BMME is one transaction,
+# WBE are two, and samples may begin or end in the middle of one.
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
 _TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
 _NULLS: Final = ("NULL", "null", r"\N", "<NULL>", "(null)", "[NULL]")

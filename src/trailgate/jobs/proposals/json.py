@@ -31,6 +31,7 @@ Member = dict[str, Any]
 _BLANK: Final = re.compile(r"[\s\x1e]*")
 _EVENTS: Final = tuple("crudtm")
 _PREFIX: Final = "__"
+# Names of members that are likely to have the operation type, the table and so on.
 _TYPES: Final = re.compile(
     r"op(?:_?type|eration)?|.*(?:operation|action|event|dml|kind|verb|type).*", re.IGNORECASE
 )

@@ -34,6 +34,7 @@ _BEGIN: Final = re.compile(
 _OWNER, _NAME, _OPERATION = (
     HEADER.index(name) for name in ("table_owner", "table_name", "operation")
 )
+# The words for operations in delimited messages, and their letters.
 _KINDS: Final = {"ISRT": "I", "REPL": "U", "DLET": "D"}
 _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 

@@ -30,6 +30,7 @@ from trailgate.jobs.proposals.drafts import (
 Steps = tuple[str, ...]
 Group = list[XmlElement]
 
+# Names of elements and attributes that are likely to have a column's name, and below, other things.
 _NAMES: Final = re.compile(
     r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.IGNORECASE
 )

@@ -44,7 +44,7 @@ class CaptureView(LiveView):
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Set the statistics so far."""
+        """Show these statistics from the next drawing on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
@@ -103,7 +103,7 @@ class CaptureCompanion(Protocol):
         ...
 
     def text(self) -> str:
-        """Return its metrics."""
+        """Return the metrics of this work, to be printed after those of the capture."""
         ...
 
 

@@ -546,6 +546,7 @@ class ReceiverClass(NamedTuple):
     keeps_messages: bool = False
 
 
+# Imported by name when it is used, since each module loads the library of its protocol.
 ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
     {
         ProtocolFamily.STOMP: ReceiverClass(

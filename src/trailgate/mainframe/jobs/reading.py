@@ -63,6 +63,7 @@ from trailgate.storage.files.file_search import (
     read_source,
 )
 
+# The options that add a column, and its name.
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "file_column": FILE_COLUMN,

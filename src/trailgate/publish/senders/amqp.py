@@ -38,6 +38,7 @@ LOCAL: Final = "amqp:local-transactions"
 JMS_TYPE: Final = "x-opt-jms-msg-type"
 TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextMessage
 _KNOWN: Final = "docs/publications.md lists the brokers"
+# By the product that the broker names.
 _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
@@ -51,6 +52,7 @@ class RestartQueue(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
 
 
+# By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
     {
         "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),

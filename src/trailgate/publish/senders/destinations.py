@@ -18,6 +18,7 @@ FIELDS: Final = ("schema", "table")
 MARKS: Final = "transaction"  # the last part of the topic of BEGIN and END events
 EVENTS: Final = "BEGIN and END events"
 LONGEST: Final = 249  # characters of the name of a Kafka topic
+# A topic's name has letters, digits, . _ and -; others become _, and .. becomes a single point.
 _OTHER: Final = re.compile("[^A-Za-z0-9._-]")
 _POINTS: Final = re.compile(r"\.\.+")
 

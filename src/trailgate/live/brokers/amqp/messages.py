@@ -112,6 +112,7 @@ _BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
 MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
+# By the code that the kernel returns.
 PROBLEMS: Final = {
     kernels.CUT: "a value is longer than its section",
     kernels.NO_TYPE: "a type that does not exist",
