@@ -26,10 +26,9 @@ from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.jobs import run_numbered, use_session
-from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.splits import TrailSplit
+from trailgate.storage.reading.splits import TrailSplit, files_for_split
 
 # Bytes of the trail for one task: starting a task costs little compared to reading them.
 APPLY_TASK_BYTES: Final = 32 << 20
@@ -117,15 +116,7 @@ class TaskReading(ThreadReading):
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Yield the result of each split. Raises the error of the earliest split that failed."""
-        parts = [
-            (
-                work.trail.window(
-                    split.start.number, split.end.number + AHEAD
-                ).without_definitions(),
-                split,
-            )
-            for split in splits
-        ]
+        parts = [(files_for_split(work.trail, split), split) for split in splits]
         # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))
         return _raise_errors(run_numbered(self.spark, parts, _Task(bare)))
