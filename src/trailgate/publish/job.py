@@ -26,6 +26,7 @@ from trailgate.errors import OptionError, StorageError, Where, did_you_mean, mas
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, is_address, parse_address
+from trailgate.live.jobs.source import check_scheme
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
@@ -234,6 +235,7 @@ class Publication:
             elif group is not None:
                 raise OptionError("a group is for a broker, and not for a folder")
             else:
+                check_scheme(str(to))
                 folder = message_folder(to)
                 stack.enter_context(folder.locked())
                 bare = message_per == "line"
@@ -367,7 +369,7 @@ def _check_continues(trail: TrailFiles, state: PublishedState) -> None:
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:
     if tables is None or isinstance(tables, TablePatterns):
         return tables
-    return TablePatterns.read(tables) if isinstance(tables, str) else TablePatterns(tuple(tables))
+    return TablePatterns.of(tables)
 
 
 class _Run:

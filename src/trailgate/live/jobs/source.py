@@ -40,7 +40,7 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
     if given:
         if not any(map(is_address, given)):
             for one in given:
-                _check_scheme(one)
+                check_scheme(one)
             return None
         if len(given) > 1:
             raise OptionError("a broker's address cannot be combined with other sources")
@@ -56,7 +56,7 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
         raise error.with_place(field=URL) from None
 
 
-def _check_scheme(text: str) -> None:
+def check_scheme(text: str) -> None:
     """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
     from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
 
