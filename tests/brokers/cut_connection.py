@@ -1,10 +1,12 @@
-"""A connection through something that fails: it goes silent without a word, or resets."""
+"""A connection through something that fails: it goes silent without a word, resets, or is slow."""
 
 from __future__ import annotations
 
 import socket
 import struct
 import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -15,15 +17,20 @@ RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: close by RST
 class _Pair:
     """A connection and what it is passed on to."""
 
-    def __init__(self, one: socket.socket, other: socket.socket) -> None:
+    def __init__(
+        self, one: socket.socket, other: socket.socket, delay: Callable[[], float]
+    ) -> None:
         self.ends = (one, other)
         self.is_silent = False
-        for source, target in (self.ends, self.ends[::-1]):
-            threading.Thread(target=self._pump, args=(source, target), daemon=True).start()
+        for source, target, seconds in ((one, other, float), (other, one, delay)):
+            threading.Thread(target=self._pump, args=(source, target, seconds), daemon=True).start()
 
-    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+    def _pump(
+        self, source: socket.socket, target: socket.socket, delay: Callable[[], float]
+    ) -> None:
         with suppress(OSError):
             while data := source.recv(ROOM):
+                time.sleep(delay())
                 if not self.is_silent:
                     target.sendall(data)
         if not self.is_silent:  # else the other end is not told
@@ -47,7 +54,9 @@ class _Pair:
 
 
 class Proxy:
-    """Passes connections to ``port`` of this machine on to another port."""
+    """Passes connections to ``port`` of this machine on to another port, whose answers come ``delay`` seconds later."""
+
+    delay = 0.0
 
     def __init__(self, to: int) -> None:
         self._to, self._pairs = to, list[_Pair]()
@@ -65,7 +74,7 @@ class Proxy:
                     one.close()  # the broker is down
                     continue
                 other.settimeout(None)
-                self._pairs.append(_Pair(one, other))
+                self._pairs.append(_Pair(one, other, lambda: self.delay))
 
     def silence(self) -> None:
         """Let nothing through the connections that there are; nobody is told. New ones work."""

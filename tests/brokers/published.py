@@ -11,10 +11,15 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+import pytest
+
 from brokers.kafka import Kafka
 from brokers.receivers import PATIENCE
+from sample_trail import Op, write_trail
+from trailgate.errors import StorageError
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.stomp.connection import StompConnection
+from trailgate.publish.job import publish_trail
 
 
 class Published(NamedTuple):
@@ -74,6 +79,25 @@ def received(address: str, count: int, **headers: str) -> list[tuple[dict[str, s
     finally:
         connection.close()
     return found
+
+
+def check_missing_files(trail: Path, address: str) -> None:
+    """Check that a later run names the files that were removed before they were read, and else continues."""
+    files = [[[Op("I", 10 * number + one)] for one in range(3)] for number in range(4)]
+    write_trail(trail, files[:2])
+    first = publish_trail(trail, address, "json")
+    write_trail(trail, files[:3])
+    Path(f"{trail}{0:09}").unlink()
+    second = publish_trail(trail, address, "json")
+    write_trail(trail, files)
+    for number in range(3):
+        Path(f"{trail}{number:09}").unlink()
+
+    assert (first.messages, second.messages) == (6, 3)
+    with pytest.raises(StorageError, match=r"file number 2 is missing.*another --group"):
+        publish_trail(trail, address, "json")
+    again = publish_trail(trail, address, "json", group=f"{trail.name}-again")
+    assert again.messages == 3
 
 
 class PublishPlace:

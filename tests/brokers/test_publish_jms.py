@@ -7,19 +7,24 @@ from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import DEVNULL
+from typing import Any
 
 import pytest
 
 from brokers.artemis import Artemis, sent
 from brokers.classic import Classic
+from brokers.cut_connection import Proxy
 from brokers.live_place import LivePlace, row
-from brokers.published import received
+from brokers.published import check_missing_files, received
 from brokers.qpid import LOGIN as QPID_LOGIN
 from brokers.qpid import Qpid
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, OptionError
+from trailgate.live.brokers.address import Direction, parse_address
+from trailgate.messages.publishing import PublishOptions
 from trailgate.publish.job import Publication, publish_trail, read_status
 from trailgate.publish.senders.broker import BrokerSink
+from trailgate.publish.senders.brokers import sender_for
 from trailgate.publish.senders.stomp import StompSender
 from trailgate.storage.files.trail_files import find_trail
 
@@ -33,6 +38,7 @@ BY_AMQP = pytest.param(
     marks=pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp"),
 )
 BOTH = pytest.mark.parametrize("scheme", ["stomp", BY_AMQP])
+SLOW = 2.5  # seconds that each answer of a slow broker takes
 IDLE = 12  # more openings than a broker delivers a message
 
 
@@ -68,6 +74,61 @@ def test_artemis_has_each_message_once(artemis: Artemis, tmp_path: Path, scheme:
 def test_classic_has_each_message_once(classic: Classic, tmp_path: Path, scheme: str) -> None:
     address, reading = (classic.address(f"out.{scheme}", one) for one in (scheme, "stomp"))
     check_once(tmp_path / f"classic-{scheme}", address, reading)
+
+
+@BOTH
+def test_files_that_are_missing_are_named(artemis: Artemis, tmp_path: Path, scheme: str) -> None:
+    name = f"missing-files-{scheme}"
+    check_missing_files(tmp_path / name, artemis.address(name, scheme))
+
+
+@BOTH
+def test_two_first_runs_do_not_both_publish(
+    classic: Classic, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs that look before the other has put its first restart message there: each has one, and both stop."""
+    address = parse_address(classic.address(f"two.{scheme}", scheme), direction=Direction.SENT)
+    first, second = (
+        sender_for(address, f"two-{scheme}", PublishOptions(content="row"), "json")
+        for _ in range(2)
+    )
+    kind: Any = type(first)
+    looked, look = list[bool](), kind._browse
+
+    def late(sender: Any) -> list[str]:
+        looked.append(True)
+        return [] if len(looked) == 3 else look(sender)  # the first of the second run
+
+    monkeypatch.setattr(kind, "_browse", late)
+    with closing(first), closing(second):
+        assert first.open() is None
+        with pytest.raises(BrokerRefusedError, match="another run of the group two-"):
+            second.open()
+        first.send([], "state")
+        assert second.read() == "state"
+
+
+@pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp")
+def test_a_slow_broker_does_not_look_like_a_new_group(
+    qpid: Qpid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from trailgate.publish.senders.amqp import SendingConnection  # noqa: PLC0415  an extra
+
+    trail = write_trail(tmp_path / "slow", [TRANSACTIONS])
+    direct = qpid.address("slow")
+    assert publish_trail(trail, direct, "json").messages == 5
+    browse = SendingConnection.browse
+    with closing(Proxy(qpid.amqp)) as proxy:
+
+        def slowly(connection: SendingConnection, queue: str) -> list[str]:
+            proxy.delay = SLOW
+            found = browse(connection, queue)
+            proxy.delay = 0.0
+            return found
+
+        monkeypatch.setattr(SendingConnection, "browse", slowly)
+        address = direct.replace(f":{qpid.amqp}/", f":{proxy.port}/")
+        assert publish_trail(trail, address, "json").messages == 0
 
 
 def test_a_restart_queue_takes_no_messages(tmp_path: Path) -> None:

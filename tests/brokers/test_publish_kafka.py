@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from brokers.kafka import Kafka
-from brokers.published import consumed
+from brokers.published import check_missing_files, consumed
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
@@ -61,6 +61,10 @@ def test_a_position_to_start_after_is_kept_if_nothing_is_sent(kafka: Kafka, tmp_
     rest = publish_trail(trail, to, "json")
 
     assert (nothing.messages, rest.messages) == (0, 3)
+
+
+def test_files_that_are_missing_are_named(kafka: Kafka, tmp_path: Path) -> None:
+    check_missing_files(tmp_path / "missing-files", kafka.address("missing-files", "?create"))
 
 
 def test_what_does_not_fit_is_refused(kafka: Kafka, tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 A later run continues after the last one.
 
 The target's state records the position of the last published transaction. A run reads the
-operations after it, passes them to the format's writer batch by batch, and holds back a transaction
-that has not ended. Its messages are published together with the new position.
+complete transactions after it, passes them to the format's writer batch by batch, and publishes the
+messages together with the new position.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.columnar.digits import parse_position
-from trailgate.errors import OptionError, StorageError, Where, did_you_mean, mask_logins
+from trailgate.columnar.digits import long_position, parse_position
+from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, is_address, parse_address
@@ -40,16 +40,17 @@ from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
-from trailgate.storage.reading.stored_position import StoredPosition, continue_at
-from trailgate.storage.reading.trail_rest import count_bytes_after
+from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, record_digest
+from trailgate.storage.reading.trail_rest import count_bytes_after, first_file_notices
+from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.storage.reading.trails import plan_reading
-from trailgate.storage.reading.transaction_spans import find_first_end
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 FILE_BYTES: Final = 64 << 20
 OTHER_TRAIL: Final = (
     "Restore the files, or publish what there is now to another folder, or with another --group"
 )
+PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 
 # Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
@@ -64,7 +65,7 @@ class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
     ``position`` is the position of the last published operation; a later run continues after it.
-    ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
+    ``notices`` state what the trail lacks, and what is left for a later run, such as an open transaction.
     ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
     once" or "at least once".
     """
@@ -75,7 +76,7 @@ class PublishSummary:
     messages: int = 0
     transactions: int = 0
     operations: int = 0
-    open_operations: int = 0
+    notices: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     position: str = ""
     unmatched: tuple[str, ...] = ()
@@ -211,7 +212,8 @@ class Publication:
         )
         self._format = format.casefold()
         self._trail, self._definitions = trail, definitions
-        source = self._source()
+        source = self._files = self._source()
+        self._stream = TrailStream(lambda: self._files, PUBLISHED)
         self._prefix = source.prefix
         patterns = ",".join(self._chosen.patterns) if self._chosen else ""
         form = {"format": self._format, "message_per": message_per, "tables": patterns}
@@ -242,12 +244,13 @@ class Publication:
                 self._sink = MessageFileWriter(folder, bare=bare, file_bytes=file_bytes)
             try:
                 self._before = self._sink.begin(mask_logins(source.prefix), form, after)
-                _check_continues(source, self._before)
+                self._place = _find_beginning(self._stream, source, self._before, after)
             except BaseException:
                 self._sink.discard()
                 raise
-            self._state, self._after = self._before, after
-            self._open_operations = 0
+            # operations up to this one are skipped, because reading begins where its transaction begins
+            self._state, self._skipped = self._before, self._before.position or after
+            self._first_notices = () if self._skipped else first_file_notices(source)
             self._closing = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -274,22 +277,26 @@ class Publication:
 
     def run(self, progress: Progress | None = None) -> int:
         """Publish all complete transactions that the trail has now, and return their number of operations."""
-        # `after` applies only to the first run; later runs continue at the state's position.
-        begin = self._state.position or self._after
+        self._files = self._source()
+        end = self._stream.latest(self._place)
         # One split, because messages are written in the order of the trail.
-        source = self._source()
-        splits = plan_publishing(source, begin, WHOLE_TRAIL)
-        writer, origins = writer_for(self._format, self._options), OriginFinder(self._options)
-        run = _Run(self._sink, self._state, writer, origins, progress)
+        planned = self._stream.splits(self._place, end, WHOLE_TRAIL)
+        before, run = self._state, _Run(self._sink, self._state, self._writer(), progress)
         try:
-            for batch in read_changes(source, splits, begin, self._chosen, self._seen):
-                run.take(batch)
-            run.finish()
+            if planned is not None:
+                for batch in read_changes(*planned, self._skipped, self._chosen, self._seen):
+                    run.take(planned[0], batch)
+            if run.state.operations:
+                self._skipped = None
+            run.finish(self._place.place, end.place)
+            self._place = end
         finally:
-            done = run.state.operations - self._state.operations
-            self._state, self._open_operations = run.state, run.open_operations
+            self._state = run.state
         self._sink.flush()
-        return done
+        return self._state.operations - before.operations
+
+    def _writer(self) -> tuple[MessageWriter, OriginFinder]:
+        return writer_for(self._format, self._options), OriginFinder(self._options)
 
     def follow(self, stopped: Callable[[], bool]) -> None:
         """Publish as the trail grows. ``stopped`` is called before each listing of the trail, and ends the loop."""
@@ -306,16 +313,11 @@ class Publication:
 
     def lag_bytes(self) -> int:
         """Return the number of bytes of complete transactions that are not published yet."""
-        source = self._source()
-        place = source.begin
-        if self._state.position:
-            at = TrailPosition(*parse_position(self._state.position))
-            place = find_first_end(source, max(at, place)) or source.end
-        return count_bytes_after(source, place)
+        return count_bytes_after(self._source(), self._place.place)
 
     def summary(self) -> PublishSummary:
         """Return the counts of this run and the state reached, without the counts of earlier runs."""
-        state, before = self._state, self._before
+        state, before, rest = self._state, self._before, self._stream.rest(self._place)
         counts = {
             table: {
                 kind: count - before.counts.get(table, {}).get(kind, 0)
@@ -331,7 +333,7 @@ class Publication:
             messages=state.messages - before.messages,
             transactions=state.transactions - before.transactions,
             operations=state.operations - before.operations,
-            open_operations=self._open_operations,
+            notices=(*self._first_notices, *(() if rest is None else rest.notices)),
             files=tuple(self._sink.names),
             position=state.position,
             unmatched=_find_unmatched(self._chosen, self._seen),
@@ -353,17 +355,21 @@ def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[
     return tuple(f"{one}. {did_you_mean(one, names)}".rstrip(". ") for one in wrong)
 
 
-def _check_continues(trail: TrailFiles, state: PublishedState) -> None:
-    """Raise StorageError if the trail no longer has what a state was published from, or what follows it."""
-    if not state.operations:
-        return  # a position to start after is the user's
-    stored = StoredPosition(state.position)
-    if stored.place.number + 1 == trail.begin.number:
-        return  # the file was published and removed
-    try:
-        continue_at(trail, stored)
-    except StorageError as error:
-        raise StorageError(error.problem, where=error.where, hint=OTHER_TRAIL) from error
+def _find_beginning(
+    stream: TrailStream, trail: TrailFiles, state: PublishedState, after: str | None
+) -> StreamOffset:
+    """Return where a publication continues, or begins after a position that the user states.
+
+    Raises StorageError if the trail no longer has what a state was published from, or what follows it.
+    """
+    position = state.position if state.operations else ""
+    if position or state.reached:
+        known = StoredPosition(position, state.csn or None, state.digest, state.reached)
+        return stream.resume_at(known)
+    chosen = state.position or after
+    if not chosen:
+        return stream.initial(EARLIEST)
+    return stream.initial(long_position(*min(TrailPosition(*parse_position(chosen)), trail.end)))
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:
@@ -379,21 +385,15 @@ class _Run:
         self,
         sink: Sink,
         state: PublishedState,
-        writer: MessageWriter,
-        origins: OriginFinder,
+        writer: tuple[MessageWriter, OriginFinder],
         progress: Progress | None,
     ) -> None:
-        self._sink, self._writer, self._origins = sink, writer, origins
+        self._sink, (self._writer, self._origins) = sink, writer
         self._progress, self.state = progress, state
         self._open = PublishedState("")  # the counts of the transaction that has not ended
 
-    @property
-    def open_operations(self) -> int:
-        """The number of operations in the transaction that has not ended."""
-        return self._open.operations
-
-    def take(self, batch: ChangeBatch) -> None:
-        """Write the messages that a batch completes."""
+    def take(self, trail: TrailFiles, batch: ChangeBatch) -> None:
+        """Write the messages that a batch of a trail completes."""
         messages = self._writer.write(batch)
         part = OutgoingMessages(messages, self._origins.find(batch, messages))
         row = first = 0
@@ -404,7 +404,7 @@ class _Run:
             safe = int(np.searchsorted(messages.order, stop))
             self._sink.append(part.slice(first, safe))
             self._add_open(batch, row, stop, safe - first)
-            self.state = _sum(self.state, self._open, _position(batch, stop - 1))
+            self.state = _at_operation(_sum(self.state, self._open), trail, batch, stop - 1)
             self._open = PublishedState("")
             self._sink.commit(self.state)
             row, first = stop, safe
@@ -414,15 +414,17 @@ class _Run:
         if self._progress is not None and row:
             self._progress(self.state.operations)
 
-    def finish(self) -> None:
-        """Write the messages that the writer still buffers, if their transaction has ended."""
-        rest = self._writer.finish()
-        # Messages of an open transaction are left for the next run.
-        if len(rest) and not self._open.operations:
+    def finish(self, begin: TrailPosition, end: TrailPosition) -> None:
+        """Write the messages that the writer still buffers, and note that the trail was read from ``begin`` to ``end``."""
+        rest, before = self._writer.finish(), self.state
+        if len(rest):
             self._sink.append(OutgoingMessages(rest, self._origins.finish(rest)))
             self.state = replace(self.state, messages=self.state.messages + len(rest))
+        # Only whole files can be removed, so a position is not stored if no operation was published up to it.
+        if not self.state.reached or begin.number < end.number:
+            self.state = replace(self.state, reached=long_position(*end))
+        if self.state != before:
             self._sink.commit(self.state)
-        self._sink.drop_open()
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
@@ -433,7 +435,7 @@ class _Run:
             transactions=transactions,
             counts=counts,
         )
-        self._open = _sum(self._open, counted, "")
+        self._open = _sum(self._open, counted)
 
 
 def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
@@ -475,10 +477,9 @@ def name_group(prefix: str) -> str:
     return mask_logins(prefix).rstrip("/").rpartition("/")[2]
 
 
-def _sum(state: PublishedState, more: PublishedState, position: str) -> PublishedState:
+def _sum(state: PublishedState, more: PublishedState) -> PublishedState:
     return replace(
         state,
-        position=position,
         messages=state.messages + more.messages,
         operations=state.operations + more.operations,
         transactions=state.transactions + more.transactions,
@@ -486,6 +487,12 @@ def _sum(state: PublishedState, more: PublishedState, position: str) -> Publishe
     )
 
 
-def _position(batch: ChangeBatch, order: int) -> str:
+def _at_operation(
+    state: PublishedState, trail: TrailFiles, batch: ChangeBatch, order: int
+) -> PublishedState:
+    """Return a state with the position of an operation. Where the next transaction begins is not known yet."""
     block, row = batch.find(order)
-    return str(block.position[row].as_py())
+    position = str(block.position[row].as_py())
+    digest = record_digest(trail, TrailPosition(*parse_position(position)))
+    csn = block.csn[row].as_py() or ""
+    return replace(state, position=position, csn=csn, digest=digest, reached="")

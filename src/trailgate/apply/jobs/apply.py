@@ -44,7 +44,7 @@ from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import NoticeLog, TrailSplit
-from trailgate.storage.reading.stored_position import StoredPosition, record_digest
+from trailgate.storage.reading.stored_position import APPLIED, StoredPosition, record_digest
 from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_defined_tables
@@ -143,7 +143,7 @@ class ApplyRun:
         self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
         self._source = mapped.source(self._find().prefix)
-        self._stream = TrailStream(self._find)
+        self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
         self.retries = retries or Retries()
         self._open = partial(
@@ -441,7 +441,7 @@ def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
     """Return one sentence for each part at the trail's end that cannot be applied yet. Raises StorageError if the position belongs to another trail, and DecodeError if the trail is damaged."""
-    stream = TrailStream(partial(find_trail, trail, definitions))
+    stream = TrailStream(partial(find_trail, trail, definitions), APPLIED)
     start = stream.resume_at(to_stored_position(applied))
     stream.check_numbers(start)
     rest = stream.rest(start)

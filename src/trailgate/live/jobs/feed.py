@@ -37,7 +37,7 @@ from trailgate.messages.problems import Problem
 TIMESTAMP: Final = "JMSTimestamp"
 AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
 JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
-JOINED_MESSAGES: Final = 16_384  # and up to this many messages
+JOINED_MESSAGES: Final = 65_536  # and up to this many messages
 TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
 
 # With a connection, wait this long for the thread's result, because a run that stops at an empty

@@ -176,9 +176,8 @@ def _print(summary: PublishSummary) -> None:
     say(sentence)
     for pattern in summary.unmatched:
         say(f"note: no table in the data matches {pattern}", stderr=True)
-    if summary.open_operations:
-        left = count_noun(summary.open_operations, "operation")
-        say(f"left for a later run: {left} of an open transaction")
+    for notice in summary.notices:
+        say(f"note: {notice}", stderr=True)
     if is_address(summary.target):
         return
     files = summary.files

@@ -7,7 +7,7 @@ the destination, and two for the restart queue.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -27,8 +27,8 @@ from trailgate.publish.senders.jms import (
 from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 
 SECONDS: Final = 60.0  # in which a broker has to answer
-EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
+BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
 TRANSACTIONAL: Final = 0x34
@@ -83,15 +83,35 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open a link that receives messages from the restart queue one by one."""
+        """Open a link that receives messages from the restart queue: one by one, or a browser, which grants no credit."""
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
         if browse:
             link.source.distribution_mode = self._proton.Terminus.DIST_MODE_COPY
         self._attach(link)
-        link.flow(1)
+        if not browse:
+            link.flow(1)
         return link
+
+    def browse(self, queue: str) -> list[str]:
+        """Return the bodies of the first messages of a queue, whoever holds them.
+
+        The broker has shown all messages when it gives back the rest of the credit (AMQP 1.0, 2.6.7: drain).
+        """
+        link = self.listen(queue, browse=True)
+        link.drain(BROWSED)
+        found: list[str] = []
+        while True:
+            taken = self.take(link, SECONDS, lambda: not link.draining())
+            if taken is None:
+                break
+            taken[0].settle()
+            found.append(taken[1])
+        if link.draining():
+            raise self.error(f"the broker does not show what the queue {queue} has")
+        self.close_link(link)
+        return found
 
     def close_link(self, link: Any) -> None:
         """Close a link."""
@@ -99,14 +119,17 @@ class SendingConnection(AmqpConnection):
         link.close()
         self.work(0.0)
 
-    def take(self, link: Any, seconds: float) -> tuple[Any, str] | None:
-        """Wait for a message on a link. Returns its delivery and body, or None if none came."""
+    def take(
+        self, link: Any, seconds: float, ended: Callable[[], bool] = lambda: False
+    ) -> tuple[Any, str] | None:
+        """Wait for a message on a link, or until ``ended``. Returns its delivery and body, or None if none came."""
 
         def arrived() -> bool:
             delivery = link.current
             return delivery is not None and delivery.readable and not delivery.partial
 
-        if not self.work(seconds, arrived):
+        self.work(seconds, lambda: arrived() or ended())
+        if not arrived():
             return None
         delivery = link.current
         message = self._proton.Message()
@@ -196,21 +219,24 @@ class AmqpSender:
         restart = self._connect()
         link = self._connected
         link.attach(self._address, self._queue)
-        if restart.first or self._browse() is None:
+        if restart.first or not self._browse():
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
             self._answered(link.restart, self._message("", first), "a restart message")
         self._receiver = link.listen(self._queue)
         taken = link.take(self._receiver, HELD_SECONDS)
         if taken is None:
-            problem = f"another run of the group {self._group} holds the restart message"
-            raise link.error(problem, refused=True, hint=STOP_ONE)
+            raise self._other_run()
         self._held, text = taken
+        if not text and not restart.first and len(self._browse()) > 1:
+            self._held.update(self._proton.Delivery.ACCEPTED)  # the broker removes it
+            self._held.settle()
+            raise self._other_run()
         return text or None
 
     def read(self) -> str | None:
         """Return the stored state; see ``Sender``. Artemis does not show a message that another run holds."""
         self._connect()
-        return self._browse() or None
+        return next(filter(None, self._browse()), None)
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages and the new restart message in one transaction; see ``Sender``."""
@@ -254,15 +280,16 @@ class AmqpSender:
             raise link.error(problem, refused=True, hint=_HINTS.get(link.product, _KNOWN))
         return RESTARTS[link.product]
 
-    def _browse(self) -> str | None:
-        """Return the body of the restart message, or None if the broker shows none."""
-        link = self._connected
-        receiver = link.listen(self._queue, browse=True)
-        found = link.take(receiver, EMPTY_SECONDS)
-        if found is not None:
-            found[0].settle()
-        link.close_link(receiver)
-        return None if found is None else found[1]
+    def _other_run(self) -> BrokerError:
+        problem = f"another run of the group {self._group} holds the restart message"
+        return self._connected.error(problem, refused=True, hint=STOP_ONE)
+
+    def _browse(self) -> list[str]:
+        """Return the bodies of the restart messages that the broker shows: one, or none in a new group.
+
+        Two runs that began a new group at the same time have two.
+        """
+        return self._connected.browse(self._queue)
 
     def _message(self, body: str, properties: Mapping[str, str]) -> Any:
         message = self._proton.Message(body.encode(), durable=True, inferred=True)

@@ -94,10 +94,6 @@ class BrokerSink:
         if self.published != self._last:
             self._store()
 
-    def drop_open(self) -> None:
-        """Discard the messages after the last commit."""
-        self._open.clear()
-
     def close(self) -> None:
         """Send the committed messages, and disconnect."""
         self.flush()

@@ -265,9 +265,6 @@ class MessageFileWriter:
         if self._size >= self._file_bytes:
             self.close()
 
-    def drop_open(self) -> None:
-        """Do nothing: ``close`` truncates the file at the last commit."""
-
     def flush(self) -> None:
         """Do nothing: a file is published when it is large, or at the end of the run."""
 

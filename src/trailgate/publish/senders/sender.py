@@ -30,7 +30,8 @@ STOP_ONE: Final = "Stop one of the two, or give one a group of its own: --group 
 class PublishedState:
     """What was published: from which source, with which options, up to which position.
 
-    The counts are sums over all runs.
+    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at ``position``, and
+    ``reached`` is where the next run begins; they are empty if they are not known (``StoredPosition``).
     """
 
     source: str
@@ -40,6 +41,9 @@ class PublishedState:
     operations: int = 0
     transactions: int = 0
     counts: Counts = field(default_factory=dict)
+    csn: str = ""
+    digest: str = ""
+    reached: str = ""
 
     def check(
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str
@@ -133,10 +137,6 @@ class Sink(Protocol):
 
     def commit(self, state: PublishedState) -> None:
         """Declare that the transactions of all messages so far have ended. ``state`` describes them."""
-        ...
-
-    def drop_open(self) -> None:
-        """Discard the messages after the last commit, at the end of the trail."""
         ...
 
     def flush(self) -> None:

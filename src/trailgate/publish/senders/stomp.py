@@ -66,7 +66,8 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
             first={"_AMQ_DUPL_ID": "first"},
             always_first=True,
         ),
-        "ActiveMQ Classic": RestartDialect(browses=True),
+        # Only the message that is held, and not that of another run.
+        "ActiveMQ Classic": RestartDialect(subscribe={"activemq.prefetchSize": "1"}, browses=True),
     }
 )
 
@@ -103,16 +104,21 @@ class StompSender:
         """Connect and take the restart message; see ``Sender``."""
         dialect = self._connect()
         wait_for_return(self._connected, self._address, self._queue)
-        is_new = dialect.always_first or (dialect.browses and self._browse() is None)
+        is_new = dialect.always_first or (dialect.browses and not self._browse())
         self._subscribe(dialect.subscribe)
         if is_new:
             first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
             self._confirm("SEND", {**self._to(self._queue, QUEUE), **first})
         if not self._wait(lambda: bool(self._messages), HELD_SECONDS):
             wait_for_return(self._connected, self._address, self._queue, own=1)
-            problem = f"another run of the group {self._group} holds the restart message"
-            raise self._connected.error(problem, refused=True, hint=STOP_ONE)
-        return self._messages[0][1] or None
+            raise self._other_run()
+        held, text = self._messages[0]
+        if dialect.browses and not text:
+            if len(self._browse()) > 1:
+                self._confirm("ACK", {"id": held["ack"]})  # the broker removes it
+                raise self._other_run()
+            self._messages = [(held, text)]
+        return text or None
 
     def read(self) -> str | None:
         """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back.
@@ -121,7 +127,7 @@ class StompSender:
         """
         dialect = self._connect()
         if dialect.browses:
-            return self._browse() or None
+            return next(filter(None, self._browse()), None)
         self._subscribe(dialect.subscribe)
         if not self._wait(lambda: bool(self._messages), EMPTY_SECONDS):
             state = find_queue_state(self._connected, self._address, self._queue)
@@ -213,8 +219,16 @@ class StompSender:
         known = {"id": PLACES, "destination": name, "ack": "client-individual"}
         self._confirm("SUBSCRIBE", {**known, **headers})
 
-    def _browse(self) -> str | None:
-        """Return the body of the restart message, whoever holds it, or None if there is none."""
+    def _other_run(self) -> BrokerError:
+        problem = f"another run of the group {self._group} holds the restart message"
+        return self._connected.error(problem, refused=True, hint=STOP_ONE)
+
+    def _browse(self) -> list[str]:
+        """Return the bodies of the restart messages, whoever holds them: one, or none in a new group.
+
+        Two runs that began a new group at the same time have two.
+        """
+        self._messages = []
         self._confirm(
             "SUBSCRIBE",
             {
@@ -231,7 +245,7 @@ class StompSender:
         self._confirm("UNSUBSCRIBE", {"id": "browser"})
         if not ended:
             raise self._connected.error(f"the queue {self._queue} cannot be browsed")
-        return found[-1] if found else None
+        return found
 
     def _confirm(self, command: str, headers: Mapping[str, str]) -> None:
         """Send a frame, and wait for its receipt."""

@@ -1,7 +1,7 @@
 """Continue a trail at a stored position, after checking that it is still the same trail.
 
-A stored position has the last operation that was applied, its commit sequence number (CSN), and a
-digest of its record. A different trail under the same prefix has a different record there.
+A stored position has the last operation that was applied or published, its commit sequence number
+(CSN), and a digest of its record. A different trail under the same prefix has a different record there.
 ``reached`` is where the next batch begins; it may be in a later file, so that earlier files can be
 removed.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from typing import Final, NamedTuple
 
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError, StorageError, Where
@@ -22,15 +22,33 @@ from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.records.record import TrailRecord, decode_record
 
 DIGEST_BYTES: Final = 8
-CONTINUE: Final = "Restore the files. To continue without the missing operations, use a different group and skip the applied ones: --group NAME{}"
-ANOTHER: Final = "To continue the earlier trail, restore its files. To apply this one from its beginning, empty the tables and use a different group: --group NAME"
+
+
+class TrailUse(NamedTuple):
+    """What a trail is read for, in the words of errors.
+
+    ``done`` is what happened to its operations. ``missing`` is the hint if files are missing, in which ``{}``
+    stands for the option that skips operations by CSN, and ``changed`` the hint if the trail is a different one.
+    """
+
+    done: str
+    missing: str
+    changed: str
+
+
+APPLIED: Final = TrailUse(
+    "applied",
+    "Restore the files. To continue without the missing operations, use a different group and skip the applied ones: --group NAME{}",
+    "To continue the earlier trail, restore its files. To apply this one from its beginning, empty the tables and use a different group: --group NAME",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
     """How far a trail was read: the last operation's position, CSN and digest, and where to continue.
 
-    All but the position may be unknown.
+    All but the position may be unknown. The position is empty if no operation was selected so far; then
+    ``reached`` is known.
     """
 
     position: str
@@ -40,8 +58,8 @@ class StoredPosition:
 
     @property
     def place(self) -> TrailPosition:
-        """The position of the last operation."""
-        return TrailPosition(*parse_position(self.position))
+        """The position of the last operation, or where reading continues if there is none."""
+        return TrailPosition(*parse_position(self.position or self.reached or ""))
 
     @property
     def first_needed(self) -> TrailPosition:
@@ -57,22 +75,24 @@ def record_digest(trail: TrailFiles, position: TrailPosition) -> str:
     return _digest(data[: record.length].tobytes())
 
 
-def continue_at(trail: TrailFiles, stored: StoredPosition) -> TrailPosition:
-    """Return where reading continues after a stored position.
+def continue_at(
+    trail: TrailFiles, stored: StoredPosition, use: TrailUse = APPLIED
+) -> TrailPosition:
+    """Return where reading continues after a stored position. Errors name the ``use`` of the trail.
 
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
     different one.
     """
     position, needed = stored.place, stored.first_needed
-    _check_files(trail, stored)
-    if position.number >= trail.begin.number:
-        _check_record(trail, stored)
+    _check_files(trail, stored, use)
+    if stored.position and position.number >= trail.begin.number:
+        _check_record(trail, stored, use)
     if stored.reached:
         return needed
     return find_last_begin(trail, position) or trail.begin
 
 
-def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
+def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> None:
     """Raise StorageError if files or bytes that must still exist are missing."""
     needed, first = stored.first_needed, trail.begin.number
     where = Where(source=trail.prefix)
@@ -87,7 +107,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
         raise StorageError(
             f"{missing} missing: the trail was read up to position {_short(needed)}, and now begins at file number {first}",
             where=where,
-            hint=CONTINUE.format(skip),
+            hint=use.missing.format(skip),
         )
     if needed in (TrailPosition(trail.end.number + 1, 0), trail.end):
         return  # the file was read to its end, and nothing follows it yet
@@ -98,14 +118,14 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
             else TrailPosition(needed.number, trail.file(needed.number).size)
         )
         raise StorageError(
-            f"the trail was cut back, or another one was written: it was applied up to position {_short(stored.place)}, and read up to {_short(needed)}, "
+            f"the trail was cut back, or another one was written: it was {use.done} up to position {_short(stored.place)}, and read up to {_short(needed)}, "
             f"but {'ends' if end == trail.end else 'this file ends'} at {_short(end)}",
             where=where,
-            hint=ANOTHER,
+            hint=use.changed,
         )
 
 
-def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
+def _check_record(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> None:
     """Raise StorageError if the record at the position is a different one."""
     position = stored.place
     file = trail.file(position.number)
@@ -115,12 +135,12 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
         try:
             record = decode_record(data, order=reader.order, base=position.offset)
         except DecodeError:
-            raise _another(trail, stored, "no record starts there now") from None
+            raise _another(trail, stored, use, "no record starts there now") from None
     if stored.digest and stored.digest != _digest(data[: record.length].tobytes()):
-        raise _another(trail, stored, "the record there is a different one now")
+        raise _another(trail, stored, use, "the record there is a different one now")
     csn = _csn(trail, position, record)
     if stored.csn is not None and csn is not None and csn != stored.csn:
-        raise _another(trail, stored, f"the CSN there is {csn} now")
+        raise _another(trail, stored, use, f"the CSN there is {csn} now")
 
 
 def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str | None:
@@ -137,13 +157,15 @@ def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str
     return None if raw is None else raw.decode("utf-8", "replace")
 
 
-def _another(trail: TrailFiles, stored: StoredPosition, problem: str) -> StorageError:
+def _another(
+    trail: TrailFiles, stored: StoredPosition, use: TrailUse, problem: str
+) -> StorageError:
     csn = "" if stored.csn is None else f", CSN {stored.csn}"
     name = name_of(trail.file(stored.place.number).path)
     return StorageError(
-        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, but {problem}",
+        f"another trail was written under this prefix: {name} was {use.done} up to byte {stored.place.offset}{csn}, but {problem}",
         where=Where(source=trail.prefix),
-        hint=ANOTHER,
+        hint=use.changed,
     )
 
 

@@ -18,7 +18,7 @@ from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
-from trailgate.storage.reading.stored_position import StoredPosition, continue_at
+from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, continue_at
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_rest import (
     TrailRest,
@@ -39,6 +39,7 @@ CHECKED: Final = 4096
 FIRST_CHECKED, FIRST_DIGITS = 32, 8  # the checksum's bytes and digits in old checkpoints
 BEFORE_ALL: Final = TrailPosition(-1, 0)  # the beginning of a trail that has no files yet
 HINT: Final = "Restore the trail, or start a new stream with a new checkpoint and startingPosition"
+STREAMED: Final = TrailUse("read", HINT, HINT)
 
 
 def check_starting_position(text: str) -> str:
@@ -78,11 +79,11 @@ NOWHERE: Final = StreamOffset(BEFORE_ALL)
 class TrailStream:
     """Finds the ends of batches, and their splits.
 
-    ``find`` returns the trail as it is now, or None while it has no files.
+    ``find`` returns the trail as it is now, or None while it has no files. ``use`` gives the words of errors.
     """
 
-    def __init__(self, find: Callable[[], TrailFiles | None]) -> None:
-        self._find = find
+    def __init__(self, find: Callable[[], TrailFiles | None], use: TrailUse = STREAMED) -> None:
+        self._find, self._use = find, use
         self._target: TrailPosition | None = None
         # No transaction ends between these two positions, so a long open one is not searched twice.
         self._barren = (BEFORE_ALL, BEFORE_ALL)
@@ -128,9 +129,9 @@ class TrailStream:
         """Return the end of the next batch, or ``start`` if no complete transaction follows."""
         trail = self._find()
         if trail is None:
-            _check_begun(trail, start)
+            self._check_begun(trail, start)
             return start
-        _check(trail, start)
+        self._check(trail, start)
         begin = max(start.place, trail.begin)
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
         if ceiling <= begin:
@@ -157,8 +158,8 @@ class TrailStream:
         """
         trail = self._find()
         if trail is None:
-            raise _no_trail()
-        position = continue_at(trail, stored)
+            raise self._no_trail()
+        position = continue_at(trail, stored, self._use)
         if position.number > trail.end.number:
             return StreamOffset(position)
         return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
@@ -185,10 +186,10 @@ class TrailStream:
         """
         trail = self._find()
         if start == end or trail is None:
-            _check_begun(trail, start)
+            self._check_begun(trail, start)
             return None
-        _check(trail, start)
-        _check(trail, end)
+        self._check(trail, start)
+        self._check(trail, end)
         begin = max(start.place, trail.begin)
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
@@ -213,6 +214,41 @@ class TrailStream:
             offset = max(trail.end.offset - LONGEST, 0)
             self._barren = (begin, max(begin, TrailPosition(trail.end.number, offset)))
         return end
+
+    def _no_trail(self) -> StorageError:
+        return StorageError(
+            "the trail that was read before no longer exists", hint=self._use.changed
+        )
+
+    def _check_begun(self, trail: TrailFiles | None, start: StreamOffset) -> None:
+        if trail is None and start.place != BEFORE_ALL:
+            raise self._no_trail()
+
+    def _check(self, trail: TrailFiles, offset: StreamOffset) -> None:
+        """Raise StorageError if the trail has changed before an offset that was read."""
+        number, byte_offset = offset.place
+        if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
+            return  # nothing was read from a file that does not exist yet, or no longer
+        if number < trail.begin.number:
+            raise self._change_error(
+                trail.prefix, f"file number {number} was removed before it was read"
+            )
+        if number > trail.end.number:
+            problem = (
+                f"the trail was shortened: file number {number}, read before, no longer exists"
+            )
+            raise self._change_error(trail.prefix, problem)
+        file = trail.file(number)
+        if byte_offset > file.size:
+            problem = f"the trail was shortened to byte {file.size}, but was read up to byte {byte_offset} before"
+            raise self._change_error(file.path, problem)
+        check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
+        if check_sum(file, byte_offset) != offset.check:
+            problem = f"the trail was rewritten before byte {byte_offset}, which was read before"
+            raise self._change_error(file.path, problem)
+
+    def _change_error(self, source: str, problem: str) -> StorageError:
+        return StorageError(problem, where=Where(source=source), hint=self._use.changed)
 
 
 def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailPosition:
@@ -276,36 +312,3 @@ def _first_check_sum(file: TrailFile, offset: int) -> str:
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
-
-
-def _no_trail() -> StorageError:
-    return StorageError("the trail that was read before no longer exists", hint=HINT)
-
-
-def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
-    if trail is None and start.place != BEFORE_ALL:
-        raise _no_trail()
-
-
-def _check(trail: TrailFiles, offset: StreamOffset) -> None:
-    """Raise StorageError if the trail has changed before an offset that was read."""
-    number, byte_offset = offset.place
-    if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
-        return  # nothing was read from a file that does not exist yet, or no longer
-    if number < trail.begin.number:
-        raise _change_error(trail.prefix, f"file number {number} was removed before it was read")
-    if number > trail.end.number:
-        problem = f"the trail was shortened: file number {number}, read before, no longer exists"
-        raise _change_error(trail.prefix, problem)
-    file = trail.file(number)
-    if byte_offset > file.size:
-        problem = f"the trail was shortened to byte {file.size}, but was read up to byte {byte_offset} before"
-        raise _change_error(file.path, problem)
-    check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
-    if check_sum(file, byte_offset) != offset.check:
-        problem = f"the trail was rewritten before byte {byte_offset}, which was read before"
-        raise _change_error(file.path, problem)
-
-
-def _change_error(source: str, problem: str) -> StorageError:
-    return StorageError(problem, where=Where(source=source), hint=HINT)
