@@ -25,8 +25,11 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
-from trailgate.live.brokers.address import Direction, is_address, parse_address
-from trailgate.live.jobs.source import check_scheme
+from trailgate.live.brokers.address import (
+    Direction,
+    is_address,
+    parse_address,
+)
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
@@ -237,7 +240,6 @@ class Publication:
             elif group is not None:
                 raise OptionError("a group is for a broker, and not for a folder")
             else:
-                check_scheme(str(to))
                 folder = message_folder(to)
                 stack.enter_context(folder.locked())
                 bare = message_per == "line"
