@@ -65,7 +65,7 @@ class ApplyArguments(ApplyOptions):
     target: Annotated[
         str,
         Flag("ADDRESS", "--to"),
-        "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
+        "The tables: delta:lake/, iceberg:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
     ]
     follow: Annotated[bool, "Keep applying as the trail grows, until stopped."] = False
     batch_seconds: Annotated[

@@ -157,6 +157,19 @@ def is_address(text: str) -> bool:
     return bool(slashes and nearest_name(scheme, PROTOCOLS, cutoff=0.75))
 
 
+def check_scheme(text: str) -> None:
+    """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
+    from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
+
+    scheme, slashes, _ = text.partition("://")
+    if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
+        return
+    shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
+    near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
+    hint = f"{near} Known are {list_schemes(*PROTOCOLS)}, and paths of files"
+    raise OptionError(shown, hint=hint.strip())
+
+
 def parse_address(
     text: str,
     user: str | None = None,
