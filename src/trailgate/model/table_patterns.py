@@ -106,6 +106,11 @@ class TablePatterns:
         """Return what fits one table only, whose name may contain wildcards and commas."""
         return cls((), name)
 
+    @classmethod
+    def of(cls, tables: str | Iterable[str]) -> Self:
+        """Parse a list of patterns separated by commas, or several such lists. Raises OptionError."""
+        return cls.read(tables if isinstance(tables, str) else ",".join(tables))
+
     def fits(self, name: str) -> bool:
         """Return whether a pattern matches all parts of a name."""
         if self.name is not None:
