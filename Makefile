@@ -13,7 +13,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517
 # On a terminal pip shows how far it is.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 # What these extras and groups name comes without compiling: a machine with Python and make can install it.
-EXTRAS := duckdb,spark,jre,delta,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
+EXTRAS := duckdb,spark,jre,delta,iceberg,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp

@@ -21,7 +21,7 @@ from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode
+from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode, has_path
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
@@ -88,11 +88,11 @@ def _target(
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
         raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
-    if merge == "library" and scheme != "iceberg":
+    if merge == "library" and (scheme != "iceberg" or has_path(to)):
         return None
-    if scheme not in SESSION_TARGETS or not rest:
+    if scheme not in SESSION_TARGETS or not rest or (scheme == "iceberg" and has_path(to)):
         raise OptionError(
-            f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
+            f"merge='session' supports only Delta tables and catalogs of the session, such as delta:lake/ and iceberg:prod, not {to}"
         )
     given = resolve_apply_options(options).options
     check_mode(to, given.mode)
