@@ -13,11 +13,15 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517
 # On a terminal pip shows how far it is.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 # What these extras and groups name comes without compiling: a machine with Python and make can install it.
-EXTRAS := duckdb,spark,jre,delta,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
+EXTRAS := duckdb,spark,jre,delta,iceberg,postgresql,connect,kafka,s3,azure,gs,hdfs,browse
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
+# These tests wait for servers more than they work, and one process runs all that need a broker.
+SERVER_WORKERS := 4
 EXAMPLES := half
+# Some environments forbid compiled modules; tests start a thousand short commands, which would each compile what they import.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons native check fix conformance docs release bench clean
@@ -41,7 +45,7 @@ test: $(READY) ## all tests that start no server, the ones on a real Spark too
 
 test-servers: $(SERVERS) ## the tests with brokers, stores, HDFS and clusters, and kills by the dozen
 	@$(BIN)/trailgate warm
-	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m servers
+	$(BIN)/python -m pytest -q -rs -n $(SERVER_WORKERS) --dist loadgroup -m servers
 
 test-all: EXAMPLES = full
 test-all: export TRAILGATE_EVERY = 1

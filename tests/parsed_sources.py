@@ -14,6 +14,12 @@ SOURCES_GROUP: Final = pytest.mark.xdist_group("sources")
 
 
 @cache
+def trees() -> dict[Path, ast.Module]:
+    """Return the tree of each source."""
+    return {path: ast.parse(path.read_text()) for path in SOURCES}
+
+
+@cache
 def nodes() -> tuple[tuple[ast.AST, ...], ...]:
     """Return the nodes of each source."""
-    return tuple(tuple(ast.walk(ast.parse(path.read_text()))) for path in SOURCES)
+    return tuple(tuple(ast.walk(tree)) for tree in trees().values())

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from parsed_sources import SOURCES_GROUP, trees
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src/trailgate"
 # Pages whose text is about former names, or that are made from data.
@@ -31,13 +33,12 @@ MODULES = frozenset(path.stem for path in SOURCES.rglob("*.py")) | frozenset(
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the docstrings and comments of a module, each with its line."""
-    source = path.read_text()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(trees()[path]):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
             text = ast.get_docstring(node, clean=False)
             if text is not None:
                 yield node.body[0].lineno, text
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
 
@@ -76,6 +77,7 @@ def missing(text: str, classes: bool = True) -> Iterator[str]:
             yield word
 
 
+@SOURCES_GROUP
 def test_names_in_docstrings_and_comments_exist() -> None:
     wrong = [
         f"{path.relative_to(SOURCES)}:{line}: {word}"
@@ -86,6 +88,7 @@ def test_names_in_docstrings_and_comments_exist() -> None:
     assert wrong == []
 
 
+@SOURCES_GROUP
 def test_names_in_pages_exist() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     wrong = [
@@ -97,6 +100,7 @@ def test_names_in_pages_exist() -> None:
     assert wrong == []
 
 
+@SOURCES_GROUP
 def test_a_name_that_nothing_has_is_found() -> None:
     text = "See `located(...)`, ``trail/nowhere.py``, `NoSuchClassAnywhere` and `len()`."
     text = text.replace("NoSuch", "No" + "Such").replace("located", "loca" + "tedd")

@@ -36,7 +36,7 @@ ELSEWHERE: Final = re.compile(
     r"\b(?:stomp|amqp|kafka|s3|abfs)://|--master|pip install|\bmake |trailgate browse"
 )
 CAPTURE: Final = ("capture", "--properties", "dirprm/shop.properties")
-STREAM: Final = re.compile(r"readStream|writeStream|kafka|dbfs|catalog")
+STREAM: Final = re.compile(r"readStream|writeStream|kafka|dbfs|saveAsTable")
 
 
 class Block(NamedTuple):

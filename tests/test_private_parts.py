@@ -29,6 +29,8 @@ NAMES: Final = {
         "from_arrow_type",
         "to_arrow_schema",
     },
+    ("pyiceberg", "pyiceberg.io.pyarrow"): {"_dataframe_to_data_files"},
+    ("pyiceberg", "pyiceberg.table.update.snapshot"): {"_OverwriteFiles"},
     ("python-qpid-proton", "cproton"): {
         "PN_ACCEPTED",
         "pn_delivery_aborted",
@@ -79,6 +81,13 @@ def _uses(package: str) -> str:
     return f"{package} {_installed(package)} has it no more: find another way before the bound in pyproject.toml is raised"
 
 
+# Private methods of pyiceberg that our classes override.
+OVERRIDDEN: Final = (
+    ("pyiceberg.table.Transaction", "_rebuild_snapshot_updates"),
+    ("pyiceberg.table.update.snapshot._OverwriteFiles", "_existing_manifests"),
+)
+
+
 @pytest.mark.parametrize(("package", "module"), NAMES, ids=[module for _, module in NAMES])
 def test_a_module_has_the_private_names_that_are_used(package: str, module: str) -> None:
     uses = _uses(package)
@@ -96,6 +105,12 @@ def test_an_object_has_the_private_attributes_that_are_used(package: str, path: 
     for name in path.split("."):
         assert hasattr(value, name), f"{type(value).__name__}.{name}: {uses}"
         value = getattr(value, name)
+
+
+@pytest.mark.parametrize(("base", "name"), OVERRIDDEN)
+def test_a_class_has_the_private_methods_that_are_overridden(base: str, name: str) -> None:
+    module, _, own = base.rpartition(".")
+    assert hasattr(getattr(import_module(module), own), name), _uses("pyiceberg")
 
 
 @pytest.mark.parametrize("package", sorted({package for package, _ in [*NAMES, *ATTRIBUTES]}))

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from psycopg.rows import dict_row
 
 from apply.memory_target import MemoryTarget
-from apply.value_table import parquet_rows
+from apply.value_table import iceberg_rows, parquet_rows
 from trailgate.apply.jobs.apply import ThreadReading
 from trailgate.apply.targets.target import ApplyTarget, open_target
 
@@ -125,7 +125,16 @@ def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
     )
 
 
-def _iceberg(folder: Path, _: str, spark: Any) -> Place:
+def _iceberg(folder: Path, mode: str, _: object) -> Place:
+    to = f"iceberg:{folder}/warehouse"
+    return Place(
+        to,
+        lambda group: open_target(to, group, mode),
+        lambda table: iceberg_rows(to, table.lower()),
+    )
+
+
+def _iceberg_by_session(folder: Path, _: str, spark: Any) -> Place:
     """Return a new namespace of the catalog ``lake``."""
     module = importlib.import_module("trailgate.apply.spark.iceberg")
     root = "lake.m" + "".join(letter for letter in str(folder) if letter.isalnum())
@@ -155,5 +164,6 @@ PLACES: Final[Mapping[str, Callable[[Path, str, Any], Place]]] = MappingProxyTyp
         "postgresql": _postgresql,
         "delta by the session": _delta_by_session,
         "iceberg": _iceberg,
+        "iceberg by the session": _iceberg_by_session,
     }
 )

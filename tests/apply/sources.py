@@ -12,8 +12,10 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from apply.naive_batches import TABLE, block_of, transaction_indicators
+from laws import examples
 from oracles.apply_naive import COLUMNS, Operation
 from trailgate import TrailAppender
+from trailgate.apply.targets.target import table_rows
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.live_trail import AppendOptions
@@ -51,7 +53,18 @@ def rows_by_id(found: list[dict[str, Any]]) -> Rows:
     return rows
 
 
+def iceberg_rows(folder: Path) -> Rows:
+    """Return the rows of the Iceberg table."""
+    return rows_by_id(table_rows(f"iceberg:{folder}/warehouse/hr/t").read_all().to_pylist())
+
+
 TARGETS: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "delta": ("delta:{}/lake", delta_rows),
     "duckdb": ("duckdb:{}/hr.duckdb", duckdb_rows),
+    "iceberg": ("iceberg:{}/warehouse", iceberg_rows),
 }
+
+
+def tries(name: str, count: int) -> int:
+    """Return how many examples to try with a target: a commit of Iceberg takes ten times as long as others."""
+    return -(-examples(count) // 6) if name == "iceberg" else examples(count)

@@ -584,6 +584,74 @@ def test_every_view_agrees_on_a_damaged_length(
         assert code == 1, name
 
 
+MISSING_RECORDS: Final = {
+    "the first": (transaction(14)[1:], "The transaction before it, tx9, begins at position 0:", 0),
+    "the last": (
+        transaction(15)[:-1],
+        "The transaction before it, tx15, begins at position 0:",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("lost", MISSING_RECORDS)
+def test_every_view_names_a_record_that_is_missing_in_a_transaction(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    lost: str,
+) -> None:
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", write_trail(tmp_path / "ot", [flat(0, 10)])
+    apply_trail(prefix, to)
+    rest, problem, row = MISSING_RECORDS[lost]
+    rows = len(flat(0, 10)) + len(rest) + len(flat(16, 20))
+    append(0, *rest, *flat(16, 20))(prefix)
+    data = path_of(prefix, 0).read_bytes()
+    place = f"{path_of(prefix, 0)}, byte {data.index((rest if row == 0 else flat(16, 17))[0])})"
+
+    refused = {
+        "apply": ["apply", str(prefix), "--to", to],
+        "verify": ["apply", str(prefix), "--to", to, "--verify"],
+        "follow": ["apply", str(prefix), "--to", to, "--follow"],
+        "dry run": ["apply", str(prefix), "--to", to, "--dry-run"],
+        "publish": ["publish", str(prefix), "--to", str(tmp_path / "messages")],
+    }
+    for name, command in refused.items():
+        code = run(command)
+        printed = capsys.readouterr()
+        said = printed.out + printed.err
+        assert "records are missing: " in said, name
+        assert problem in said, name
+        assert place in said, name
+        assert f"trailgate check {prefix} --salvage OUT" in said, name
+        assert code == 1, name
+    assert landed(to) == keys(range(10))
+    noticed = {
+        "show": (["show", str(prefix)], ""),
+        "file": (["show", str(prefix), "--to", str(tmp_path / "rows.parquet")], ""),
+        "sql": (
+            ["sql", f"SELECT count(*) AS n FROM '{prefix}'", "--format", "csv"],
+            f"n\n{rows}\n",
+        ),
+    }
+    for name, (command, output) in noticed.items():
+        caplog.clear()
+        assert run(command) == 0, name
+        assert output in capsys.readouterr().out, name
+        (notice,) = [one for one in caplog.messages if "records are missing" in one]
+        assert problem in notice
+        assert place in notice
+    assert run(["check", str(prefix)]) == 1
+
+    saved = str(tmp_path / "saved")
+    assert run(["check", str(prefix), "--salvage", saved]) == 1
+    done = apply_trail(saved, f"duckdb:{tmp_path}/y.duckdb")
+    assert not done.notices
+    # What continues the transaction before it makes that one doubtful too.
+    sure = 9 if row == 0 else 10
+    assert landed(f"duckdb:{tmp_path}/y.duckdb") == keys([*range(sure), *range(16, 20)])
+
+
 def test_every_view_names_the_bytes_of_an_unfinished_record(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

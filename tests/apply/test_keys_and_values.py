@@ -11,17 +11,25 @@ import pytest
 
 from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
+from apply.sources import tries
 from apply.value_histories import FORMS, SHOWN, History, run_histories
 from apply.value_table import TARGETS, VALUES
-from laws import LONG, chance, examples, histories
+from laws import LONG, chance, histories
 from trailgate import TrailAppender, apply_trail
+from trailgate.apply.targets.target import TARGETS as TARGET_TYPES
 from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import INTERVAL_TYPES, TYPES, TypeFamily
 
 TABLES = 6  # of a trail
 HISTORIES = 12
-EMBEDDED = ("delta", "duckdb")
+EMBEDDED = ("delta", "duckdb", "iceberg")
+MODES = [
+    (name, mode)
+    for name in EMBEDDED
+    for mode in ("current", "soft-delete", "history")
+    if mode in (TARGET_TYPES[name].modes or (mode,))
+]
 Run = Callable[[str, str], None]
 
 
@@ -47,14 +55,13 @@ def test_so_has_one_of_a_server(server: str, form: str, tmp_path: Path) -> None:
 
 
 @LONG
-@pytest.mark.parametrize("name", ["delta", "duckdb", "parquet"])
+@pytest.mark.parametrize("name", ["delta", "duckdb", "iceberg", "parquet"])
 def test_a_table_of_operations_has_each_with_its_values(name: str, tmp_path: Path) -> None:
     _run(name, "pair", tmp_path, mode="append")
 
 
 @LONG
-@pytest.mark.parametrize("mode", ["soft-delete", "history"])
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize(("name", "mode"), [one for one in MODES if one[1] != "current"])
 def test_rows_that_are_current_in_other_modes_are_the_sources(
     name: str, mode: str, tmp_path: Path
 ) -> None:
@@ -69,7 +76,7 @@ def server() -> Iterator[str]:
 
 def _run(name: str, form: str, tmp_path: Path, server: str = "", mode: str = "current") -> None:
     target, own = TARGETS[name], chance(f"values {name} {form} {mode}")
-    count = histories(examples(HISTORIES))
+    count = histories(tries(name, HISTORIES))
     for number in range(-(-count // TABLES)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -94,8 +101,7 @@ def _database(server: str, name: str) -> str:
     return f"{server.rpartition('/')[0]}/{name}"
 
 
-@pytest.mark.parametrize("mode", ["current", "soft-delete", "history"])
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize(("name", "mode"), MODES)
 def test_nan_is_one_key(name: str, mode: str, tmp_path: Path) -> None:
     """The row moves away from NaN and back, so that it is followed row by row."""
     target, table = (

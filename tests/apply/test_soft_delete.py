@@ -15,6 +15,7 @@ from apply.test_net_effects import history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation
 from trailgate import ApplyError, apply_trail
+from trailgate.apply.targets.target import table_rows
 
 Marked = dict[int, tuple[dict[str, Any], bool]]
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -54,9 +55,17 @@ def delta_rows(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def iceberg_rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = (
+        table_rows(f"iceberg:{folder}/warehouse/hr/t").read_all().to_pylist()
+    )
+    return found
+
+
 READ: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
     "delta": delta_rows,
     "duckdb": duckdb_rows,
+    "iceberg": iceberg_rows,
 }
 
 
@@ -69,7 +78,7 @@ def marked(rows: list[dict[str, Any]]) -> Marked:
     return found
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", sorted(set(TARGETS) - {"iceberg"}))
 def test_rows_are_marked_as_a_row_by_row_replay_marks_them(name: str, tmp_path: Path) -> None:
     for number in range(examples(5)):
         own = chance(f"soft {name} {number}")

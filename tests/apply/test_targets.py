@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apply.sources import TARGETS, write_log
+from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from trailgate import StorageError, apply_trail
@@ -17,7 +17,7 @@ from trailgate.apply.jobs.options import ApplyOptions
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_target_has_the_sources_rows(name: str, tmp_path: Path) -> None:
     address, rows = TARGETS[name]
-    for number in range(examples(20)):
+    for number in range(tries(name, 20)):
         own = chance(f"{name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from apply.sources import TARGETS, write_log
+from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
-from laws import chance, examples
+from laws import chance
 from oracles.apply_naive import Operation
 from trailgate import (
     ApplyError,
@@ -51,7 +51,7 @@ def changed(folder: Path, *statements: str) -> None:
 def test_loaded_tables_are_equal_where_the_trail_has_their_rows(name: str, tmp_path: Path) -> None:
     """The first transactions are a load; of the others each row is compared, and a change by others is found."""
     address, rows = TARGETS[name]
-    for number in range(examples(3)):
+    for number in range(tries(name, 3)):
         own = chance(f"verify loaded {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -81,7 +81,7 @@ def test_loaded_tables_are_equal_where_the_trail_has_their_rows(name: str, tmp_p
 @pytest.mark.parametrize("name", TARGETS)
 def test_tables_that_nobody_else_changed_are_equal(name: str, tmp_path: Path) -> None:
     address, rows = TARGETS[name]
-    for number in range(examples(3)):
+    for number in range(tries(name, 3)):
         own = chance(f"verify {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from pyiceberg.catalog.sql import SqlCatalog
 
 from trailgate.apply.effects.tables import created_type
 from trailgate.model.tables import Column
@@ -314,9 +315,14 @@ def _float4(value: float | None) -> float | None:
     return None if value is None else float(np.float32(value))
 
 
-def session_rows(address: str, table: str) -> list[Row]:
-    """Refuse to read a table: a session of Spark does."""
-    raise NotImplementedError(f"{address}: {table} is read by the session of its test")
+def iceberg_rows(address: str, table: str) -> list[Row]:
+    """Return the rows of a table of Iceberg, as pyiceberg reads them."""
+    folder = address.removeprefix("iceberg:")
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+    if not catalog.table_exists(table):
+        return []
+    found: list[Row] = catalog.load_table(table).scan().to_arrow().to_pylist()
+    return found
 
 
 def _has_nul(column: Column, value: Value) -> bool:
@@ -327,7 +333,7 @@ def _has_nul(column: Column, value: Value) -> bool:
 TARGETS: Final[Mapping[str, Held]] = {
     "delta": Held("delta:{}/lake", delta_rows),
     "duckdb": Held("duckdb:{}/shop.duckdb", duckdb_rows),
-    "iceberg": Held("iceberg:{}", session_rows),
+    "iceberg": Held("iceberg:{}/warehouse", iceberg_rows),
     "parquet": Held("parquet:{}/history", parquet_rows, keyed=False),
     "postgresql": Held("{}", postgresql_rows, numeric=True, refuses=_has_nul),
 }

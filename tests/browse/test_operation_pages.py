@@ -277,6 +277,16 @@ def test_a_damaged_trail_looks_damaged_on_every_page(tmp_path: Path) -> None:
         assert lost not in plain(ask(f"operations?before=0:{fourth}"))
 
 
+def test_a_missing_record_is_stated_on_every_page(tmp_path: Path) -> None:
+    rows = [*inserts([1, 2, 3], tx=1)[1:], *inserts([4], tx=2)]
+    with TrailIndex(str(write_files(tmp_path / "ot", [rows]))) as found:
+        found.build()
+        ask = asking(found)
+        for page in ("operations", "table?name=MY.ORDERS", f"bytes?at=0:{found.spans[0].start}"):
+            assert "This trail is damaged" in plain(ask(page)), page
+        assert "the beginning of the record's transaction is missing" in plain(ask(""))
+
+
 def test_a_whole_trail_has_no_banner(ask: Ask) -> None:
     assert "damaged" not in plain(ask("operations"))
 

@@ -79,6 +79,7 @@ ONLY_IF_NEEDED = frozenset(
         "proton",
         "psycopg",
         "pydantic",
+        "pyiceberg",
         "pyspark",
         "starlette",
         "trailgate.storage.files.accounts",
@@ -97,6 +98,7 @@ NEEDED: dict[tuple[str, ...], frozenset[str]] = {
     ("report", TRAIL, "--to", "report.html"): frozenset({"jinja2"}),
     ("sql", QUERY): frozenset({"duckdb"}),
     ("apply", TRAIL, "--to", "delta:lake/"): frozenset({"deltalake"}),
+    ("apply", TRAIL, "--to", "iceberg:ice/"): frozenset({"pydantic", "pyiceberg"}),
 }
 RUN = f"""
 import sys

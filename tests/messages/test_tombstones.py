@@ -14,7 +14,7 @@ from message_cases import rows_of
 from trailgate.capture.capture import Capture
 from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
-from trailgate.live.brokers.kafka import received_messages
+from trailgate.live.brokers.kafka import MessageFields, received_messages
 from trailgate.messages.messages import RECEIVED, TOMBSTONE, as_messages
 from trailgate.storage.reading.message_files import MessagePosition, json_messages
 
@@ -44,14 +44,13 @@ def received(bodies: list[bytes | None]) -> pa.RecordBatch:
             value=lambda body=body: body,
             key=lambda: b"1",
             headers=list,
-            topic=lambda: "t",
-            partition=lambda: 0,
             offset=lambda number=number: number,
             timestamp=lambda: (1, 1),
         )
         for number, body in enumerate(bodies)
     ]
-    return received_messages(messages, np.arange(len(bodies)), 0)
+    place = SimpleNamespace(topic="t", partition=0)
+    return received_messages(MessageFields.of(messages), place, 0)
 
 
 def test_a_tombstone_between_events_is_passed_over_and_noted() -> None:

@@ -27,7 +27,7 @@ from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orde
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
-from trailgate.apply.spark.iceberg import IcebergTarget
+from trailgate.apply.spark.iceberg import SessionIcebergTarget
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.spark.local_session import session
 
@@ -73,8 +73,8 @@ class Place:
         return [dict(row["summary"]) for row in found]
 
     @property
-    def target(self) -> IcebergTarget:
-        return IcebergTarget(self.name, "trailgate", self.spark)
+    def target(self) -> SessionIcebergTarget:
+        return SessionIcebergTarget(self.name, "trailgate", self.spark)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_keys_and_values_of_every_type_are_merged(place: Place, tmp_path: Path) 
 
 @pytest.mark.parametrize("mode", ["current", "history", "append"])
 def test_a_mode_keeps_what_its_oracle_keeps(mode: str, spark: SparkSession, tmp_path: Path) -> None:
-    try_mode("iceberg", mode, HISTORIES, tmp_path, spark)
+    try_mode("iceberg by the session", mode, HISTORIES, tmp_path, spark)
 
 
 @pytest.mark.parametrize("where", ENDS)
@@ -132,9 +132,9 @@ def test_a_run_that_ends_anywhere_is_continued(
 ) -> None:
     write_orders(place.trail, 0, 3)
     owner, name = {
-        "between tables": (IcebergTarget, "write"),
+        "between tables": (SessionIcebergTarget, "write"),
         "after the merge": (session_iceberg, "merge"),
-        "before the position": (IcebergTarget, "commit"),
+        "before the position": (SessionIcebergTarget, "commit"),
     }[where]
     method, calls = getattr(owner, name), 0
 
@@ -207,16 +207,16 @@ def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
     given: list[tuple[TableChanges, AppliedPosition]] = []
-    write = IcebergTarget.write
+    write = SessionIcebergTarget.write
 
-    def noting(self: IcebergTarget, effects: TableChanges, at: AppliedPosition) -> None:
+    def noting(self: SessionIcebergTarget, effects: TableChanges, at: AppliedPosition) -> None:
         given.append((effects, at))
         write(self, effects, at)
 
-    monkeypatch.setattr(IcebergTarget, "write", noting)
+    monkeypatch.setattr(SessionIcebergTarget, "write", noting)
     place.apply()
 
-    with pytest.raises(StorageError, match="somebody else applies the same trail"):
+    with pytest.raises(StorageError, match="another run applies the same trail"):
         write(place.target, *given[0])
     assert len(place.snapshots("hr.t")) == 1
 

@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import trailgate.spark
-from apply.sources import delta_rows, write_log
+from apply.sources import delta_rows, iceberg_rows, write_log
 from laws import WHOLE, one_of
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
-from trailgate import ApplyError, OptionError, apply_trail
+from trailgate import ApplyError, OptionError
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.spark.merge import join_condition
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
@@ -85,9 +85,7 @@ def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_pa
 
 def test_other_targets_have_no_merge_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
-    with pytest.raises(
-        OptionError, match=r"supports only Delta tables such as delta:lake/, not duckdb"
-    ):
+    with pytest.raises(OptionError, match=r"such as delta:lake/ and iceberg:prod, not duckdb"):
         trailgate.spark.apply(spark, tmp_path / "ot", f"duckdb:{tmp_path}/x", merge="session")
     with pytest.raises(OptionError, match="merge must be 'library' or 'session', not 'sql'"):
         trailgate.spark.apply(spark, tmp_path / "ot", f"delta:{tmp_path}", merge="sql")  # type: ignore[arg-type]
@@ -99,7 +97,13 @@ def test_a_session_without_the_catalog_is_an_error_of_ours(
     write_log(tmp_path / "ot", LOG)
     with pytest.raises(ApplyError, match=r"the session refuses: .*sea.*spark\.sql\.catalog\.NAME"):
         trailgate.spark.apply(spark, tmp_path / "ot", "iceberg:sea")
-    with pytest.raises(
-        OptionError, match=r"Spark session that has the catalog.*spark\.apply\(spark"
-    ):
-        apply_trail(tmp_path / "ot", "iceberg:sea")
+    with pytest.raises(OptionError, match="such as delta:lake/ and iceberg:prod, not iceberg:"):
+        trailgate.spark.apply(spark, tmp_path / "ot", f"iceberg:{tmp_path}/x", merge="session")
+
+
+def test_a_folder_of_iceberg_is_written_without_the_session(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", LOG)
+    trailgate.spark.apply(spark, tmp_path / "ot", f"iceberg:{tmp_path}/warehouse")
+    assert iceberg_rows(tmp_path) == {1: {"a": 1, "b": 2, "c": 3}}

@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from laws import one_of
 from raw_trail import abend, inserts, write_files
+from trailgate.errors import DecodeError
 from trailgate.spark.sources import Offset
 from trailgate.spark.trail import TrailOptions, TrailSource, TrailStreamReader
 
@@ -234,6 +235,34 @@ def test_a_batch_never_shows_part_of_what_a_damaged_length_hides(
 
     with pytest.raises(PySparkException, match=DAMAGED):
         spark.read.format("trail").options(**options).load(str(prefix)).collect()
+
+
+def rows_of(reader: Any, parts: list[Any]) -> list[Any]:
+    """Return the batches that tasks read, each with its own copy of the reader."""
+    return [one for part in parts for one in sent(reader).read(sent(part))]
+
+
+def sent(value: Any) -> Any:
+    return cloudpickle.loads(cloudpickle.dumps(value))
+
+
+def test_a_missing_record_stops_a_stream_and_a_batch(tmp_path: Path) -> None:
+    complete, torn, last = TRANSACTIONS[2], TRANSACTIONS[3][1:], TRANSACTIONS[5]
+    # The record is the first of a file, and of a batch of the stream.
+    prefix = write_files(tmp_path / "ot", [complete, [*torn, *last]])
+    source = TrailSource({"path": str(prefix), "maxFilesPerTrigger": "1"})
+    stream = source.streamReader(source.schema())
+    first = stream.initialOffset()
+    second = stream.latestOffset(first, None)
+    third = stream.latestOffset(second, None)
+    batch = TrailSource({"path": str(prefix)}).reader(source.schema())
+    missing = r"records are missing: this record continues a transaction.* before it, tx2, begins at position 0:.*ot000000001, byte \d+.*--salvage"
+
+    assert sum(map(len, rows_of(stream, stream.partitions(first, second)))) == len(complete)
+    with pytest.raises(DecodeError, match=missing):
+        rows_of(stream, stream.partitions(second, third))
+    with pytest.raises(DecodeError, match=missing):
+        rows_of(batch, batch.partitions())
 
 
 def test_a_stream_that_ends_names_the_bytes_left_over(

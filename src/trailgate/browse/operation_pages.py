@@ -47,6 +47,7 @@ LABELS: Final = {
     "to_csn": "to CSN",
     **dict.fromkeys(OF_VALUE, "value"),
 }
+# How a filter is described on the page, by its comparison.
 COMPARED: Final = {
     CONTAINS: "contains {text}",
     EQUALS: "is {text}",

@@ -112,7 +112,7 @@ class ShownOperation:
 
     @property
     def size(self) -> int:
-        """The number of characters that the row takes on a page, about."""
+        """The approximate number of characters that the row takes on a page."""
         shown = [cell for cell in self.cells if cell.logged][:COLUMNS]
         texts = [one.text for cell in shown for one in (cell.before, cell.after) if one is not None]
         key = len(quote(self.key)) * sum(cell.key for cell in shown)

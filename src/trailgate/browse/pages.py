@@ -32,7 +32,7 @@ from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import COLUMNS, LONGEST
 from trailgate.browse.time_axis import round_times
 from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
-from trailgate.errors import TrailgateError, mask_logins
+from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
 from trailgate.storage.files.listing import TrailListing, list_trail
@@ -89,7 +89,7 @@ class Bar:
 
 
 class Tick(NamedTuple):
-    """A label of an axis, at a part of its length from 0 to 100: from the left, or from the top."""
+    """A label of an axis. ``at`` is its distance from the left or the top, in percent of the axis."""
 
     at: float
     label: str
@@ -360,7 +360,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
     bars = []
     for at in used:
         count = int(counts[at])
-        title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
+        title = f"{names[at]}: {count_noun(count, 'transaction')}"
         # A logarithmic scale, because there are a few large transactions and very many small ones.
         height = round(SCALE * math.log(1 + count) / math.log(1 + most))
         parts = _stack_bars(["k-all"], [height], SCALE)

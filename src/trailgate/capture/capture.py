@@ -184,6 +184,12 @@ class Capture:
             first_file=self.first_file,
         )
 
+    @cached_property
+    def _waiting_format(self) -> WaitingFormat | None:
+        """The format, if messages may have to wait for later ones."""
+        own = self._parser.format
+        return own if isinstance(own, WaitingFormat) else None
+
     def __reduce__(self) -> tuple[object, ...]:
         members = (self.options, self.definitions, self.rules, self.now, self.first_file)
         return Capture, members
@@ -256,8 +262,8 @@ class Capture:
         if self.options.has_tombstones and len(unreadable):
             other = pc.not_equal(unreadable.errors.columns["problem"], TOMBSTONE)
             unreadable = unreadable.where(np.asarray(other))
-        state, holding = state or TransactionState(), self._parser.format
-        if not isinstance(holding, WaitingFormat):
+        state, holding = state or TransactionState(), self._waiting_format
+        if holding is None:
             return self._parse(messages, state, unreadable)
         waiting = state.waiting
         # `before` messages wait from earlier batches; this batch's messages are numbered after
@@ -393,8 +399,8 @@ class Capture:
         parsed, waiting = _all_waiting(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
-            assert isinstance(self._parser.format, WaitingFormat)
-            later = replace(self._parser.format.complete(every).later, following=None)
+            assert self._waiting_format is not None
+            later = replace(self._waiting_format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, Problems.of(state.unreadable), later)
             parsed = _of_this_batch(parsed, every, len(every))

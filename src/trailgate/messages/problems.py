@@ -116,6 +116,10 @@ class Problems(Sequence[Problem]):
         if isinstance(problems, Problems):
             return problems
         every = list(problems)
+        return Problems._of_some(every) if every else NO_PROBLEMS
+
+    @staticmethod
+    def _of_some(every: Sequence[Problem]) -> Problems:
         places = np.array([one.place or (NO_PLACE, NO_PLACE) for one in every], np.int64)
         return Problems(
             np.array([one.message for one in every], np.int64),
@@ -181,11 +185,15 @@ class Problems(Sequence[Problem]):
     def last_of_each(self) -> Problems:
         """Return the last problem of each message, sorted by messages."""
         count = len(self)
+        if count < 2:
+            return self
+        # unique returns the first index of each message; in reversed order that is its last problem.
+        # Example: messages 4 4 7: reversed 7 4 4, rows = 1 0 for 4 and 7, so 3 - 1 - rows = 1 2.
         _, rows = np.unique(self.message[::-1], return_index=True)
         return self.take(count - 1 - rows)
 
 
-NO_PROBLEMS: Final = Problems.of(())
+NO_PROBLEMS: Final = Problems._of_some(())  # noqa: SLF001  its own
 
 
 class MessageErrors:

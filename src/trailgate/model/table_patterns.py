@@ -100,6 +100,11 @@ class TablePatterns:
             )
         return cls(patterns)
 
+    @classmethod
+    def of(cls, tables: str | Iterable[str]) -> Self:
+        """Parse a list of patterns separated by commas, or several such lists. Raises OptionError."""
+        return cls.read(tables if isinstance(tables, str) else ",".join(tables))
+
     def fits(self, name: str) -> bool:
         """Return whether a pattern matches all parts of a name."""
         return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)

@@ -25,7 +25,11 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
-from trailgate.live.brokers.address import Direction, is_address, parse_address
+from trailgate.live.brokers.address import (
+    Direction,
+    is_address,
+    parse_address,
+)
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
@@ -384,7 +388,7 @@ def _position_to_start_after(text: str | None, trail: TrailFiles) -> str | None:
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:
     if tables is None or isinstance(tables, TablePatterns):
         return tables
-    return TablePatterns.read(tables) if isinstance(tables, str) else TablePatterns(tuple(tables))
+    return TablePatterns.of(tables)
 
 
 class _Run:

@@ -40,7 +40,12 @@ from trailgate.storage.files.file_search import is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, NoticeLog, TrailSplit
+from trailgate.storage.reading.splits import (
+    TRAIL_SPLIT_BYTES,
+    NoticeLog,
+    TrailSplit,
+    files_for_split,
+)
 from trailgate.storage.reading.trail_rest import RestTimer, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
@@ -60,7 +65,6 @@ from trailgate.storage.reading.trails import (
 
 REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
 REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
-AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
 STARTING: Final = OptionType("earliest, latest or a position", check_starting_position)
 
 
@@ -124,16 +128,13 @@ def plan_partitions(
     number: int | None = None,
 ) -> list[InputPartition]:
     """Return one partition per split. With a ``number`` they have no definitions."""
-    last = trail.end.number
     table = find_wanted_table(trail, options)
-    if number is not None:
-        trail = trail.without_definitions()
     partitions = []
     for split in splits:
-        # A split ends at a byte, but its last transaction may end in a later file, so the task gets
-        # some files more.
-        window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
-        partitions.append(InputPartition(TrailPart(window, split, table, number)))
+        files = files_for_split(trail, split)
+        if number is None:
+            files = replace(files, definitions=trail.definitions)
+        partitions.append(InputPartition(TrailPart(files, split, table, number)))
     return partitions
 
 

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import TrailgateError
-from trailgate.model.kernels import ABANDONS, BEGINS, BEGINS_INSIDE, CONTINUES_NOTHING
+from trailgate.model.kernels import ABANDONS, BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, follow
 from trailgate.trail import findings as kinds
@@ -48,7 +48,13 @@ from trailgate.trail.records.kernels import SYSTEM_KEY
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
 from trailgate.trail.records.table_metadata import MetadataType, TrailTables
-from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, record_marks
+from trailgate.trail.records.transactions import (
+    INDICATORS,
+    LAST,
+    ONLY_RECORD,
+    find_contradictions,
+    record_marks,
+)
 from trailgate.trail.values.cells import mask_filled_areas
 
 UNNAMED: Final = -1
@@ -447,8 +453,7 @@ def follow_records(
     Returns the transactions, and the state for the records that come next in the file.
     """
     followed = follow(record_marks(inspected.view, inspected.trans_ind), is_open=state.is_open)
-    headless = np.flatnonzero(followed.faults == CONTINUES_NOTHING)
-    unended = np.flatnonzero(followed.faults == BEGINS_INSIDE)
+    headless, unended = find_contradictions(followed)
     grouped = np.flatnonzero(~followed.apart)
     if state.elsewhere and len(headless) and headless[0] == grouped[0]:
         # Only the first record of all may continue a transaction from an earlier file.

@@ -8,7 +8,6 @@ which is written after the tables of a batch are committed, as in ``apply/target
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -31,14 +30,18 @@ from trailgate.apply.spark.merge import (
     temporary_settings,
 )
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.checkpoints import decode_lake_checkpoint, encode_lake_checkpoint
+from trailgate.apply.targets.checkpoints import (
+    ICEBERG_POSITION,
+    LAKE_STATE,
+    check_iceberg_group,
+    decode_lake_checkpoint,
+    encode_lake_checkpoint,
+)
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
-from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.errors import ApplyError, StorageError, Where
 from trailgate.spark.errors import arrow_schema
 from trailgate.spark.sources import spark_schema
 
-STATE: Final = "_trailgate"
-PROPERTY: Final = "trailgate.{}.position"
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
 NO_ICEBERG: Final = (
@@ -47,21 +50,16 @@ NO_ICEBERG: Final = (
 )
 
 
-class IcebergTarget:
+class SessionIcebergTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
     commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
-        # The group becomes a part of a property's and a table's name.
-        if not re.fullmatch(r"[\w-]+", group):
-            raise OptionError(
-                f"{group!r} cannot be the name of a group in an Iceberg catalog",
-                hint="Letters, digits, _ and - are",
-            )
+        check_iceberg_group(group)
         self._spark, self._root, self._group = spark, tuple(address.split(".")), group
-        self._property = PROPERTY.format(group)
+        self._property = ICEBERG_POSITION.format(group)
         with _refusing(address):
             # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quote_name(self._root[0])}").collect()
@@ -97,7 +95,7 @@ class IcebergTarget:
         return row["position"], row["version"]
 
     def _checkpoint_row(self) -> dict[str, Any] | None:
-        name = self._name((STATE, self._group))
+        name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
@@ -181,7 +179,7 @@ class IcebergTarget:
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
             raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=name)
+                "another run applies the same trail to this table", where=Where(source=name)
             )
         # The setting adds the position to the properties of the snapshot that the write commits.
         with (
@@ -213,9 +211,9 @@ class IcebergTarget:
     def commit(self, at: AppliedPosition) -> None:
         """Record that all tables are applied up to the position."""
         row = encode_lake_checkpoint(at, self._names, pa.int64())
-        name = self._name((STATE, self._group))
+        name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
-            self._create_namespace((STATE,))
+            self._create_namespace((LAKE_STATE,))
             make_frame(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
@@ -231,9 +229,9 @@ class IcebergTarget:
         return quote_name(*self._root, *parts)
 
 
-def open_tables(address: str, group: str, spark: SparkSession) -> IcebergTarget:
+def open_tables(address: str, group: str, spark: SparkSession) -> SessionIcebergTarget:
     """Open the tables at an address for a group."""
-    return IcebergTarget(address, group, spark)
+    return SessionIcebergTarget(address, group, spark)
 
 
 def _columns(schema: pa.Schema) -> str:

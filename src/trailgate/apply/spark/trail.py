@@ -21,15 +21,14 @@ from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode
+from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode, has_path
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.jobs import run_numbered, use_session
-from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.splits import TrailSplit
+from trailgate.storage.reading.splits import TrailSplit, files_for_split
 
 # Bytes of the trail for one task: starting a task costs little compared to reading them.
 APPLY_TASK_BYTES: Final = 32 << 20
@@ -89,11 +88,11 @@ def _target(
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
         raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
-    if merge == "library" and scheme != "iceberg":
+    if merge == "library" and (scheme != "iceberg" or has_path(to)):
         return None
-    if scheme not in SESSION_TARGETS or not rest:
+    if scheme not in SESSION_TARGETS or not rest or (scheme == "iceberg" and has_path(to)):
         raise OptionError(
-            f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
+            f"merge='session' supports only Delta tables and catalogs of the session, such as delta:lake/ and iceberg:prod, not {to}"
         )
     given = resolve_apply_options(options).options
     check_mode(to, given.mode)
@@ -117,15 +116,7 @@ class TaskReading(ThreadReading):
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
         """Yield the result of each split. Raises the error of the earliest split that failed."""
-        parts = [
-            (
-                work.trail.window(
-                    split.start.number, split.end.number + AHEAD
-                ).without_definitions(),
-                split,
-            )
-            for split in splits
-        ]
+        parts = [(files_for_split(work.trail, split), split) for split in splits]
         # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))
         return _raise_errors(run_numbered(self.spark, parts, _Task(bare)))

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.apply.jobs.frames import FrameApplier
 from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
-from trailgate.apply.targets.target import TARGETS
+from trailgate.apply.targets.target import has_path
 from trailgate.errors import OptionError, mask_logins
 from trailgate.model.changes import ChangeBatch
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
@@ -176,7 +176,7 @@ def plan_frame_apply(
 
 def _absolute(address: str, base: str) -> str:
     """Make the path in a target's address absolute, so that it means the same in every process."""
-    scheme, _, path = address.partition(":")
-    if scheme not in TARGETS or not TARGETS[scheme].is_path or not path:
+    if not has_path(address):
         return address
+    scheme, _, path = address.partition(":")
     return f"{scheme}:{absolute(path, base)}"

@@ -13,6 +13,7 @@ is the only row of a table per group, ``_trailgate/GROUP``, which also lists the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -23,9 +24,13 @@ import pyarrow as pa
 
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
+from trailgate.errors import OptionError
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
+LAKE_STATE: Final = "_trailgate"  # the folder or namespace of the checkpoint tables of a lake
+# Of a snapshot of an Iceberg table, and of the table; {} is the group.
+ICEBERG_POSITION: Final = "trailgate.{}.position"
 
 
 def parse_group_positions(
@@ -74,3 +79,10 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
         op_ts = pa.scalar(op_ts, pa.timestamp("us", "UTC")).value
     known = (row["trail"], row["position"], row["csn"], op_ts)
     return AppliedPosition(*known, row.get("digest"), row.get("reached"))
+
+
+def check_iceberg_group(group: str) -> None:
+    """Raise OptionError if a group's name cannot be part of the name of an Iceberg property and table."""
+    if not re.fullmatch(r"[\w-]+", group):
+        problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
+        raise OptionError(problem, hint="Letters, digits, _ and - are")

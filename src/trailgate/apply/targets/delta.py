@@ -30,7 +30,11 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.checkpoints import decode_lake_checkpoint, encode_lake_checkpoint
+from trailgate.apply.targets.checkpoints import (
+    LAKE_STATE,
+    decode_lake_checkpoint,
+    encode_lake_checkpoint,
+)
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_rows import (
@@ -52,7 +56,6 @@ from trailgate.apply.targets.target import (
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, StorageError, Where
 
-STATE: Final = "_trailgate"
 # A transaction version is a signed 64-bit integer: 30 bits of file number and 33 of offset.
 OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
@@ -88,6 +91,7 @@ class DeltaTarget:
             return None
         # The checkpoint lacks this table if a run was killed after it had created the table.
         self._names.add("/".join(table.name))
+        # The reverse of ``_version``: 2 << 33 | 679 is file 2 and offset 679.
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return AppliedPosition("", long_position(number, offset))
 
@@ -121,7 +125,7 @@ class DeltaTarget:
 
     @property
     def _state(self) -> DeltaPlace:
-        return self._root.inside(STATE, self._group)
+        return self._root.inside(LAKE_STATE, self._group)
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as the Delta log defines it, or None if it does not exist."""
@@ -328,7 +332,7 @@ class DeltaTarget:
 
     def _place(self, table: TargetTable) -> DeltaPlace:
         for part in table.name:
-            if part in (".", "..", STATE) or "/" in part or "%" in part:
+            if part in (".", "..", LAKE_STATE) or "/" in part or "%" in part:
                 problem = f"{part!r} cannot be the name of a folder of Delta tables"
                 raise OptionError(problem, hint="MAP the table to another name")
             _check_name(part)
@@ -390,7 +394,7 @@ def group_positions(root: str) -> list[GroupPosition]:
     if "://" not in path and not Path(path).is_dir():
         raise StorageError("there is no such folder", where=Where(source=path))
     try:
-        folders = place.open_folder().get_file_info(FileSelector(STATE, allow_not_found=True))
+        folders = place.open_folder().get_file_info(FileSelector(LAKE_STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
         raise convert_open_error(error, path) from None
     targets = [

@@ -205,22 +205,28 @@ class TargetType(NamedTuple):
 
     The module has three functions: ``open_tables`` opens a target for a group, ``table_rows`` reads
     a table by an address such as ``lake/hr/jobs``, and ``group_positions`` only reads how far each
-    group is. ``module`` is empty if only a Spark session can write the tables.
+    group is.
     """
 
     module: str
     extra: str
     example: str
     is_path: bool = True
+    is_name: bool = False  # an address without a slash is a name, not a path
     modes: tuple[str, ...] = ()  # the supported modes; empty if all are
 
 
+# By the scheme of a target's address, as in delta:lake/.
 TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
         "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),
         "duckdb": TargetType("trailgate.apply.targets.duckdb", "duckdb", "duckdb:shop.duckdb"),
         "iceberg": TargetType(
-            "", "", "iceberg:CATALOG", is_path=False, modes=("current", "history", "append")
+            "trailgate.apply.targets.iceberg",
+            "iceberg",
+            "iceberg:lake/",
+            is_name=True,
+            modes=("current", "history", "append"),
         ),  # no soft-delete, because _deleted is a reserved name in Iceberg
         "parquet": TargetType(
             "trailgate.apply.targets.parquet", "", "parquet:history/", modes=("append",)
@@ -269,6 +275,13 @@ def is_target_address(address: str) -> bool:
     return address.partition(":")[0] in TARGETS
 
 
+def has_path(address: str) -> bool:
+    """Return whether a target's address contains a path, as in ``delta:lake/``, but not in ``iceberg:prod``."""
+    scheme, _, rest = address.partition(":")
+    kind = TARGETS.get(scheme)
+    return kind is not None and kind.is_path and bool(rest) and ("/" in rest or not kind.is_name)
+
+
 def table_rows(address: str) -> pa.RecordBatchReader:
     """Return a reader of a target's table, such as ``delta:lake/hr/jobs``. Raises StorageError."""
     rows: pa.RecordBatchReader = _module(address).table_rows(address.partition(":")[2])
@@ -280,14 +293,11 @@ def _module(address: str) -> Any:
     scheme, colon, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:
-        examples = ", ".join(kind.example for kind in TARGETS.values() if kind.module)
+        examples = ", ".join(kind.example for kind in TARGETS.values())
         near = did_you_mean(scheme, TARGETS) if colon and kind is None else ""
         raise OptionError(
             f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
         )
-    if not kind.module:
-        hint = f"As in trailgate.spark.apply(spark, 'dirdat/ot', '{address}')"
-        raise OptionError(f"{scheme}: needs a Spark session that has the catalog", hint=hint)
     try:
         return importlib.import_module(kind.module)
     except ModuleNotFoundError as error:

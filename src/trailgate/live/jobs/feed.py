@@ -37,7 +37,7 @@ from trailgate.messages.problems import Problem
 TIMESTAMP: Final = "JMSTimestamp"
 AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
 JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
-JOINED_MESSAGES: Final = 16_384  # and up to this many messages
+JOINED_MESSAGES: Final = 65_536  # and up to this many messages
 TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
 
 # With a connection, wait this long for the thread's result, because a run that stops at an empty
@@ -200,6 +200,8 @@ class DuplicateFilter:
         # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
             numbers, last = self._recent[0]
+            # Example: numbers 5 6 8 and the number 8: two messages precede it, so the highest id is the one
+            # up to message 6.
             at = int(np.searchsorted(numbers, number))
             if at:
                 self._last = last[at - 1]
@@ -544,6 +546,7 @@ class ReceiverClass(NamedTuple):
     keeps_messages: bool = False
 
 
+# Imported by name when it is used, since each module loads the library of its protocol.
 ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
     {
         ProtocolFamily.STOMP: ReceiverClass(

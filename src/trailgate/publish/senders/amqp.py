@@ -37,6 +37,9 @@ DISCHARGE: Final = "amqp:discharge:list"
 LOCAL: Final = "amqp:local-transactions"
 JMS_TYPE: Final = "x-opt-jms-msg-type"
 TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextMessage
+_KNOWN: Final = "docs/publications.md lists the brokers"
+# By the product that the broker names.
+_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class RestartQueue(NamedTuple):
@@ -49,6 +52,7 @@ class RestartQueue(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
 
 
+# By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
     {
         "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),
@@ -57,8 +61,6 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
         "qpid": RestartQueue(),
     }
 )
-_KNOWN: Final = "docs/publications.md lists the brokers"
-_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class SendingConnection(AmqpConnection):

@@ -16,6 +16,7 @@ from trailgate.model.operations_table import codes_to_letters
 from trailgate.publish.senders.sender import OutgoingMessages
 
 RESTART: Final = "trailgate.restart."
+# Other characters could have a meaning in the address of a queue, for example > or * at ActiveMQ.
 _OTHER: Final = re.compile("[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 

@@ -39,6 +39,8 @@ PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
 PLACES: Final = "positions"  # the id of the subscription
 PERSISTENT: Final = MappingProxyType({"persistent": "true"})
+# Artemis: the value of destination-type for a queue and a topic.
+_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 
 
 class RestartDialect(NamedTuple):
@@ -58,7 +60,7 @@ class RestartDialect(NamedTuple):
     browses: bool = False
 
 
-_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+# By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
     {
         "Artemis": RestartDialect(

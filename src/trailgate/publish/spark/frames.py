@@ -21,11 +21,10 @@ from trailgate.publish.job import plan_publishing, read_changes
 from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
 from trailgate.spark.errors import brief_rows, cast_batches
 from trailgate.spark.sources import map_parts, spark_schema
-from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit
+from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit, files_for_split
 
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
@@ -72,16 +71,11 @@ def publish(  # noqa: PLR0913  one parameter an option
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
     trail = find_trail(source, definitions)
-    names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
-    patterns = None if tables is None else TablePatterns(names)
+    patterns = None if tables is None else TablePatterns.of(tables)
     # The definitions are sent once, not with each part.
-    tables_known, last, files_only = (
-        trail.definitions,
-        trail.end.number,
-        trail.without_definitions(),
-    )
+    known = trail.definitions
     parts = [
-        (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
+        (files_for_split(trail, split), split)
         for split in plan_publishing(trail, after, split_bytes)
     ]
 
@@ -90,7 +84,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
         files, split = part
         messages = MessageRows(format, parsed_options, topic)
-        files = replace(files, definitions=tables_known)
+        files = replace(files, definitions=known)
         for changes in read_changes(files, [split], after, patterns):
             yield from cast_batches(messages.write(changes), schema)
         yield from cast_batches(messages.finish(), schema)

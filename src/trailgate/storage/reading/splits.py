@@ -26,6 +26,7 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.file_search import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.reading.sequence_check import SequenceCheck
 from trailgate.storage.reading.trail_file import (
     LONGEST,
     EarlierTables,
@@ -70,6 +71,7 @@ NEWER: Final = (
     "%s: the trail has level %d, but only levels up to %d are known: new features may be misread"
 )
 OTHER_FILE: Final = "%s: %s"
+LOST: Final = "%s"  # an error, with its place and hint
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # the most tables named in a notice
 # Bytes of a split: small enough that all cores have work, large enough that starting a task costs little.
@@ -78,6 +80,7 @@ NOT_UNDERSTOOD: Final = (
     "%s, byte %d: the trail's definitions of %s%s are not understood; without other definitions "
     "(--definitions FILE), columns are numbered and numbers are unscaled"
 )
+AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
 FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one could read meanwhile
 
 
@@ -179,6 +182,14 @@ def _cuts(
     return cuts
 
 
+def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
+    """Return the files that a task needs to read a split, without definitions, which are sent once."""
+    # The last transaction of a split may end in a later file. The file before the first split shows
+    # whether a transaction is open where it starts.
+    first = max(trail.begin.number, split.start.number - split.whole)
+    return trail.window(first, split.end.number + AHEAD).without_definitions()
+
+
 class SplitReader:
     """Reads a split once, from its first transaction to the end of its last.
 
@@ -187,7 +198,7 @@ class SplitReader:
     end is returned; otherwise it is skipped with a notice.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what is read, and how
         self,
         trail: TrailFiles,
         split: TrailSplit,
@@ -195,12 +206,14 @@ class SplitReader:
         charset: str | None = None,
         *,
         give_open: bool = False,
+        allow_torn: bool = False,
         notices: NoticeLog | None = None,
     ) -> None:
         self._trail = trail
         self._split = split
         self._state = ReaderState(wanted=selection)
         self._charset, self._give_open = charset, give_open
+        self._allow_torn, self._sequence = allow_torn, SequenceCheck(trail)
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
@@ -241,7 +254,8 @@ class SplitReader:
         while offset < file.size:
             data = reader.read_into(self._room(size), offset)
             at_end = offset + len(data) >= file.size
-            run, last = self._run(reader, data, offset, may_grow=may_grow)
+            run, following = self._run(reader, data, offset, may_grow=may_grow)
+            last = following is not None
             # Metadata records before this point are read only as far as the records need them.
             if not earlier.complete:
                 tables = earlier.needed_by(data, run.view, offset)
@@ -255,6 +269,7 @@ class SplitReader:
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(run, last=last),
             )
+            self._check_sequence(file.path, run, decoded.consumed, following)
             self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
@@ -286,6 +301,22 @@ class SplitReader:
                 self._notices.once(UNBEGUN, file.path, file.size)
                 return None
             raise
+
+    def _check_sequence(
+        self, path: str, run: RecordRun, consumed: int, following: TrailPosition | None
+    ) -> None:
+        """Raise DecodeError, or log it, if records are missing inside the transactions of a run.
+
+        Records that are not ``consumed`` are read again, and checked then.
+        """
+        read = run.take(slice(int(np.searchsorted(run.view.offsets, consumed))))
+        error = self._sequence.find_loss(read, following)
+        if error is None:
+            return
+        error.with_place(source=path)
+        if not self._allow_torn:
+            raise error
+        self._notices.once(LOST, str(error))
 
     def _announce(self, path: str, state: ReaderState) -> None:
         """Log table definitions in the trail that are not understood, once per table."""
@@ -332,8 +363,8 @@ class SplitReader:
 
     def _run(
         self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
-    ) -> tuple[RecordRun, bool]:
-        """Read the records up to the first transaction of the next split. Returns True if that follows."""
+    ) -> tuple[RecordRun, TrailPosition | None]:
+        """Read the records up to the first transaction of the next split. Returns its position if it follows."""
         number, end = reader.file.number, self._split.end
         view = reader.view(data, offset)
         run = RecordRun(number, offset, view, change_marks(view))
@@ -342,13 +373,14 @@ class SplitReader:
             # Transactions that begin at or after the split's end belong to the next split.
             others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
             if len(others):
-                return run.take(slice(int(others[0]))), True
+                own = run.take(slice(int(others[0])))
+                return own, TrailPosition(number, int(run.starts[others[0]]))
         if offset + len(data) < reader.file.size:
-            return _to_last_end(run), False
+            return _to_last_end(run), None
         if not may_grow and view.end < len(data):
             reader.left_over(offset + view.end)  # raises if records follow
             reader.view(data, offset, finish=True)  # raises
-        return run, False
+        return run, None
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:

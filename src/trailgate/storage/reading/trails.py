@@ -121,7 +121,9 @@ def read_with_options(
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = find_wanted_table(trail, options)
-    read = partial(read_split, trail, options=options, table=table, notices=NoticeLog())
+    read = partial(
+        read_split, trail, options=options, table=table, notices=NoticeLog(), allow_torn=True
+    )
     batches = _limit(run_in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
@@ -176,15 +178,18 @@ def read_split(
     options: ReadOptions = EVERYTHING,
     table: Table | None = None,
     notices: NoticeLog | None = None,
+    *,
+    allow_torn: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Read a split in constant memory, and yield the operations or rows that the options select.
 
     ``table`` is the table that the options name, if it is already looked up. ``notices`` are shared
-    by all splits of a read, so that each notice is logged once. If the trail is damaged, the
+    by all splits of a read, so that each notice is logged once. Records that are missing inside a
+    transaction raise DecodeError, or with ``allow_torn`` are a notice. If the trail is damaged, the
     error's hint is ``trailgate check --salvage``, which copies the undamaged transactions.
     """
     try:
-        yield from _of_split(trail, split, options, table, notices)
+        yield from _of_split(trail, split, options, table, notices, allow_torn=allow_torn)
     except DecodeError as error:
         error.hint = error.hint or DAMAGED.format(trail.prefix)
         raise
@@ -196,6 +201,8 @@ def _of_split(
     options: ReadOptions,
     table: Table | None,
     notices: NoticeLog | None,
+    *,
+    allow_torn: bool,
 ) -> Iterator[pa.RecordBatch]:
     if options.records is not None:
         yield from _chosen_records(trail, split, options, notices)
@@ -219,6 +226,7 @@ def _of_split(
         wanted,
         options.charset,
         give_open=bool(options.open_transactions),
+        allow_torn=allow_torn,
         notices=notices,
     )
     for changes in reader.batches():

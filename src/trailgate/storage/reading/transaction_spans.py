@@ -7,6 +7,9 @@ that neighbouring splits agree on their common boundary.
 If a writer was interrupted, it writes a RestartAbend record and then repeats its open transaction
 (trail format §13). The records from that transaction's beginning to the RestartAbend record are
 dropped before they are decoded, and reported.
+
+If an indicator contradicts the one before, records of a transaction are missing. `SequenceCheck`
+finds this, also where two chunks, files or splits meet.
 """
 
 from __future__ import annotations
@@ -173,7 +176,7 @@ def find_last_end(
     trail: TrailFiles, position: TrailPosition, floor: TrailPosition
 ) -> TrailPosition | None:
     """Return the last transaction end between ``floor`` and ``position``, or None."""
-    for run in _backwards(trail, position, floor):
+    for run in read_backwards(trail, position, floor):
         within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
         if len(rows):
@@ -183,7 +186,7 @@ def find_last_end(
 
 def find_last_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
     """Return the last position at or before ``position`` at which a transaction begins, or None."""
-    for run in _backwards(trail, position.just_after, trail.begin):
+    for run in read_backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
             return TrailPosition(run.number, int(run.starts[rows[-1]]))
@@ -196,10 +199,10 @@ def _from(run: RecordRun, position: TrailPosition) -> Mask:
     return selected
 
 
-def _backwards(
+def read_backwards(
     trail: TrailFiles, position: TrailPosition, floor: TrailPosition
 ) -> Iterator[RecordRun]:
-    """Yield the records that begin in [floor, position), last ones first, in growing windows."""
+    """Yield the records that begin in [floor, position), last runs first, in growing windows."""
     size = SEARCH
     number, high = position
     while number >= floor.number:

@@ -15,8 +15,17 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Mask, Octets, byte_mask, byte_table
-from trailgate.model.kernels import APART, BEGINS, ENDS, UNDOES, UNKNOWN
+from trailgate.arrays import Longs, Mask, Octets, byte_mask, byte_table
+from trailgate.model.kernels import (
+    APART,
+    BEGINS,
+    BEGINS_INSIDE,
+    CONTINUES_NOTHING,
+    ENDS,
+    UNDOES,
+    UNKNOWN,
+)
+from trailgate.model.transactions import FollowedTransactions
 from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, RecordRole
 from trailgate.trail.records.record_view import RecordColumns
 
@@ -82,6 +91,17 @@ def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
     more = before | (view.continued != 0) | np.append(piece[1:], [False])[: len(view)]
     marks[more] &= ~np.uint8(CLOSES)
     return marks
+
+
+def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
+    """Return the rows before which records are missing: those that continue no transaction, and those that begin one while another is open.
+
+    Every check and reader decides this by calling this function.
+    """
+    return (
+        np.flatnonzero(followed.faults == CONTINUES_NOTHING),
+        np.flatnonzero(followed.faults == BEGINS_INSIDE),
+    )
 
 
 def is_before_update(view: RecordColumns, marks: Octets) -> Mask:

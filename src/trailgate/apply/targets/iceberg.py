@@ -1,0 +1,369 @@
+"""Write Iceberg tables with pyiceberg, which needs no Java: one commit per table and batch.
+
+A batch changes rows by *copy-on-write*: each data file with changed rows is read and replaced by
+new files, in one snapshot. The position of the batch is a property of this snapshot and of the
+table, set in the same commit. A session of Spark stores it in the same way
+(``apply/spark/iceberg.py``), so either can continue what the other one applied.
+
+After all tables of a batch, the position of all tables is written as the only row of the table
+``_trailgate.GROUP``, as for Delta. A run that was killed in between starts from the older position
+there, and the tables that are already committed skip what they contain.
+
+Two runs that apply the same operations must not both commit (``iceberg_commits.py``). So a table is
+read and written by the same loaded snapshot until ``release``, and a commit of another writer in
+between makes the write fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.manifest import DataFile
+from pyiceberg.table import Table, TableProperties
+from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.types import LongType
+
+from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.targets.checkpoints import (
+    ICEBERG_POSITION,
+    LAKE_STATE,
+    check_iceberg_group,
+    decode_lake_checkpoint,
+    encode_lake_checkpoint,
+)
+from trailgate.apply.targets.iceberg_catalogs import (
+    IcebergPlace,
+    check_path,
+    find_iceberg_place,
+    find_iceberg_table,
+)
+from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
+from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
+from trailgate.apply.targets.iceberg_rows import (
+    NOT_FOUND,
+    KeyLookup,
+    build_new_rows,
+    close_rows,
+    patch_rows,
+    plan_files,
+    read_arrow_schema,
+    read_file,
+    read_files,
+    select_open,
+)
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    GroupPosition,
+    TablePosition,
+    build_concurrent_run_error,
+)
+from trailgate.errors import ApplyError, OptionError, StorageError, Where
+
+TIME: Final = pa.int64()  # of the checkpoint's op_ts, as the session writes it
+PROPERTIES: Final = {
+    TableProperties.WRITE_TARGET_FILE_SIZE_BYTES: str(FILE_BYTES),
+    # Each commit writes a file of metadata. Keep the last 100.
+    TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
+}
+NEWEST_FORMAT: Final = 2
+NO_NAMESPACE: Final = (
+    "MAP the table to a name with two parts, or name a namespace: iceberg:CATALOG.NAMESPACE"
+)
+
+
+class IcebergTarget:
+    """The Iceberg tables of a catalog, or of a namespace in it."""
+
+    widens = True
+    commits_alone = True
+
+    def __init__(self, address: str, group: str) -> None:
+        check_iceberg_group(group)
+        self._place, self._group = find_iceberg_place(address), group
+        self._property = ICEBERG_POSITION.format(group)
+        self._catalog: Catalog | None = None
+        self._tables: dict[tuple[str, ...], Table] = {}
+        self._positions: dict[tuple[str, ...], str | None] = {}  # the last known ones
+        self._names = {name for row in self._rows() for name in row["tables"]}
+
+    def position(self, table: TargetTable | None) -> AppliedPosition | None:
+        """Return the position up to which a table is applied, or with None the position of all tables."""
+        if table is None:
+            return next(map(decode_lake_checkpoint, self._rows()), None)
+        loaded = self._load(table.name)
+        last = None if loaded is None else self._find_position(loaded)
+        self._positions[table.name] = last
+        if last is None:
+            return None
+        # The checkpoint lacks this table if a run was killed after it had created the table.
+        self._names.add("/".join(table.name))
+        return AppliedPosition("", last)
+
+    def _find_position(self, table: Table) -> str | None:
+        """Return the last position that the table's property and the current snapshot's ancestors have.
+
+        The property remains if the snapshots are expired. A session sets only that of the snapshot.
+        """
+        stored = (one.get(self._property) for one in _read_commits(table))
+        of_snapshot = next(filter(None, stored), "")
+        return max(of_snapshot, table.properties.get(self._property, "")) or None
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the checkpoint as a list of one row, or an empty list if there is none."""
+        name = (LAKE_STATE, self._group)
+        self._tables.pop(name, None)
+        table = self._load(name)
+        if table is None:
+            return []
+        with convert_iceberg_errors(self._show(name)):
+            return [
+                dict(row) for row in read_files(table, plan_files(table)).read_all().to_pylist()
+            ]
+
+    def positions(self) -> list[TablePosition]:
+        """Return the position and the snapshot of each table."""
+        positions = []
+        for name in sorted(self._names):
+            table = self._load(tuple(name.split("/")))
+            position = None if table is None else self._find_position(table)
+            if table is not None and position is not None:
+                commit = self._find_commit(table, position)
+                snapshot = table.metadata.current_snapshot_id
+                positions.append(TablePosition(name.replace("/", "."), position, snapshot, *commit))
+        return positions
+
+    def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
+        """Return the CSN and commit time that the snapshot of a position has, if it is this target's."""
+        for one in _read_commits(table):
+            if one.get(self._property) == position:
+                op_ts = one.get(f"trailgate.{self._group}.op_ts")
+                return one.get(f"trailgate.{self._group}.csn"), int(op_ts) if op_ts else None
+        return None, None
+
+    def _describe(self, at: AppliedPosition) -> dict[str, str]:
+        """Return the properties of a commit."""
+        values = {"position": at.position, "csn": at.csn, "op_ts": at.op_ts}
+        return {
+            f"trailgate.{self._group}.{name}": str(value)
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def find_table(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as the catalog defines it, or None if it does not exist."""
+        loaded = self._load(table.name)
+        if loaded is None:
+            return None
+        if loaded.format_version > NEWEST_FORMAT:
+            problem = f"the table has format version {loaded.format_version}, and pyiceberg writes versions up to {NEWEST_FORMAT}"
+            hint = "Apply by a session of Spark that has Iceberg: trailgate.spark.apply"
+            raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
+        return table.as_held(table.name, read_arrow_schema(loaded))
+
+    def plan_table(self, table: TargetTable) -> TargetTable:
+        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
+        return table
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table and its namespace."""
+        self._create(table.name, table.schema)
+
+    def _create(self, name: tuple[str, ...], schema: pa.Schema) -> Table:
+        identifier = self._identify(name)
+        with convert_iceberg_errors(self._show(name)):
+            if self._catalog is None:
+                self._catalog = self._place.open()
+            # Parents first: not every catalog creates them.
+            for end in range(1, len(identifier)):
+                self._catalog.create_namespace_if_not_exists(identifier[:end])
+            table = self._catalog.create_table(identifier, schema, properties=PROPERTIES)
+        self._tables[name] = table
+        return table
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns to a table, NULL in all rows."""
+        added = pa.schema([table.schema.field(name) for name in names])
+        loaded = self._open(table.name)
+        with convert_iceberg_errors(self._show(table.name)), loaded.update_schema() as update:
+            update.union_by_name(added)
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Widen integer columns to eight bytes."""
+        loaded = self._open(table.name)
+        with convert_iceberg_errors(self._show(table.name)), loaded.update_schema() as update:
+            for name in names:
+                update.update_column((name,), LongType())
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows with any of the keys: all columns, or only those of the key."""
+        loaded = self._open(table.name)
+        self._check_position(table, loaded)
+        names = list(table.key_names if keys_alone else table.schema.names)
+        schema = pa.schema([table.schema.field(name) for name in names])
+        lookup = KeyLookup([keys[name].combine_chunks() for name in table.key_names])
+        parts = [schema.empty_table()]
+        with convert_iceberg_errors(self._show(table.name)):
+            for task in plan_files(loaded, keys):
+                rows = read_file(loaded, task, names)
+                found = lookup.find([rows[name] for name in table.key_names])
+                parts.append(rows.filter(pa.array(found != NOT_FOUND)))
+        return pa.concat_tables(parts)
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        loaded = self._open(table.name)
+        with convert_iceberg_errors(self._show(table.name)):
+            return read_files(loaded, plan_files(loaded))
+
+    def write(self, effects: TableChanges, at: AppliedPosition) -> None:
+        """Write the changes of one table, and commit them together with the position."""
+        table = effects.nets.table
+        loaded = self._open(table.name)
+        self._check_position(table, loaded)
+        with convert_iceberg_errors(self._show(table.name)):
+            removed, rows = _plan_write(loaded, effects)
+            if removed or effects.emptied or len(effects.nets):
+                commit_rows(loaded, removed, rows, self._describe(at))
+                self._positions[table.name] = at.position
+        self._names.add("/".join(table.name))
+
+    def commit(self, at: AppliedPosition) -> None:
+        """Record that all tables are applied up to the position."""
+        row = encode_lake_checkpoint(at, self._names, TIME)
+        name = (LAKE_STATE, self._group)
+        table = self._load(name) or self._create(name, row.schema)
+        with convert_iceberg_errors(self._show(name)):
+            if set(row.schema.names) - set(read_arrow_schema(table).names):  # of an earlier version
+                with table.update_schema() as update:
+                    update.union_by_name(row.schema)
+            removed = [task.file for task in plan_files(table)]
+            commit_rows(table, removed, [row], self._describe(at), keep=2)
+
+    def rollback(self) -> None:
+        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
+
+    def release(self) -> None:
+        """Close the snapshots of all tables, so that the next batch sees what others have committed."""
+        self._tables.clear()
+
+    def close(self) -> None:
+        """Close all open tables."""
+        self._tables.clear()
+
+    def _check_position(self, table: TargetTable, loaded: Table) -> None:
+        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        if self._find_position(loaded) != self._positions.get(table.name):
+            raise build_concurrent_run_error(self._group, self._show(table.name))
+
+    def _open(self, name: tuple[str, ...]) -> Table:
+        table = self._load(name)
+        if table is None:
+            raise StorageError("the table no longer exists", where=Where(source=self._show(name)))
+        return table
+
+    def _load(self, name: tuple[str, ...]) -> Table | None:
+        """Load a table, or return None if it does not exist. Loaded tables are cached until ``release``."""
+        if name not in self._tables:
+            with convert_iceberg_errors(self._show(name)):
+                if self._catalog is None and self._place.exists:
+                    self._catalog = self._place.open()
+                if self._catalog is None:
+                    return None
+                try:
+                    self._tables[name] = self._catalog.load_table(self._identify(name))
+                except (NoSuchTableError, NoSuchNamespaceError):
+                    return None
+        return self._tables[name]
+
+    def _identify(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a table's name in the catalog. Raises OptionError if it cannot be the path of a folder."""
+        identifier = (*self._place.root, *name)
+        for part in name:
+            if part in (".", "..") or "/" in part:
+                problem = f"{part!r} cannot be the name of a folder of an Iceberg table"
+                raise OptionError(problem, hint="MAP the table to another name")
+            check_path(part)
+        if len(identifier) < 2:
+            problem = f"a table of an Iceberg catalog needs a namespace, and {name[0]} has none"
+            raise OptionError(problem, hint=NO_NAMESPACE)
+        return identifier
+
+    def _show(self, name: tuple[str, ...]) -> str:
+        if self._place.folder is not None:
+            return "/".join((str(self._place.folder), *name))
+        return ".".join((self._place.name, *self._place.root, *name))
+
+
+def _read_commits(table: Table) -> Iterator[Mapping[str, str]]:
+    """Yield the properties of the current snapshot and of those before it."""
+    for one in ancestors_of(table.current_snapshot(), table.metadata):
+        if one.summary is not None:
+            yield one.summary.additional_properties
+
+
+def _plan_write(table: Table, effects: TableChanges) -> tuple[list[DataFile], Iterable[pa.Table]]:
+    """Return the data files to replace, and the rows to write instead of them."""
+    nets, closing = effects.nets, effects.closing
+    if effects.emptied or effects.appended:
+        removed = [task.file for task in plan_files(table)] if effects.emptied else []
+        return removed, [build_new_rows(nets)]
+    names = read_arrow_schema(table).names
+    if closing is not None:
+        columns = [closing.column]
+        tasks = [
+            task
+            for task in plan_files(table)
+            if pc.any(select_open(read_file(table, task, columns), closing)).as_py()
+        ]
+        closed = (close_rows(read_file(table, task, names), closing) for task in tasks)
+        return [task.file for task in tasks], closed
+    lookup = KeyLookup(nets.key)
+    changed = []
+    for task in plan_files(table, nets.keys()):
+        found = lookup.find(read_file(table, task, nets.table.key_names).columns)
+        if (found != NOT_FOUND).any():
+            changed.append((task, found))
+    patched = (patch_rows(read_file(table, task, names), found, nets) for task, found in changed)
+    return [task.file for task, _ in changed], chain(patched, [build_new_rows(nets)])
+
+
+def open_tables(address: str, group: str) -> IcebergTarget:
+    """Open the tables at an address for a group."""
+    return IcebergTarget(address, group)
+
+
+def table_rows(address: str) -> pa.RecordBatchReader:
+    """Return a reader of the table at an address. Raises StorageError if there is none."""
+    place, name = find_iceberg_table(address)
+    with convert_iceberg_errors(address):
+        try:
+            table = place.open().load_table(name)
+        except (NoSuchTableError, NoSuchNamespaceError):
+            problem = "there is no Iceberg table here"
+            raise StorageError(problem, where=Where(source=address)) from None
+        return read_files(table, plan_files(table))
+
+
+def group_positions(address: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a catalog."""
+    place = find_iceberg_place(address)
+    if not place.exists:
+        raise StorageError("there is no such catalog", where=Where(source=str(place)))
+    with convert_iceberg_errors(str(place)):
+        groups = [name[-1] for name in _list_checkpoints(place)]
+    targets = [(group, IcebergTarget(address, group)) for group in groups]
+    return [GroupPosition(group, one.position(None), one.positions()) for group, one in targets]
+
+
+def _list_checkpoints(place: IcebergPlace) -> list[tuple[str, ...]]:
+    try:
+        return place.open().list_tables((*place.root, LAKE_STATE))
+    except NoSuchNamespaceError:
+        return []

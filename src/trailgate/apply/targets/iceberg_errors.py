@@ -1,0 +1,101 @@
+"""Convert errors of pyiceberg, and of the catalogs that it uses, to our errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pyarrow as pa
+import pyiceberg.exceptions
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    RESTError,
+    ServerError,
+    ServiceUnavailableError,
+    TableAlreadyExistsError,
+    TooManyRequestsError,
+    ValidationException,
+)
+from sqlalchemy.exc import SQLAlchemyError
+
+from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
+from trailgate.errors import (
+    ApplyError,
+    StorageError,
+    TargetConflictError,
+    TargetLockedError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+    mask_logins,
+)
+
+MOST_SIGNS: Final = 300  # characters of an error of the library
+# The library's exceptions have no common class.
+ICEBERG_ERRORS: Final = (
+    *(
+        one
+        for one in vars(pyiceberg.exceptions).values()
+        if isinstance(one, type) and issubclass(one, Exception)
+    ),
+    SQLAlchemyError,
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    NotImplementedError,
+)
+SIGNS: Final = (
+    *DISK,
+    FaultSign(CommitStateUnknownException, "", TargetUnavailableError),
+    FaultSign(CommitFailedException, "", TargetConflictError),
+    FaultSign(ValidationException, "", TargetConflictError),
+    FaultSign(TableAlreadyExistsError, "", TargetConflictError),
+    # A writer has removed a file of the snapshot meanwhile.
+    FaultSign(FileNotFoundError, "", TargetConflictError),
+    FaultSign(SQLAlchemyError, "database is locked", TargetLockedError),
+    # Two runs create the same catalog file.
+    FaultSign(SQLAlchemyError, "already exists", TargetConflictError),
+    FaultSign(ServiceUnavailableError, "", TargetUnavailableError),
+    FaultSign(ServerError, "", TargetUnavailableError),
+    FaultSign(TooManyRequestsError, "", TargetUnavailableError),
+    *(
+        FaultSign(Exception, text, TargetUnavailableError)
+        for text in (
+            "connection refused",
+            "connection reset",
+            "connection to server",
+            "could not connect",
+            "max retries exceeded",
+            "timed out",
+        )
+    ),
+)
+
+
+@contextmanager
+def convert_iceberg_errors(table: str) -> Iterator[None]:
+    """Convert errors of pyiceberg inside the block."""
+    try:
+        yield
+    except TrailgateError:
+        raise
+    except ICEBERG_ERRORS as error:
+        raise build_iceberg_error(error, table) from None
+
+
+def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
+    """Build our error for one of pyiceberg."""
+    # SQLAlchemy adds the statement and a link in further lines.
+    line = str(error).partition("\n")[0].strip() or type(error).__name__
+    text, where = mask_logins(line)[:MOST_SIGNS], Where(source=table)
+    fault = find_fault(error, SIGNS)
+    if fault is TargetConflictError:
+        problem = f"another writer changed the table meanwhile: {text}"
+        return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
+    if fault is not None:
+        return fault(f"the catalog or its storage fails: {text}", where=where)
+    if isinstance(error, OSError | RESTError | SQLAlchemyError):
+        return StorageError(text, where=where)
+    return ApplyError(f"pyiceberg refuses: {text}", where=where)

@@ -1,0 +1,174 @@
+"""Read the rows of Iceberg tables, find rows by key, and compute the new rows of a data file.
+
+pyiceberg finds rows by expressions, which become slow for thousands of keys. Here each data file
+whose bounds allow it is read, and Arrow looks its keys up. For example, changes to the keys 3 and 7
+need the files with bounds 1..5 and 6..9, but not the one with 10..20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    LessThanOrEqual,
+    Reference,
+)
+from pyiceberg.expressions.literals import literal
+from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
+
+from trailgate.apply.effects.batch import ClosingUpdate, fill_missing_with_null
+from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
+from trailgate.apply.effects.operations import join_arrays
+from trailgate.arrays import Longs
+from trailgate.errors import ApplyError, Where
+
+DELETE_FILES: Final = "the table has delete files, which Spark writes with merge-on-read, and pyiceberg cannot write such a table"
+REWRITE: Final = "Set its properties write.delete.mode, write.update.mode and write.merge.mode to copy-on-write, and call rewrite_data_files with the option delete-file-threshold 1 in Spark"
+# Types with exact bounds. The bounds of floats ignore NaN.
+RANGED: Final = (
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_string,
+)
+_SMALL: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+NOT_FOUND: Final = -1
+# Their types state keywords of pydantic instead of what they take.
+AT_LEAST: Final[Any] = GreaterThanOrEqual
+AT_MOST: Final[Any] = LessThanOrEqual
+
+
+def read_arrow_schema(table: Table) -> pa.Schema:
+    """Return a table's columns as an Arrow schema, with ``string`` and ``binary`` instead of their large forms."""
+    schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
+    return pa.schema([pa.field(one.name, _SMALL.get(one.type, one.type)) for one in schema])
+
+
+def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]:
+    """Return the data files, or only those whose bounds allow one of the keys. Raises ApplyError if the table has delete files."""
+    columns = {} if keys is None else dict(zip(keys.column_names, keys.columns, strict=True))
+    condition: BooleanExpression = AlwaysTrue()
+    for name, values in columns.items():
+        condition = And(condition, _build_range(name, values.combine_chunks()))
+    tasks = list(table.scan(row_filter=condition).plan_files())
+    if any(task.delete_files for task in tasks):
+        where = Where(source=".".join(table.name()))
+        raise ApplyError(DELETE_FILES, where=where, hint=REWRITE)
+    return tasks
+
+
+def _build_range(name: str, values: pa.Array) -> BooleanExpression:
+    """Return the condition that a column is within the range of ``values``, or always true if its bounds are not exact."""
+    if not any(fits(values.type) for fits in RANGED) or values.null_count or not len(values):
+        return AlwaysTrue()
+    bounds = pc.min_max(values)
+    low, high = (literal(bounds[one].as_py()) for one in ("min", "max"))
+    return And(AT_LEAST(Reference(name), low), AT_MOST(Reference(name), high))
+
+
+def read_file(table: Table, task: FileScanTask, names: Sequence[str]) -> pa.Table:
+    """Read columns of a data file, with the types that the table has now."""
+    schema = read_arrow_schema(table)
+    fields = {one.name: one for one in table.schema().fields}
+    wanted = Schema(*(fields[name] for name in names))
+    rows = ArrowScan(table.metadata, table.io, wanted, AlwaysTrue()).to_table([task])
+    return rows.select(list(names)).cast(pa.schema([schema.field(name) for name in names]))
+
+
+def read_files(table: Table, tasks: Sequence[FileScanTask]) -> pa.RecordBatchReader:
+    """Return a reader of all rows of data files, one file after another."""
+    schema = read_arrow_schema(table)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            yield from read_file(table, task, schema.names).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+class KeyLookup:
+    """Finds rows by their keys."""
+
+    def __init__(self, keys: Sequence[pa.Array]) -> None:
+        self._keys = keys
+        self._values = [one.unique() for one in keys]
+
+    def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
+        """Return for each row the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
+        found = np.full(len(columns[0]), NOT_FOUND)
+        parts = [
+            pc.is_in(column, value_set=values)
+            for column, values in zip(columns, self._values, strict=True)
+        ]
+        rows = np.flatnonzero(reduce(and_, (np.asarray(one) for one in parts)))
+        if not len(rows):
+            return found
+        # Number the wanted and the stored keys together. Equal keys have equal numbers.
+        both = [
+            join_arrays([ours, column.take(pa.array(rows)).combine_chunks()])
+            for ours, column in zip(self._keys, columns, strict=True)
+        ]
+        codes, count = encode_keys(both)
+        wanted = len(self._keys[0])
+        index = np.full(count, NOT_FOUND)
+        index[codes[:wanted]] = np.arange(wanted)
+        found[rows] = index[codes[wanted:]]
+        return found
+
+
+def build_new_rows(nets: NetChanges) -> pa.Table:
+    """Return the rows that changes insert, or with which they replace existing ones."""
+    written = nets.where(np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE)))
+    columns = [one.values for one in fill_missing_with_null(written)]
+    return pa.table(columns, schema=nets.table.schema)
+
+
+def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
+    """Return the rows of a file after the changes: without deleted and replaced rows, and with new values in patched ones.
+
+    ``found`` is the index of each row's change, or ``NOT_FOUND``.
+    """
+    kept = (found == NOT_FOUND) | (nets.effect[found] == RowEffect.PATCH)
+    rows, at = rows.filter(pa.array(kept)), found[kept]
+    for column, one in zip(nets.table.columns, nets.values, strict=True):
+        is_set = at != NOT_FOUND
+        if one.values is None:
+            continue
+        if one.missing is not None:
+            is_set &= ~one.missing[at]
+        if not is_set.any():
+            continue
+        new = one.values.take(pa.array(at, mask=~is_set))
+        index = rows.schema.get_field_index(column.name)
+        changed = pc.if_else(pa.array(is_set), new, rows[column.name])
+        rows = rows.set_column(index, rows.schema.field(index), changed)
+    return rows
+
+
+def select_open(rows: pa.Table, closing: ClosingUpdate) -> pa.ChunkedArray:
+    """Return a mask of the rows that ``closing`` selects."""
+    is_true = rows[closing.column].fill_null(False)
+    return is_true if closing.when else pc.invert(is_true)
+
+
+def close_rows(rows: pa.Table, closing: ClosingUpdate) -> pa.Table:
+    """Set the values of ``closing`` in the rows that it selects."""
+    selected = select_open(rows, closing)
+    for name, value in closing.values.items():
+        index = rows.schema.get_field_index(name)
+        field = rows.schema.field(index)
+        changed = pc.if_else(selected, value.cast(field.type), rows[name])
+        rows = rows.set_column(index, field, changed)
+    return rows
