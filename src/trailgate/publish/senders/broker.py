@@ -3,7 +3,7 @@
 After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
 of neither the last batch nor the one before, another run is publishing, and this run stops.
 
-A full batch is sent in a thread, while the messages of the next one are written. One batch at a time is on its way.
+A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class BrokerSink:
         self.discard()
 
     def discard(self) -> None:
-        """Disconnect without sending more. A batch that is on its way is not tried again."""
+        """Disconnect without sending more. A batch that is being sent is not tried again."""
         self._is_ended = True
         with suppress(Exception):  # another error ends the run
             self._wait()
@@ -123,7 +123,7 @@ class BrokerSink:
         self._sender.close()
 
     def _wait(self) -> None:
-        """Wait until the batch that is on its way has been sent. Raises what has prevented that."""
+        """Wait until the thread has sent its batch. Raises what has prevented that."""
         running, self._running = self._running, None
         if running is not None:
             running.result()
