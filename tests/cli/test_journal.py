@@ -9,6 +9,7 @@ import pytest
 
 from capture_place import Place
 from received_messages import received
+from sample_trail import Op, write_trail
 from trailgate.cli.main import run
 from trailgate.live.files.journal import Journal, JournalOptions
 
@@ -60,9 +61,26 @@ def test_replayed_messages_can_be_captured(
     assert place.names("new") == ["two"]
 
 
-def test_a_path_without_a_journal_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("ot", "Name the folder, or the prefix of the trail"),
+        ("rt", "has no journal: a capture from Kafka needs none"),
+        ("kafka://localhost/orders", "Name the journal's folder, not the broker"),
+    ],
+)
+def test_a_path_without_a_journal_is_an_error_with_its_reason(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    hint: str,
 ) -> None:
-    assert run(["journal", "list", str(tmp_path / "ot")]) == 1
-    assert "no journal here" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    write_trail(tmp_path / "rt", [[[Op("I", 1)]]])
+
+    assert run(["journal", "list", path]) == 1
+    error = capsys.readouterr().err
+    assert f"there is no journal here ({path})" in error
+    assert hint in error
     assert run(["journal", "list", str(tmp_path), "--limit", "1"]) in {1, 2}

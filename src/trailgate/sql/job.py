@@ -44,6 +44,7 @@ INTERRUPT_EVERY: Final = 0.05  # seconds
 NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 NO_FILES: Final = re.compile(r'No files found that match the pattern "(.*)"')
+NO_READER: Final = re.compile(r'No extension found that is capable of reading the file "(.*)"')
 
 
 @check_arguments
@@ -296,5 +297,9 @@ def _problem(
         name = unmatched[1]
         problem = "no file matches the pattern" if set("*?[") & set(name) else "no such file"
         return OptionError(problem, where=Where(source=name), hint=OTHERS)
+    unknown = NO_READER.search(line)
+    if unknown is not None:
+        problem = "this is neither a trail nor a file of a kind that DuckDB reads"
+        return OptionError(problem, where=Where(source=unknown[1]), hint=OTHERS)
     hint = OTHERS if "does not exist" in line else NO_EXTENSIONS if " extension" in line else ""
     return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

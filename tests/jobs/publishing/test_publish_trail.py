@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import trailgate
 from publication_strings import record
-from sample_trail import ORDERS, Op, write_trail
+from sample_trail import NOTES, ORDERS, Op, write_trail
 from trailgate.capture.formats import publish_options
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.model.changes import ChangeBatch
@@ -21,6 +21,7 @@ from trailgate.model.transactions import OperationDropper
 from trailgate.publish.job import publish_trail
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.trails import read_trail
 
 TRANSACTIONS = [[Op("I", n), Op("D", n + 1, ..., "old")] for n in range(0, 12, 2)]
 
@@ -64,6 +65,13 @@ def test_a_later_run_continues_after_the_one_before(trail: Path, tmp_path: Path)
     assert (again.messages, again.files) == (0, ())
     assert rest.messages == len(TRANSACTIONS) - 2
     assert bodies(tmp_path / "to") == bodies(tmp_path / "all")
+
+
+def test_a_position_after_the_end_is_refused(trail: Path, tmp_path: Path) -> None:
+    last = publish_trail(trail, tmp_path / "all", "json").position
+    assert publish_trail(trail, tmp_path / "to", "json", after=last).messages == 0
+    with pytest.raises(OptionError, match="position 9:1 is after the trail's end, which is 1:"):
+        publish_trail(trail, tmp_path / "none", "json", after="9:1")
 
 
 def test_files_end_where_transactions_end(trail: Path, tmp_path: Path) -> None:
@@ -262,3 +270,26 @@ def test_indicators_fit_what_is_chosen(
 def test_a_format_that_is_none_is_an_option_error(name: Any) -> None:
     with pytest.raises(OptionError, match=f"published in the format {name!r}"):
         publish_options(name, {})
+
+
+@pytest.mark.parametrize(
+    "tables", ["NO.*,MY.ORD*", " NO.* , MY.ORD* ", ["NO.*,MY.ORD*"], ["NO.*", "MY.ORD*"]]
+)
+def test_a_list_of_patterns_may_be_written_in_each_way(
+    tmp_path: Path, tables: str | list[str]
+) -> None:
+    trail = write_trail(tmp_path / "ot", [[[Op("I", 1, "a"), Op("I", 2, "b", table=NOTES)]]])
+
+    published = publish_trail(trail, tmp_path / "messages", "json", tables=tables)
+    read = read_trail(trail, tables=tables).read_all()
+
+    assert published.operations == read.num_rows == 1
+    assert published.unmatched == ("NO.*",)
+
+
+@pytest.mark.parametrize("to", ["http://localhost/orders", "mysql://h/d", "mqtt://h/t"])
+def test_an_address_that_is_neither_a_broker_nor_a_store_is_refused(trail: Path, to: str) -> None:
+    scheme = to.partition(":")[0]
+
+    with pytest.raises(OptionError, match=f"^{scheme}:// is neither .*kafka://.*s3://"):
+        publish_trail(trail, to, "json")

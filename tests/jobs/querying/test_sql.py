@@ -131,6 +131,7 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
         ("duckdb:b.duckdb/hr/jobs", r"b\.duckdb"),
         ("delta:lake/hr/jobs", r"there is no Delta table here \(lake/hr/jobs\)"),
         ("delta:empty", r"there is no Delta table here \(empty\)"),
+        ("shop.properties", r"neither a trail nor a file of a kind .* \(shop.properties\)"),
     ],
 )
 def test_a_missing_name_is_in_the_error(
@@ -138,6 +139,7 @@ def test_a_missing_name_is_in_the_error(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    (tmp_path / "shop.properties").write_text("parser.type=xml")
 
     with pytest.raises(TrailgateError, match=problem) as caught:
         trailgate.query(f"SELECT * FROM '{name}'").read_all()

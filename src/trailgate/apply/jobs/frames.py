@@ -131,7 +131,7 @@ def _earlier_error(first: str, done: str) -> OptionError:
 def _prepare_for(mapped: ResolvedApplyOptions) -> Prepare:
     """Return a function that maps blocks of source tables to target tables, and drops tables that the option ``tables`` excludes."""
     patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
-    chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
+    chosen = None if patterns is None else TablePatterns.of(patterns)
 
     def prepare(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
         if chosen is not None and not chosen.fits(block.table.name):

@@ -86,7 +86,7 @@ class ResolvedApplyOptions:
         if self.mapping is not None:
             return ReadSelection(self.mapping.sources)
         patterns = self.options.tables
-        return ReadSelection(None if patterns is None else TablePatterns.read(",".join(patterns)))
+        return ReadSelection(None if patterns is None else TablePatterns.of(patterns))
 
     def source(self, trail: Address) -> str:
         """Return the source string of stored positions: the trail, and the tables or MAP statements (``groups.py``)."""

@@ -32,6 +32,7 @@ class ProtocolFamily(Enum):
     KAFKA = "kafka"
 
 
+# The hint for an address that lacks something.
 _FORMS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
     {
         ProtocolFamily.STOMP: "Write an address as stomp://host:61613/queue/orders",
@@ -49,6 +50,7 @@ class BrokerProtocol(NamedTuple):
     tls: bool
 
 
+# By the scheme of an address.
 PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
     {
         "stomp": BrokerProtocol(ProtocolFamily.STOMP, 61613, tls=False),
@@ -85,6 +87,7 @@ _KAFKA: Final = (ProtocolFamily.KAFKA,)
 _RECEIVED: Final = (Direction.RECEIVED,)
 _SENT: Final = (Direction.SENT,)
 
+# By the name after ? or & in an address.
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
         "selector": AddressOption(_JMS, None, _RECEIVED),
@@ -152,6 +155,19 @@ def is_address(text: str) -> bool:
     """
     scheme, slashes, _ = text.partition("://")
     return bool(slashes and nearest_name(scheme, PROTOCOLS, cutoff=0.75))
+
+
+def check_scheme(text: str) -> None:
+    """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
+    from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
+
+    scheme, slashes, _ = text.partition("://")
+    if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
+        return
+    shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
+    near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
+    hint = f"{near} Known are {list_schemes(*PROTOCOLS)}, and paths of files"
+    raise OptionError(shown, hint=hint.strip())
 
 
 def parse_address(

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from trailgate.errors import OptionError, did_you_mean
+from trailgate.errors import OptionError
 from trailgate.live.brokers.address import (
     KINDS,
-    PROTOCOLS,
     QUEUE,
     TOPIC,
     BrokerAddress,
+    check_scheme,
     is_address,
     parse_address,
     unknown_protocol_error,
@@ -40,7 +40,7 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
     if given:
         if not any(map(is_address, given)):
             for one in given:
-                _check_scheme(one)
+                check_scheme(one)
             return None
         if len(given) > 1:
             raise OptionError("a broker's address cannot be combined with other sources")
@@ -54,19 +54,6 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
         return parse_address(_join(connection[URL], connection[DESTINATION]), user, password)
     except OptionError as error:
         raise error.with_place(field=URL) from None
-
-
-def _check_scheme(text: str) -> None:
-    """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
-    from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
-
-    scheme, slashes, _ = text.partition("://")
-    if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
-        return
-    shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
-    near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
-    hint = f"{near} Known are {list_schemes(*PROTOCOLS)}, and paths of files"
-    raise OptionError(shown, hint=hint.strip())
 
 
 def _join(url: str, destination: str) -> str:

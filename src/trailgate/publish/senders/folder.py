@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.errors import EncodeError, StorageError, Where
+from trailgate.live.brokers.address import check_scheme
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.senders.sender import (
     EVERY_OPERATION,
@@ -54,6 +55,7 @@ NEWLINE: Final = b"\n"
 
 def message_folder(address: Address) -> MessageFolder:
     """Return the folder at an address. Raises OptionError if the store cannot be written."""
+    check_scheme(str(address))
     if not is_stored(address):
         return MessageFolder(LocalBackend(str(Path(locate(address)[1])), STATE, is_folder=True))
     store, key = writable_store(str(address), "a folder of messages")

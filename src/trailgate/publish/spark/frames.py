@@ -71,8 +71,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
     trail = find_trail(source, definitions)
-    names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
-    patterns = None if tables is None else TablePatterns(names)
+    patterns = None if tables is None else TablePatterns.of(tables)
     # The definitions are sent once, not with each part.
     known = trail.definitions
     parts = [

@@ -39,7 +39,7 @@ DIGITS: Final = r"^[0-9]+$"
 
 def _patterns(value: Any) -> TablePatterns:
     """Return the patterns of a list of strings."""
-    return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
+    return value if isinstance(value, TablePatterns) else TablePatterns.of(NAMES.passed(value))
 
 
 def _position(text: str) -> str:
