@@ -113,6 +113,7 @@ def read_changes(
                 # `order` are the block's row numbers in the batch.
                 keep[block.order] = True
                 if after:
+                    # Positions are texts of fixed width, whose order is that of the trail.
                     later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
                     keep[block.order] = later
         return keep
