@@ -12,7 +12,7 @@ from brokers.published import check_missing_files, consumed
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.job import Publication, publish_trail
+from trailgate.publish.job import Publication, PublicationSettings, publish_trail
 from trailgate.publish.senders.kafka import KafkaSender
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
@@ -107,7 +107,7 @@ def test_an_older_run_of_a_group_ends_with_the_reason(
 ) -> None:
     trail = write_trail(tmp_path / "older", [TRANSACTIONS[:1]])
     to = kafka.address("older", "?create")
-    older = Publication(trail, to, "json")
+    older = Publication(trail, to, PublicationSettings(format="json"))
     older.run()
     write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
     newer = publish_trail(trail, to, "json")
