@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from installed_wheel import ROOT, Environment, build_wheel
+from trailgate.cli.commands.demo import unpack
 from trailgate.columnar.compiling import native
 from trailgate.columnar.compiling.choice import Loops, forced_loops
 
@@ -62,6 +63,16 @@ def metadata_of(wheel: Path) -> Any:
     )
 
 
+def shop_in(folder: Path) -> Path:
+    """Return the folder of a sample with many copies of a file of messages."""
+    shop = folder / "shop"
+    unpack(shop)
+    first = next(path for path in sorted((shop / "messages").iterdir()) if path.is_file())
+    for copy in range(40):
+        (shop / "messages" / f"{first.stem}{copy}{first.suffix}").write_bytes(first.read_bytes())
+    return shop
+
+
 def test_the_native_wheel_adds_loops_and_asks_for_no_numba(pure: Path, wheel: Path) -> None:
     before, after = metadata_of(pure), metadata_of(wheel)
     asked = [set(each.get_all("Requires-Dist")) for each in (before, after)]
@@ -91,17 +102,11 @@ def test_commands_run_without_numba(bare: Environment, tmp_path: Path) -> None:
     """A capture of more bytes than plain Python would work on, and what reads its trail."""
     code = (
         "import importlib.util\n"
-        "from trailgate.cli.commands.demo import unpack\n"
-        "from pathlib import Path\n"
-        "unpack(Path('shop'))\n"
         "print(importlib.util.find_spec('numba'), importlib.util.find_spec('llvmlite'))"
     )
     begun = bare.run("python", "-c", code, folder=tmp_path)
     assert (begun.stdout, begun.stderr) == ("None None\n", "")
-    shop = tmp_path / "shop"
-    first = next(path for path in sorted((shop / "messages").iterdir()) if path.is_file())
-    for copy in range(40):
-        (shop / "messages" / f"{first.stem}{copy}{first.suffix}").write_bytes(first.read_bytes())
+    shop = shop_in(tmp_path)
     given = ["--properties", "dirprm/shop.properties", "--from", "messages", "--to", "dirdat/ot"]
     commands = [
         ("capture", *given),
@@ -116,6 +121,55 @@ def test_commands_run_without_numba(bare: Environment, tmp_path: Path) -> None:
             )
             assert (done.returncode, "slow" in done.stderr) == (0, False), done.stderr
             assert "compiling" not in done.stderr
+
+
+CLUSTER = """
+import importlib.util, os, sys
+import trailgate
+from trailgate.columnar.compiling.native import extension
+from trailgate.spark import register, session
+
+def seen(_):
+    found = importlib.util.find_spec("numba"), os.path.basename(extension().__file__)
+    return [(*found, sorted(os.listdir(os.environ["HOME"])))]
+
+def main():
+    captured = trailgate.capture_files("messages", "dirdat/ot", "dirprm/shop.properties").operations
+    made = session("local-cluster[1,1,1024]", **{"spark.executorEnv.HOME": sys.argv[1]})
+    register(made)
+    read = made.read.format("trail").load("dirdat/ot").count()
+    print(captured == read, made.sparkContext.parallelize([1], 1).mapPartitions(seen).collect())
+    made.stop()
+
+main()
+"""
+
+
+@pytest.mark.timeout(900)
+def test_workers_of_a_cluster_with_an_empty_home_compile_nothing(
+    wheel: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyspark")
+    from trailgate.spark.local_session import spark_java_home  # noqa: PLC0415  an extra
+
+    environment = Environment(tmp_path / "spark", wheel, "spark")
+    shop, home = shop_in(tmp_path), tmp_path / "home"
+    home.mkdir()
+
+    done = environment.run(
+        "python",
+        "-c",
+        CLUSTER,
+        str(home),
+        folder=shop,
+        compiled=True,
+        JAVA_HOME=str(spark_java_home()),
+        PYSPARK_PYTHON=str(environment.bin / "python"),
+    )
+
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.strip() == "True [(None, '_loops.abi3.so', [])]"
+    assert "compiling" not in done.stderr
 
 
 def test_numba_is_an_error_if_it_is_forced(bare: Environment, tmp_path: Path) -> None:

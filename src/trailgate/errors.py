@@ -9,7 +9,8 @@ Inner code raises the error with the problem; each outer layer adds the parts of
 knows (``with_place``). The subclasses name who has to act: the definition, an option, the bytes,
 storage, the target or the broker. Errors can be pickled. Passwords in addresses are masked.
 
-The functions at the end build hints: the nearest known name, a pip command, a caret below a text.
+The functions at the end build parts of texts: a pip command, the nearest known name, a count with
+its noun, a caret below a text.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import ClassVar, Final, Self
 LOGIN: Final = re.compile(
     r"(?i)(?:(?<=\bs3://)|(?<=\babfs://)|(?<=\babfss://))[^\s/:@]*:[^\s@]*@|(?<=://)[^\s/:@'\"]*:[^\s/@'\"]*@"
 )
+# ?client_secret=... in an Azure address, and the signature of a shared access token: &sig=...
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 SHOWN: Final = 60  # characters of a text in an error
@@ -297,6 +299,14 @@ def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -
     folded = {one.casefold(): one for one in candidates}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
     return folded[near[0]] if near else ""
+
+
+def count_noun(count: int, name: str, plural: str = "") -> str:
+    """Return a count with its noun, for example "1 message", "2,000 messages" or "2 batches".
+
+    The noun gets an s in the plural unless ``plural`` is set.
+    """
+    return f"{count:,} {name if count == 1 else plural or f'{name}s'}"
 
 
 def caret_below(text: str, at: int, *, shown: int = CARET_SHOWN) -> str:

@@ -371,6 +371,7 @@ def choice(values: Mapping[str, Any] | type[Enum]) -> OptionType:
 
 
 FLAG: Final = choice({"true": True, "false": False})
+# The type of an option by the annotation of its field.
 KINDS: Final[Mapping[Any, OptionType]] = {bool: FLAG, int: WHOLE, str: OptionType("a text", str)}
 
 

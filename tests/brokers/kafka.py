@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,6 +88,15 @@ class Kafka:
         new = NewTopic(topic, partitions, 1, config=dict(settings))
         for done in self._admin.create_topics([new]).values():
             done.result(30)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        for done in self._admin.delete_topics([topic]).values():
+            done.result(30)
+        until = time.monotonic() + 60
+        while topic in self._admin.list_topics(timeout=30).topics:
+            assert time.monotonic() < until, "the topic is still there"
+            time.sleep(0.05)
 
     def configure(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic."""

@@ -160,7 +160,7 @@ def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
             artemis.process.start()
             state = sink._sender.open()
         assert state is not None
-        sink._store()
+        sink._store(sink.published)
     sink.discard()
 
     assert publish_trail(trail, address, "json").messages == 0
@@ -169,6 +169,7 @@ def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
 
 def test_a_capture_publishes_what_it_captures(artemis: Artemis, tmp_path: Path) -> None:
     with closing(LivePlace(tmp_path)) as place:
+        place.prefix = tmp_path / "beside"  # also the group
         to = artemis.address("beside", "stomp")
         publish = ("--publish", to, "--publish-format", "json")
         process = place.start(

@@ -13,6 +13,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, publish_trail
+from trailgate.publish.senders.broker import BrokerSink
 from trailgate.publish.senders.kafka import KafkaSender
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
@@ -89,6 +90,20 @@ def test_a_too_large_message_names_its_operation(kafka: Kafka, tmp_path: Path) -
         publish_trail(trail, kafka.address("large"), "json")
 
     assert consumed(kafka, "large") == []
+
+
+def test_a_topic_that_was_deleted_is_noticed(kafka: Kafka, tmp_path: Path) -> None:
+    trail = write_trail(tmp_path / "deleted", [TRANSACTIONS[:1]])
+    with Publication(trail, kafka.address("deleted", "?create"), "json") as publication:
+        publication.run()
+        kafka.delete("deleted")
+        sink = publication._sink
+        assert isinstance(sink, BrokerSink)
+        sink._sender.open()  # as after a fault
+        write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
+        publication.run()
+
+    assert len(consumed(kafka, "deleted")) == 3
 
 
 def test_a_topic_of_positions_that_forgets_is_refused(kafka: Kafka, tmp_path: Path) -> None:

@@ -287,7 +287,7 @@ def test_existing_files_are_not_overwritten(
     assert Path("dirprm/in.properties").read_text() == "mine"
     assert run(["init", "--from", "in"]) == 0
     printed = capfd.readouterr()
-    assert printed.out.startswith("# Proposed from one message of one record.")
+    assert printed.out.startswith("# Proposed from 1 message of 1 record.")
     assert "--from in --to dirdat/ot --dry-run" in printed.err
 
 

@@ -503,6 +503,14 @@ def constant(words: list[str]) -> int:
         del rest[:1]
         return made
 
+    begins = []
+    for at, word in enumerate(words):
+        if word == "(":
+            begins.append(at + 1)
+        elif word == ")":
+            constant(
+                words[begins.pop() : at]
+            )  # nor may it matter in a part, if the whole is the same
     found = {
         eval(re.sub(r"(\d+)", r"Whole(\1)", text), {"Whole": Whole})
         for text in (" ".join(words), left_to_right(list(words)))

@@ -121,6 +121,7 @@ def test_any_bytes_give_operations_or_our_error(data: bytes, finish: bool) -> No
 @given(runs().filter(bool), st.data())
 def test_a_changed_byte_gives_operations_or_our_error(ops: Operations, data: st.DataObject) -> None:
     body = bytearray(encode(batch_of(DEFINITIONS, ops)).body.to_pybytes())
+    assert read(bytes(body))
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(TrailgateError):
@@ -131,6 +132,7 @@ def test_a_changed_byte_gives_operations_or_our_error(ops: Operations, data: st.
 @given(st.data())
 def test_a_changed_header_gives_a_value_or_our_error(data: st.DataObject) -> None:
     header = bytearray(encode_header(FileHeader()))
+    assert decode_header(bytes(header))
     for _ in range(data.draw(st.integers(1, 4))):
         header[data.draw(st.integers(0, len(header) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(TrailgateError):

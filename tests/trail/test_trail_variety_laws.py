@@ -193,6 +193,7 @@ def test_changed_bytes_give_operations_or_our_error(
         changed[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
     definitions = NOTHING if indexed else DEFINITIONS
     state = ReaderState(order=order)
+    assert decode(body, definitions, file_number=1, base_offset=0, state=state).batch.rows
     with contextlib.suppress(TrailgateError):
         decoded = decode(bytes(changed), definitions, file_number=1, base_offset=0, state=state)
         to_operations(decoded.batch)
@@ -206,6 +207,9 @@ def test_any_data_area_gives_operations_or_our_error(
     order = LITTLE if little else BIG
     first = record(INSERT, cell(0, text("a", order), order), order=order, trans_ind=0)
     body = first + record(io_type, data, order=order, trans_ind=2, user=data or None)
-    for definitions in (NOTHING, Definitions((Table("S.T", SMALL.columns),))):
+    known = Definitions((Table("S.T", SMALL.columns),))
+    identity = cell(0, b"\0\0" + (7).to_bytes(8, "big"), order)
+    assert read(record(INSERT, identity, order=order, trans_ind=3), order, known)
+    for definitions in (NOTHING, known):
         with contextlib.suppress(TrailgateError):
             read(body, order, definitions)

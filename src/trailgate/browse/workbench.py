@@ -68,7 +68,7 @@ class SheetFile:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The fields of the page. ``earlier`` are the properties that a proposal replaced."""
+    """The contents of the workbench page's fields. ``earlier`` are the properties that a proposal replaced."""
 
     message: str = ""
     form: str = "lf"

@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.terminal.counts import count_noun, counts_table
+from trailgate.errors import count_noun
+from trailgate.terminal.counts import counts_table
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import make_painter, printable, say, terminal_width
 

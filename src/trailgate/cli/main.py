@@ -110,6 +110,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
 trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
 HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
+# The first class that an error is an instance of decides; docs/cli.md lists the codes.
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     {
         OptionError: 2,

@@ -566,6 +566,8 @@ def _decode_separately(page: CodePage, values: pa.BinaryArray) -> DecodedText:
         return decode_distinct(values, lambda raw: raw.decode(page.name))
     encoded = values.dictionary_encode()
     rows = []
+    # A page decodes a matrix of values of equal length, which is here a matrix of one row. No
+    # bytes make no matrix, and are the empty text.
     for raw in encoded.dictionary.to_pylist():
         row = np.frombuffer(raw, np.uint8).reshape(1, -1)
         rows.append(page.decode(row).values[0].as_py() if raw else "")

@@ -22,6 +22,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import text_view
 from trailgate.errors import DecodeError, OptionError, Where
 
+# 0:679, the file and the offset
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
 LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
@@ -83,6 +84,7 @@ def short_position(text: str | None) -> str:
 
 def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.StringArray:
     """Return two hex digits per byte. Null stays null."""
+    # A table of 256 pairs of digits: the bytes 0A FF select "0A" and "FF".
     ends, content = _parts(values)
     text = pa.py_buffer(np.ascontiguousarray(digits[content]))
     return pa.StringArray.from_buffers(
@@ -118,6 +120,7 @@ def _parts(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint
     if not len(values):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
     _, offsets, data = values.buffers()
+    # The values may be a slice of the column: use its part of the offsets, and its bytes only.
     ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1]
     content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[-1]]
     return ends - ends[0], content
@@ -133,6 +136,8 @@ def _validity(values: pa.Array) -> pa.Buffer | None:
 def _first_bad(
     ends: npt.NDArray[np.int32], digits: npt.NDArray[np.uint8], odd: npt.NDArray[np.bool_]
 ) -> int:
+    # Row i has a bad digit if the number of bad digits before its end exceeds that before its begin.
+    # Example: "1x" and "22": total = 0 0 1 1 1, ends = 0 2 4: 1 > 0 in row 0, and 1 > 1 is false.
     total = np.concatenate([[0], np.cumsum(digits == _INVALID)])
     bad = odd | (total[ends[1:]] > total[ends[:-1]])
     return int(np.argmax(bad))

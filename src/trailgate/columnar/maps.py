@@ -107,6 +107,8 @@ def _interleave(
 
 def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
     """Return all names, repeated ``rows`` times."""
+    # Example: the names A and BC for 2 rows. The ends within a row are 1 and 3, rows start at 0 and
+    # 3, so the offsets are 0 1 3 4 6 in the bytes ABCABC.
     encoded = [name.encode() for name in names]
     ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
     starts = np.arange(rows, dtype=np.int64)[:, None] * ends[-1]
@@ -167,6 +169,9 @@ def _column_of(keys: pa.Array, names: Sequence[str], row_of: Longs) -> Longs:
 
 
 def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:
+    # A cell's number is unique in the batch. Sorted, a repeated cell equals the one before it.
+    # Example: 2 names, the cells 3 0 3: sorted 0 3 3, so the last one is repeated, in row 1.
+    # Of several the one of the first row is reported.
     cells = row_of * len(names) + which
     order = np.argsort(cells, kind="stable")
     repeated = order[1:][np.diff(cells[order]) == 0]

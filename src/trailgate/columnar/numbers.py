@@ -254,6 +254,8 @@ def _as_decimal(
     signed: bool,
     nulls: npt.NDArray[np.bool_] | None = None,
 ) -> pa.Array:
+    # A decimal128 is a little-endian number of 16 bytes: the value's word, and a word of its sign,
+    # 0 or -1. Example: -2 is FE FF FF FF FF FF FF FF, and eight more FF.
     pairs = np.empty((len(words), 2), np.int64)
     pairs[:, 0] = words.view(np.int64)
     pairs[:, 1] = words >> 63 if signed else 0

@@ -90,6 +90,8 @@ def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
     """Return the values with more rows null. The buffers of the values are shared, not copied."""
     if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
+    # Arrow's validity bits: row i is bit i % 8 of byte i // 8, and 1 means not null. Example: of
+    # three rows the second is missing: the byte is 0b101. A row that was null stays null (&=).
     bits = np.packbits(~missing, bitorder="little")
     valid, *parts = values.buffers()
     if valid is not None:
@@ -108,6 +110,7 @@ def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    # A slice begins in the middle of the offsets, which have four bytes each.
     ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
     return ends, np.frombuffer(data or b"", np.uint8)
 

@@ -24,6 +24,7 @@ from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
 
+# The controls and signs that JSON escapes in two characters; other controls become \u00XX.
 _SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
 
 
@@ -78,6 +79,8 @@ class EscapeTable:
 
         Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
         """
+        # Example: < as "&lt;" and > as "&gt;" are the bytes "&lt;&gt;", with the offsets 0 and 4 and the
+        # sizes 4 and 4.
         grown, offsets = np.zeros(256, np.uint8), np.zeros(256, np.int64)
         strings = b""
         for byte, text in replaced.items():
@@ -87,6 +90,8 @@ class EscapeTable:
             grown[byte] = kernels.PERHAPS if byte == 0xEF else kernels.FORBIDDEN
         special = [byte for byte in np.flatnonzero(grown).tolist() if byte >= 32]
         assert len(special) <= SPECIAL, "as many bytes are looked for at once"
+        # The kernel compares with exactly five bytes. A byte may be repeated, so the first one fills
+        # the rest. Without any, 0 does, which is a control and looked for anyway.
         filled = [*special, *[special[0] if special else 0] * (SPECIAL - len(special))]
         return cls(np.array(filled, np.uint8), grown, octets(strings), offsets, problem, hint)
 
@@ -168,6 +173,7 @@ def measure_templates(
     )
     sizes = np.empty(rows, np.int64)
     done = kernels.measure_rows(form_arrays, values, sizes)
+    # The kernel returns REFUSED - (piece * rows + row) for a value that must not be written.
     if done <= kernels.REFUSED:
         number, row = divmod(kernels.REFUSED - done, rows)
         raise _refusal(pieces[number], row, escapes)

@@ -38,7 +38,9 @@ from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
 
+# Words of Java's date formats, such as yyyy, dd, HH, mm, ss and SSS
 _WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+# One token of a format such as YYYY-MM-DD HH:MI:SS.FFF, or a character other than capitals and digits.
 _SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 __all__ = [
@@ -126,6 +128,7 @@ class _Token(NamedTuple):
     letters: bool = False
 
 
+# By word of a format. A part with two widths, such as D, makes layouts of both.
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
         "YYYY": _Token(DatePart.YEAR, (4,)),
@@ -235,6 +238,8 @@ def _check(tokens: list[_Token], text: str) -> None:
 
 def _check_capitals(tokens: list[_Token], text: str) -> None:
     """Raise OptionError for letters that other format languages use, and that would only be literals here."""
+    # Such a format is probably Java's: yyyy-MM-dd HH:mm:ss. The hint translates each word: "mm" is
+    # the month if it precedes the hours, and otherwise the minutes; SSS are digits of a fraction.
     parts = {token.part for token in tokens}
     if any(part not in parts and word in text for word, part in _FOREIGN.items()):
         hour = re.search("[hH]", text)
@@ -253,6 +258,7 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
 
 
 def _extend(layout: DateLayout, token: _Token, width: int) -> DateLayout:
+    # Example: after YYYY (length 4), the literal "-" is allowed at offset 4, and MM is at 5.
     at = layout.length
     if token.part is not None:
         field = DateField(token.part, at, width, token.letters)
@@ -301,6 +307,7 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
+# The number of each part in the kernels: YEAR is 0, as in dates.py.
 _PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 
 
@@ -324,6 +331,8 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 def iso_width(width: int) -> int:
     """Return the number of characters of ISO text that a datetime column of an external length holds."""
+    # Example: a column of 21 characters has one fraction digit, but one of 20 would end with the
+    # point, and holds 19.
     fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
     if not fitting:
         raise OptionError(f"a datetime column cannot be {width} characters wide")

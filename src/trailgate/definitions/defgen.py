@@ -47,6 +47,7 @@ _REFUSED: Final = frozenset(
     | {"utf-7", "utf-32", "utf-32-be", "utf-32-le", "mac-arabic", "mac-farsi"}
 )
 _ENCODING_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,60}", re.ASCII)
+# *+- Defgen version 2.0, Encoding UTF-8
 _LINE_ONE: Final = re.compile(
     r"\*\+-[ \t]*Defgen[ \t]+version[ \t]+([^\s,]+)[ \t]*(?:,[ \t]*Encoding[ \t]+(\S+))?[ \t]*",
     re.IGNORECASE,
@@ -62,6 +63,7 @@ _OPENINGS: Final[tuple[tuple[bytes, str], ...]] = (
 )
 _LONGEST_LINE_ONE: Final = 400  # bytes; a generous limit for one short sentence
 CONTROL: Final = re.compile("[\x00-\x1f\x7f]")
+# A word of a line: 134, or "ORDER ""NO""", whose quotes are doubled inside
 _WORD: Final = re.compile(r'"(?:[^"]|"")*"(?=[ \t]|$)|[^ \t"][^ \t]*')
 SHORT, LONG = 19, 24  # attributes of a column up to version 2.0, and since 4.0
 # Attributes are signed integers of 32 bits.

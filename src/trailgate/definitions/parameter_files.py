@@ -17,9 +17,11 @@ from trailgate.errors import OptionError, Where
 
 ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
+# Texts in quotes match as a whole, without a group. So group 1 is only set at a sign outside quotes.
 _SEMICOLON: Final = re.compile(rf"{_QUOTED}|(;)")
 _PARENTHESIS: Final = re.compile(rf"{_QUOTED}|([()])")
 _COMMA: Final = re.compile(rf"{_QUOTED}|([(),])")
+# The first word of a statement's rest, in quotes or not, and everything after it: HR."My Table", TARGET ...
 _FIRST: Final = re.compile(r"((?:\"(?:[^\"]|\"\")*\"|'[^']*'|[^\s,;\"'])+)[\s,;]*(.*)", re.DOTALL)
 _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 

@@ -20,17 +20,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, Where, did_you_mean
+from trailgate.errors import OptionError, Where, count_noun, did_you_mean
 
 ReadFile = Callable[[str], str]
 DEEPEST: Final = 20  # the maximum nesting of files and macros
 # The most characters that one call may expand to, since nested macros grow exponentially.
 LONGEST: Final = 1 << 20
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
+# Group 1 is only set outside quotes, as in parameter_files.py.
 _COMMENT: Final = re.compile(rf"{_QUOTED}|(--)")
 _PARENTHESES: Final = re.compile(rf"{_QUOTED}|([(),])")
 _END: Final = re.compile(rf"{_QUOTED}|((?<![\w#@])END\s*;)", re.IGNORECASE)
 _WORD: Final = re.compile(r"[\s,;(]")
+# INCLUDE dirprm/macros.mac, or OBEY "my file.prm";
 _FILE: Final = re.compile(r"[A-Za-z]+\s+(\"[^\"]+\"|'[^']+'|[^\s;]+)\s*;?\s*(.*)")
 _HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
 
@@ -188,7 +190,7 @@ class _Lines:
         """Return a macro's text with its parameters replaced by values."""
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
-            wanted = f"{count} value{'s' * (count != 1)}"
+            wanted = count_noun(count, "value")
             raise line.error(f"the macro {name} takes {wanted}, not {len(values)}")
         if not values:
             return macro.body

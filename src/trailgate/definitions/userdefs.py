@@ -25,8 +25,10 @@ _TABLES: Final = "tables"
 _COLUMNS: Final = "columns"
 _TEXT: Final = 64  # the type code of text of varying length
 _MOST_TEXT: Final = 65535  # the maximum of the two length bytes of such a column
+# HR."My Table" has the parts HR and "My Table". A table has two or three of them.
 _PART: Final = re.compile(r'"[^"]+"|[^."<>\s]+')
 _TABLE_NAME: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern})){{1,2}}")
+# vchar 80, or vchar 10 key
 _VCHAR: Final = re.compile(r"vchar[ \t]+([0-9]{1,9})([ \t]+key)?", re.IGNORECASE)
 
 Parts = tuple[str, ...]

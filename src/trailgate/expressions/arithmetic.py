@@ -89,6 +89,7 @@ def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
     return pa.array(np.fmod(*values), mask=nulls).cast(pa.decimal128(19, 0))
 
 
+# By operator. Division is refused, since the digits of a quotient are not documented.
 _OPERATIONS: Final[Mapping[str, Callable[[pa.Array, pa.Array], Any]]] = MappingProxyType(
     {"+": pc.add, "-": pc.subtract, "*": _product, "\\": _remainder}
 )

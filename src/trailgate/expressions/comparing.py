@@ -26,6 +26,7 @@ MOST_DIGITS: Final = 38  # on each side of the point
 EXACT: Final = Context(prec=80)
 WHOLE_TIME: Final = "1970-01-01 00:00:00.000000000"
 
+# By operator: Arrow's function. Its result is null if a side is null.
 SIGNS: Final[Mapping[str, Callable[[Any, Any], Any]]] = MappingProxyType(
     {
         "=": pc.equal,
@@ -98,6 +99,7 @@ def _as_bytes(text: str, other: Value) -> Value:
     return Value(pa.scalar(text.upper(), pa.string()), ExpressionValueType.BYTES)
 
 
+# By the type of the other side: how a literal is read to compare it with that.
 _LITERALS: Final[Mapping[ExpressionValueType, Callable[[str, Value], Value]]] = MappingProxyType(
     {
         ExpressionValueType.NUMBER: _as_number,
@@ -210,6 +212,7 @@ def _float(value: Value) -> Data:
     return pc.cast(value.data, pa.float64(), safe=False)
 
 
+# By the types of both sides: how both become values that Arrow compares.
 _PAIRS: Final[Mapping[frozenset[ExpressionValueType], Callable[[Value, Value], Pair]]] = (
     MappingProxyType(
         {

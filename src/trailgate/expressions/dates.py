@@ -27,6 +27,7 @@ from trailgate.expressions.values import EvaluationScope, ExpressionValueType, V
 MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
 WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 REFUSED: Final = ("JTSLCT", "JTSGMT", "JTS", "TTS", "PHAMIS", "STRATUS", "CDATE")
+# One part of a descriptor such as YYYY-MM-DD HH:MI:SS.FFF, or one other character
 _NAMES: Final = re.compile(
     rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F+|.", re.DOTALL
 )
@@ -39,12 +40,14 @@ MICROSECONDS: Final = 6  # digits
 # Columns have further digits, which must be zeros.
 FORM: Final = "YYYY-MM-DD[ HH:MI[:SS]]"
 _DATE_TIME: Final = r"^[0-9-]{10}([ :][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.0+)?)?)?$"
+# Parts that are written in letters: the part that they follow from, and how.
 _WORDS: Final[Mapping[str, tuple[str, Callable[[Longs], pa.Array]]]] = MappingProxyType(
     {
         "MMM": ("MM", lambda months: pa.array(MONTHS).take(pa.array(months - 1))),
         "DOWA": ("DOW0", lambda days: pa.array(WEEKDAYS).take(pa.array(days))),
     }
 )
+# The largest hour, minute and second.
 _LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
@@ -111,6 +114,7 @@ def read_parts(
             # Rows that do not match get "1", so that the cast works; they are refused below.
             digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
             digits_read = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            # FFF reads milliseconds: 125 is 125 * 10**3 microseconds.
             numbers_by_part[part.name] = (
                 digits_read * 10 ** (6 - len(part.text)) if part.name == "F" else digits_read
             )
@@ -227,7 +231,7 @@ def check_times(parts: Parts, shown: pa.Array) -> None:
 
 
 def date_value(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@DATE: read dates and times by some descriptors, and write them by another one."""
+    """@DATE: read values by their descriptors, such as YYMMDD, and write the date and time by the first descriptor."""
     form, *pairs = call.arguments
     rows = len(scope.block)
     known: Parts = {}

@@ -137,6 +137,7 @@ def _table(block: ChangeBlock, _: GetenvValues) -> Data:
     return pa.scalar(block.table.name, pa.string())
 
 
+# By the first and the second argument of @GETENV.
 ITEMS: Final[Mapping[str, Mapping[str, GetenvItem]]] = MappingProxyType(
     {
         "TRANSACTION": {

@@ -215,6 +215,7 @@ class _Scope:
         return reduce(JUNCTIONS[node.word], (self.verdicts(part) for part in node.parts))
 
 
+# By the class of a node: the method that evaluates it to values.
 _VALUES: Final[Mapping[type[Any], Callable[[Any, Any], Value]]] = MappingProxyType(
     {
         TextLiteral: _Scope.literal,
@@ -224,6 +225,7 @@ _VALUES: Final[Mapping[type[Any], Callable[[Any, Any], Value]]] = MappingProxyTy
         Computation: _Scope.computation,
     }
 )
+# By the class of a node: the method that evaluates it to verdicts.
 _CONDITIONS: Final[Mapping[type[Any], Callable[[Any, Any], Verdicts]]] = MappingProxyType(
     {
         Comparison: _Scope.comparison,

@@ -37,14 +37,21 @@ from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, 
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.table_patterns import NAME_PART, split_table_name
 
+# The word in GETINSERTS and the like, and the letter of the operation.
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+# A column name, in double quotes or not: ID, "My Column"
 NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
+# An item of TOKENS: TKN-USER = @GETENV ('TRANSACTION', 'USERNAME')
 TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
+# A word of TRANLOGOPTIONS; text in parentheses, with others inside, or in quotes is one word.
 _LOG_WORD: Final = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\"[^\"]*\"|'[^']*'|[^\s,()\"']+")
+# The start of FILTER (ON UPDATE, IGNORE DELETES, ...)
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
 MEGABYTE: Final = 1_000_000
 
+# PARAMS (dirprm/jms.properties), with or without the parentheses
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
+# The variable and value of SETENV (NLS_LANG = "AMERICAN_AMERICA.AL32UTF8"), for example.
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
 
@@ -68,6 +75,7 @@ OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey a TABLE statement with its options."""
+    # TABLE HR.EMP*, COLS (ID, NAME), FILTER (ON UPDATE, SALARY > 100), TOKENS (T = "x");
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
@@ -129,6 +137,7 @@ def read_condition(
     rule: TableRule, clause: StatementClause, statement: ParameterStatement
 ) -> TableRule:
     """Add a FILTER or WHERE to the rule. FILTER can be limited to some operations."""
+    # FILTER (ON UPDATE, IGNORE DELETE, SALARY > 100), WHERE (NAME = "A")
     limits, words = "", list(split_list(clause.argument or ""))
     ignored = ""
     while clause.name == "FILTER" and len(words) > 1 and (match := _LIMIT.fullmatch(words[0])):
@@ -143,6 +152,7 @@ def read_condition(
 
 
 def _tokens(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
+    # TOKENS (TKN-HOST = @GETENV ('GGENVIRONMENT', 'HOSTNAME'), TKN-X = 'x')
     tokens = list(rule.tokens)
     for part in split_list(clause.argument or ""):
         match = TOKEN.fullmatch(part)
@@ -156,6 +166,7 @@ def _tokens(rule: TableRule, clause: StatementClause, statement: ParameterStatem
     return replace(rule, tokens=tuple(tokens))
 
 
+# By the keyword of an option of TABLE.
 CLAUSES: Final[
     Mapping[str, Callable[[TableRule, StatementClause, ParameterStatement], TableRule]]
 ] = MappingProxyType(
@@ -394,6 +405,7 @@ def _value(
 
 def _vam(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey VAM: read the path of the properties file."""
+    # VAM libggjava_vam.so, PARAMS (dirprm/jms.properties)
     _once(statement, draft.parameters.properties_path)
     _, after = statement.first("a library")
     match = _PARAMS.match(after)
@@ -414,6 +426,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _trail(draft: _Draft, statement: ParameterStatement) -> None:
     """Obey EXTTRAIL and the like. All of them mean a trail on this machine."""
+    # EXTTRAIL dirdat/ot, FORMAT RELEASE 12.3, MEGABYTES 500
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
     path, rest = statement.first("a trail")
@@ -448,6 +461,7 @@ def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         name, rest = statement.first("a name")
+        # SCHEMAEXCLUDE HR becomes HR.*, CATALOGEXCLUDE PDB becomes PDB.*.*
         more = ".*" * (3 - len(split_table_name(name)) if levels == 2 else 1)
         draft.add("excluded", name + more)
         draft.refuse(statement, rest)
@@ -539,6 +553,8 @@ def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the options of TRANLOGOPTIONS with their values. Text in parentheses is one value."""
+    # TRANLOGOPTIONS EXCLUDEUSER gg EXCLUDETRANS (a b): an option begins at each word of the table, and
+    # at the first word, which may be unknown.
     words = _LOG_WORD.findall(text)
     option_indexes = [
         at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG
@@ -584,6 +600,7 @@ def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
     draft.refuse(statement, text, reason)
 
 
+# By the keyword that begins a statement.
 _HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = MappingProxyType(
     {
         "EXTRACT": _value("group", "a group name"),

@@ -144,6 +144,7 @@ class LogOption(NamedTuple):
     refused: str = ""
 
 
+# By the option of TRANLOGOPTIONS.
 TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
     {
         "EXCLUDEUSER": LogOption("users"),

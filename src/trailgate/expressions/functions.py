@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
+from trailgate.errors import count_noun
 from trailgate.expressions.comparing import compare_values, key_text
 from trailgate.expressions.environment_items import check_environment, environment_value
 from trailgate.expressions.foreign_parameters import expand_reasons
@@ -49,6 +50,7 @@ NULL_KEY: Final = "\x1e"
 NULL: Final = Value(pa.scalar(None, pa.string()), ExpressionValueType.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
 LONGEST: Final = 4000  # the maximum width of @STRNUM
+# By the second argument of @STRNUM.
 PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
     {
         "LEFT": lambda text, _: text,
@@ -110,7 +112,7 @@ class FunctionSpec(NamedTuple):
     def taken(self) -> str:
         """The number of arguments, as errors state it."""
         if self.least == self.most:
-            return f"{self.least} argument{'s' * (self.least != 1)}"
+            return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:
             return f"at least {self.least} arguments"
         return f"{self.least} to {self.most} arguments"
@@ -122,6 +124,7 @@ def _values(scope: EvaluationScope, call: FunctionCall) -> list[Value]:
 
 def _find(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRFIND: the position of a text in another, from 1, or 0 if it does not occur."""
+    # @STRFIND ('abcabc', 'c', 4) searches from the 4th character on, and returns 6.
     value, sought = scope.value(call.arguments[0]), _literal(scope, call, 1)
     skipped = _whole_number(scope, call, 2) - 1 if len(call.arguments) > 2 else 0
     within = _column(value.text(), len(scope.block))
@@ -155,6 +158,7 @@ def _whole_number(scope: EvaluationScope, call: FunctionCall, index: int) -> int
 
 
 def _equal(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @STREQ (A, 'x'): 1 if the texts are equal, else 0.
     left, right = (scope.value(argument) for argument in call.arguments)
     return number_value(compare_values("=", _as_text(left), _as_text(right)), left, right)
 
@@ -202,12 +206,14 @@ def _length(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _join(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @STRCAT (FIRST, ' ', LAST)
     values = _values(scope, call)
     return text_value(pc.binary_join_element_wise(*(v.text() for v in values), ""), *values)
 
 
 def _join_parts(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRNCAT: join texts, each cut to the number of characters after it."""
+    # @STRNCAT (FIRST, 3, LAST, 5)
     values = [scope.value(argument) for argument in call.arguments[::2]]
     sizes = [_whole_number(scope, call, index) for index in range(1, len(call.arguments), 2)]
     parts = [
@@ -233,6 +239,7 @@ def _hexadecimal(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _extract(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @STREXT ('abcdef', 2, 4) is 'bcd'.
     value = scope.value(call.arguments[0])
     first, last = (_whole_number(scope, call, index) for index in (1, 2))
     return text_value(pc.utf8_slice_codeunits(value.text(), first - 1, max(last, first - 1)), value)
@@ -240,6 +247,7 @@ def _extract(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@RANGE: 1 for the rows of one of several ranges, else 0. Rows are assigned by a hash of columns."""
+    # @RANGE (1, 3, ID), or @RANGE (1, 3) by the key
     number, total = (_whole_number(scope, call, index) for index in (0, 1))
     table = scope.block.table
     nodes = call.arguments[2:] or tuple(
@@ -325,12 +333,14 @@ def _compute(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @IF (A > 0, 'yes', 'no')
     condition, *values = call.arguments
     return _choose(scope, [(scope.verdicts(condition), values[0])], values[1])
 
 
 def _evaluate(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@EVAL: the value after the first true condition, else the last value, else NULL."""
+    # @EVAL (A > 9, 'many', A > 0, 'some', 'none'): an odd number of arguments ends with the default.
     arguments = call.arguments
     pairs = [
         (scope.verdicts(arguments[at]), arguments[at + 1]) for at in range(0, len(arguments) - 1, 2)
@@ -346,6 +356,7 @@ def _check_default(call: FunctionCall, text: str) -> None:
 
 def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@CASE: the value after the first argument that equals the tested one, else the last, else NULL."""
+    # @CASE (STATE, 'A', 'active', 'C', 'closed', 'other')
     value, *rest = call.arguments
     pairs = [
         (scope.verdicts(Comparison("=", value, rest[at], call.at)), rest[at + 1])
@@ -413,6 +424,7 @@ def _check_column_state(call: FunctionCall, text: str) -> None:
 
 
 def _substitute(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @STRSUB (NAME, 'a', 'b', 'b', 'c') replaces one pair after the other: "ab" becomes "cc".
     value = scope.value(call.arguments[0])
     data = value.text()
     for at in range(1, len(call.arguments), 2):
@@ -430,12 +442,14 @@ def _check_pairs(call: FunctionCall, text: str) -> None:
 
 
 def _number_of_text(scope: EvaluationScope, call: FunctionCall) -> Value:
+    # @NUMSTR ('  12 ')
     value = scope.value(call.arguments[0])
     return Value(pc.utf8_trim(value.text(), " "), ExpressionValueType.NUMBER, value.missing)
 
 
 def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@STRNUM: return a number as text of a width. A longer number is not cut."""
+    # @STRNUM (7, RIGHTZERO, 3) is '007'.
     value = scope.value(call.arguments[0])
     width = _whole_number(scope, call, 2) if len(call.arguments) > 2 else 0
     return text_value(PADDED[_word(call, 1)](value.text(), width), value)
@@ -498,6 +512,7 @@ def _check_test(call: FunctionCall, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
+# By the name after @: the number of arguments, what computes the value, and what checks the call.
 FUNCTIONS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
     {
         "BINTOHEX": FunctionSpec(1, 1, _hexadecimal),

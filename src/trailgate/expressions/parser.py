@@ -245,6 +245,7 @@ class _Parser:
         return tuple(arguments_)
 
 
+# By the type of the token that begins a value.
 _VALUES: Final[Mapping[ExpressionTokenType, Callable[[_Parser, ExpressionToken], Node]]] = (
     MappingProxyType(
         {

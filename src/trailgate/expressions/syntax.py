@@ -15,6 +15,7 @@ from trailgate.errors import OptionError, caret_below
 
 EITHER: Final = "BEFOREAFTER"  # the before image if it has the column, else the after image
 
+# 'it''s', "My Column", 1.5E3, @STRCAT, BEFORE, >=. A number is not followed by a letter: 1A is an error.
 _TOKEN: Final = re.compile(
     r"""
     \s+

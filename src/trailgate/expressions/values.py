@@ -38,6 +38,7 @@ class ExpressionValueType(Enum):
     OTHER = "of a type that is not compared"
 
 
+# By the family of a column's type: as what its values are compared.
 KINDS: Final[Mapping[TypeFamily, ExpressionValueType]] = MappingProxyType(
     {
         TypeFamily.TEXT: ExpressionValueType.TEXT,
@@ -152,7 +153,7 @@ class Verdicts:
 
     @classmethod
     def of(cls, result: pa.Array | pa.Scalar, missing: Mask | None, rows: int) -> Self:
-        """Return the results of a boolean column (NULL: unknown); all are possible where ``missing``."""
+        """Return the verdicts of a boolean column. NULL is unknown; a row that is ``missing`` may be anything."""
         if isinstance(result, pa.Scalar):
             result = pa.repeat(result, rows)
         true = np.array(pc.fill_null(result, False))
@@ -193,6 +194,7 @@ class Verdicts:
         return self.true & (self.false | self.unknown)
 
 
+# By the word that joins conditions.
 JUNCTIONS: Final[Mapping[str, Callable[[Verdicts, Verdicts], Verdicts]]] = MappingProxyType(
     {"AND": Verdicts.__and__, "OR": Verdicts.__or__}
 )

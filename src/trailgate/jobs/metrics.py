@@ -30,6 +30,7 @@ LOCAL: Final = "127.0.0.1"
 FILE_SECONDS: Final = 1.0  # the shortest time between two writes of the file
 FILE_ENDING: Final = ".prom"  # node_exporter reads only files with this ending
 PATHS: Final = frozenset({"/", "/metrics"})
+# 9464, or 0.0.0.0:9464
 _ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
 _FORM: Final = (
     "Give a port such as 9464, an address such as 0.0.0.0:9464, or a file such as trailgate.prom"

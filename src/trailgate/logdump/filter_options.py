@@ -64,7 +64,7 @@ class OptionArguments:
         """The words without commas. Raises OptionError if there are none."""
         all_words = [word for phrase in self.phrases for word in phrase]
         if not all_words:
-            raise OptionError("something to compare with is missing")
+            raise OptionError("a value to compare with is missing")
         return all_words
 
     def each(self, missing: str) -> Iterator[tuple[str, ...]]:
@@ -87,7 +87,7 @@ class OptionArguments:
         """Return a comparison and the number to compare with."""
         compare, rest = read_comparison(self.words)
         if len(rest) != 1:
-            raise OptionError("one number was expected")
+            raise OptionError(f"one number was expected, not {' '.join(rest)[:40]!r}")
         return compare, read_number(rest[0], 0, greatest)
 
     def name_and_value(self) -> NamedValue:

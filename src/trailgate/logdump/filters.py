@@ -80,7 +80,7 @@ def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> Rec
     record, because most records contain no hit.
     """
     if not needle:
-        raise OptionError("nothing to look for")
+        raise OptionError("the text to look for is empty")
     first, last = limits.first, limits.last
 
     def test(chunk: LogdumpChunk) -> Mask:
@@ -199,9 +199,10 @@ class RecordFilters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> RecordFilters:
-        """Return the filters without the filter of a number (as in FILTER SHOW), or without all of an option.
+        """Return the filters without those that ``what`` names.
 
-        "ALL" removes all filters.
+        ``what`` is the number of a filter in FILTER SHOW, an option (which removes all filters of
+        it, for example "RECTYPE"), or "ALL".
         """
         if what.upper() == "ALL":
             return RecordFilters()

@@ -133,9 +133,10 @@ def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
 
 
 def opening_row(numbers: TransactionNumbers) -> int | None:
-    """Return the row that opened the transaction that is open after the records.
+    """Return the row of the record that began the transaction that is open after the last record.
 
-    NONE means that no transaction is open; None, that it began before these records.
+    Returns ``NONE`` (a number) if no transaction is open, and None if the transaction began before
+    these records.
     """
     if numbers.open == BEFORE:
         return None

@@ -164,6 +164,7 @@ def _bytes(shown: ShownRecord) -> Iterator[str]:
     yield from dump(shown.record.data or b"", settings.dump_charset, settings.reclen)
 
 
+# By the type of a metadata record: what prints its own lines.
 _KINDS: Final[Mapping[int, Callable[[ShownRecord], Iterator[str]]]] = MappingProxyType(
     {
         MetadataType.DATABASE: _database,

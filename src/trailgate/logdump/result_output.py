@@ -40,6 +40,7 @@ from trailgate.logdump.syntax import TimeOffset, iso_time, time_text
 from trailgate.trail.format.file_header import GROUPS
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, ByteOrder
 
+# Logdump's titles of the groups of a file header, by their codes.
 GROUP_NAMES: Final = {
     0x30: "TrailInfo",
     0x31: "MachineInfo",

@@ -17,6 +17,7 @@ from trailgate.logdump.syntax import CommandArguments, read_arguments, split_com
 from trailgate.storage.files.addresses import URI
 from trailgate.storage.files.listing import files_at
 
+# In the arguments that the help prints, words in capitals are keywords: RECORDS in n RECORDS.
 KEYWORD: Final = re.compile(r"[A-Z]{2,}")
 DEEPEST: Final = 8  # the deepest nesting of command files that OBEY each other
 HINT: Final = "HELP lists the commands"

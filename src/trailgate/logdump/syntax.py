@@ -21,11 +21,15 @@ from trailgate.trail.records.table_metadata import MetadataType
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
+# 2026-07-01, or 26/7/1
 DATE: Final = r"(?P<year>\d{4}|\d{2})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})"
+# 12, 12:30, or 12:30:00.123456
 CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<rest>[.\d]*))?)?"
 TYPED: Final = re.compile(rf"(?:{DATE})?[ T:]*(?:{CLOCK})?", re.ASCII)
 FORM: Final = "[[yy]yy-mm-dd] [hh[:mm[:ss]]]"
+# +02:00, -5
 GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
+# 1024, -3, or 0x1F
 NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
 QUOTES: Final = "\"'"
 
@@ -48,7 +52,9 @@ METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
         "PNR": MetadataType.PARTITION,
     }
 )
+# >=100 has the pieces >= and 100.
 SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+# The spellings of comparisons.
 OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
     {
         **dict.fromkeys(("=", "==", "EQ"), operator.eq),
@@ -231,7 +237,9 @@ class CommandArguments:
             return plain[0]
         if not plain and default is not None:
             return default
-        raise OptionError("one word was expected" if plain else "something is missing")
+        if plain:
+            raise OptionError(f"one word was expected, not {' '.join(plain)[:40]!r}")
+        raise OptionError("a word is missing at the end")
 
     def number(self, default: int | None = None) -> int:
         """Return the only word as a number."""

@@ -88,6 +88,7 @@ def chain_by_id(
     begin = find_begin_rows(walk.opens)
     # `begin` is -1 for operations of the transaction that was open before; it has `state.count`
     # operations already.
+    # Example: begin = -1 -1 2 2, and 5 operations before: the ordinals are 5 6 0 1.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
     marks = unit_marks(
         raw.message,
@@ -194,10 +195,14 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
     """
     # For each row, the number of unknown messages before it. If it is larger than for the row
     # before, an unknown message lies between them.
+    # Example: messages 2 and 5 are unknown, and the rows are of the messages 1 3 4 6: places = 0 1 1 2,
+    # so the rows of 3 and 6 follow an unknown message.
     places = np.searchsorted(unknown, raw.message[rows])
     continues: Mask = places > np.append(0, places[:-1])
     own = np.cumsum(opens)
     for at in np.flatnonzero(continues).tolist():
+        # The first operation after that message. The row continues its transaction, unless one begins
+        # there or in between.
         first = int(np.searchsorted(raw.message, unknown[places[at] - 1]))
         continues[at] = not opens[first] and own[first] == own[rows[at]]
     return continues
@@ -255,6 +260,7 @@ def _walk(
     transaction, "?" continues it, and B opens the next.
     """
     # Unreadable messages are inserted as rows before the first operation of a later message.
+    # Example: operations of the messages 0 0 2 3, and message 1 is unreadable: it becomes row 2.
     at = np.searchsorted(raw.message, unreadable.message)
     first = _insert_ids(own, at, unreadable.ids.first)
     last = _insert_ids(own, at, unreadable.ids.last)
@@ -272,6 +278,8 @@ def _walk(
         opens[1:] = ended[:-1] | (mask_differing_rows(first[1:], last[:-1]) & valid[:-1])
         opens &= valid
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
+    # A row closes its transaction if it has an end mark, or if the next row opens one. The last row
+    # stays open without a mark, because the next batch may continue it.
     closes = ended | np.append(opens[1:], False)[: len(opens)]
     opened = np.zeros(messages, bool)
     opened[unreadable.message] = opens[~is_operation]
@@ -292,6 +300,7 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
     """Insert other ids before the given positions."""
     if not len(others):
         return ids
+    # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.
     places = np.insert(np.arange(len(ids)), at, len(ids) + np.arange(len(others)))
     return pa.concat_arrays([ids, others]).take(pa.array(places))
 

@@ -48,6 +48,7 @@ _KINDS[32] = _BLANK
 _KINDS[[9, 10, 13]] = _WHITE
 _KINDS[128:] = _HIGH
 _HEX: Final = np.frombuffer("".join(f"{byte:02x} " for byte in range(256)).encode(), "V3")
+# What repr writes for these characters.
 _ESCAPED: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -257,6 +258,8 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
     kinds, bounds = _kinds_of(cut)
     high, control = _counts(kinds == _HIGH, bounds), _counts(kinds == _CONTROL, bounds)
     visible = _counts(kinds == _GRAPHIC, bounds) > 0
+    # A text is shown if it has something to see and no control characters, such as b"AB C". Of
+    # b"\x00\x01" and b"   " only the hex digits say anything.
     readable = visible & (control == 0)
     parts = pc.binary_join_element_wise("text ", _quoted(_ascii(cut, high == 0)), "")
     # Bytes are printed in hex too if the text does not show them completely.
@@ -313,12 +316,15 @@ def _ascii(values: pa.BinaryArray, good: Mask) -> pa.StringArray:
 
 def _quoted(texts: pa.StringArray) -> pa.StringArray:
     """Return `repr` of texts of ASCII without control characters, cut after `SHOWN` characters."""
+    # ASCII has one byte per character, so lengths in bytes are lengths in characters.
     long = pc.greater(pc.binary_length(texts), SHOWN)
     if pc.any(long).as_py():
         texts = pc.binary_slice(texts.cast(pa.binary()), 0, SHOWN).cast(pa.string())
     for character, escaped in _ESCAPED.items():
         if pc.any(pc.match_substring(texts, character)).as_py():
             texts = pc.replace_substring(texts, character, escaped)
+    # repr uses single quotes, but double quotes for a text with only single quotes in it; if it has
+    # both, it uses single quotes and escapes those inside: 'a', "it's", 'it\'s "a"'.
     quote: Any = "'"
     single = pc.match_substring(texts, "'")
     if pc.any(single).as_py():
@@ -361,6 +367,8 @@ def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
     """Format bytes as hex digits with blanks between; long values are cut."""
     sizes = ends - begins
     cut = gather(data, begins, np.minimum(ends, begins + _HEX_SHOWN))
+    # _HEX has three characters for each byte, such as "5a ", so each text begins at three times the
+    # offset of its bytes. The blank after the last byte is trimmed.
     offsets, some = _bounds(cut)
     digits = pa.py_buffer(np.ascontiguousarray(_HEX[some[offsets[0] : offsets[-1]]]))
     places = pa.py_buffer((3 * (offsets - offsets[0])).astype(np.int32))

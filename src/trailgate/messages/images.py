@@ -129,6 +129,7 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
 
     A value missing on only one side is a change.
     """
+    # If one image lacks the column, it changed in all rows; if both do, in none.
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
     one_sided: Mask = before.is_missing(rows) != after.is_missing(rows)

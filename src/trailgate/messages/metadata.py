@@ -308,6 +308,7 @@ class MetadataValues:
         if values.null_count:
             rows = np.flatnonzero(np.asarray(values.is_null()))
         elif source.kind in _READ and what in self._required_ids():
+            # An empty text ends at the offset at which it begins.
             rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
         return rows
 
@@ -336,10 +337,7 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a value for each record, or null if a message lacks the header.
-
-        None if there is no source.
-        """
+        """Return a value for each record (null if a message lacks the header), or None without a source."""
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
@@ -463,6 +461,7 @@ class MetadataValues:
             hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(hint, more, ""))
 
         def errors_at(first: Longs) -> ErrorColumns:
+            # ``first`` are some of ``rows``, which ascend: find the index of the error of each.
             places = np.searchsorted(rows, first)
             at = pa.array(places)
             source = self.options.timestamp

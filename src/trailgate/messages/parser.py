@@ -64,7 +64,7 @@ class MessageFormat(ABC, Generic[R]):
     def records(self, messages: MessageBatch) -> R:
         """Find the records of the messages. Each has its complete header.
 
-        Raises BadMessagesError for the bad messages that one check finds.
+        Raises BadMessagesError at the first check that fails, for all messages that fail it.
         """
 
     def layouts(
@@ -282,6 +282,7 @@ class MessageParser:
     ) -> Octets:
         """Return each record's operation type or transaction indicator as the byte of its letter, for example ord("I")."""
         codes, values = sources.codes(source, what)
+        # The letter of each distinct value, or 0 if the value has no meaning.
         letters = np.zeros(max(1, len(values)), np.uint8)
         for code, value in enumerate(values):
             letters[code] = ord(meanings.get(value.encode(), "\0"))

@@ -187,6 +187,8 @@ class Problems(Sequence[Problem]):
         count = len(self)
         if count < 2:
             return self
+        # unique returns the first index of each message; in reversed order that is its last problem.
+        # Example: messages 4 4 7: reversed 7 4 4, rows = 1 0 for 4 and 7, so 3 - 1 - rows = 1 2.
         _, rows = np.unique(self.message[::-1], return_index=True)
         return self.take(count - 1 - rows)
 

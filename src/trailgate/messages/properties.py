@@ -38,6 +38,7 @@ _OF_XML: Final = re.compile(
 
 K = TypeVar("K")
 V = TypeVar("V")
+# \x1e, or \x without its two digits, which is an error
 _HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
 _SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
     ("$jmsid", SourceKind.MESSAGE_ID),
@@ -47,6 +48,7 @@ _SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
 )
 T = TypeVar("T")
 MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
+# com.example.MyIdParser
 _JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
 TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))

@@ -135,7 +135,7 @@ class ParserRows:
         return self.row(name, PropertyType.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
-        """Create the row of a metadata source, like all parsers have, except for `changes`."""
+        """Create the row of a metadata source that all parsers have, such as `timestamp`. `changes` replace members of the row."""
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
         return self.row(name, PropertyType.SOURCE, **members)
 

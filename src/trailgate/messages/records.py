@@ -83,6 +83,8 @@ def errors_by_row(
     found, errors = find_errors(convert, coded.dictionary)
     if not len(found):
         raise error
+    # ``which`` is the index of a distinct value's error, or -1 if the value is good. Example: of
+    # the values a, b, a, null only b is bad: which = -1 0, of_row = -1 0 -1 -1, rows = 1.
     which = np.full(len(coded.dictionary), -1)
     which[found] = np.arange(len(found))
     of_row = which[np.asarray(coded.indices.fill_null(0))]
@@ -155,6 +157,8 @@ def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, Deco
 
 def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     errors = {}
+    # Example: of 100 values number 40 is bad. The slice [0, 100) finds it, and the next ones, [41, 82)
+    # and [82, 100), are good: three calls.
     at, size = 0, len(values)
     while at < len(values):
         size = min(size, len(values) - at)
@@ -301,6 +305,7 @@ class MessageRecords(ABC):
         """
 
         def errors(rows: Longs) -> ErrorColumns:
+            # One text for each distinct size, of which there are few.
             known, which = np.unique(sizes[rows], return_inverse=True)
             own = [f"{size.format(one)}, but the header alone has {least}" for one in known]
             return self.errors(rows, pa.array(own, pa.string()).take(pa.array(which)), hint)
@@ -315,6 +320,8 @@ class MessageRecords(ABC):
 
     def numbers(self, rows: Longs) -> Longs:
         """Return the number, from 1, of records in their messages."""
+        # Records ascend by message, so a search finds the first one of a message. Example: records of the
+        # messages 0 0 1: record 1 is number 1 - 0 + 1 = 2 of message 0.
         first: Longs = np.searchsorted(self.message, self.message[rows])
         return rows - first + 1
 

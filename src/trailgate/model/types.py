@@ -102,6 +102,7 @@ def _rows() -> tuple[DefgenType, ...]:
     )
 
 
+# By the code in definitions files.
 TYPES: Final[Mapping[int, DefgenType]] = MappingProxyType({row.code: row for row in _rows()})
 # Not a Defgen code: a column of a table without a definition. Its name is a number, such as #0.
 NUMBERED: Final = DefgenType(-1, "NUMBERED", TypeFamily.NUMBERED)

@@ -57,7 +57,7 @@ PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 
 # Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
-LISTING_PAUSE: Final = 0.02
+LISTING_PAUSE: Final = 0.005
 STORE_LISTING_PAUSE: Final = 1.0
 # At least this many times as long as a listing took, so that listing takes at most a tenth of the time.
 LISTING_SHARE: Final = 10
@@ -207,7 +207,6 @@ class Publication:
             raise OptionError(f"message_per must be json or line, not {message_per!r}")
         if group == "":
             raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
-        after = None if after is None else POSITION.read(after)
         self._chosen = _patterns(tables)
         stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
         self._options = publish_options(
@@ -218,6 +217,7 @@ class Publication:
         source = self._files = self._source()
         self._stream = TrailStream(lambda: self._files, PUBLISHED)
         self._prefix = source.prefix
+        after = _position_to_start_after(after, source)
         patterns = ",".join(self._chosen.patterns) if self._chosen else ""
         form = {"format": self._format, "message_per": message_per, "tables": patterns}
         # the state records how messages are written, and refuses another form later
@@ -372,6 +372,17 @@ def _find_beginning(
     if not chosen:
         return stream.initial(EARLIEST)
     return stream.initial(long_position(*min(TrailPosition(*parse_position(chosen)), trail.end)))
+
+
+def _position_to_start_after(text: str | None, trail: TrailFiles) -> str | None:
+    """Return the position after which a publication starts, as 20 digits. Raises OptionError if it is not in the trail."""
+    if text is None:
+        return None
+    position: str = POSITION.read(text)
+    if TrailPosition(*parse_position(position)) > trail.end:
+        end = f"{trail.end.number}:{trail.end.offset}"
+        raise OptionError(f"the position {text} is after the trail's end, which is {end}")
+    return position
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:

@@ -33,8 +33,3 @@ def format_age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{int(seconds / size):,} {name}"
     return f"{seconds:.1f} s"
-
-
-def count_noun(count: int, name: str, plural: str = "") -> str:
-    """Return a count with its noun, which gets an s in the plural unless ``plural`` is set."""
-    return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

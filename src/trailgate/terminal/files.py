@@ -146,6 +146,7 @@ def _printing_to(path: Path) -> Iterator[None]:
         yield
 
 
+# By the ending of a file.
 WRITERS: Final[Mapping[str, Callable[[Path, Batches, pa.Schema], None]]] = MappingProxyType(
     {".parquet": _parquet, ".csv": _csv, ".jsonl": _json, ".json": _json}
 )

@@ -209,7 +209,7 @@ def display_width(text: str) -> int:
 
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a few rows with headings. A last cell that is a list is data, in parts."""
+    """Print a few rows in columns, with headings. If the last cell of a row is a list, its items are wrapped to the width."""
     heading, lines = row_lines(headings, rows)
     paint = make_painter()
     sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in heading)

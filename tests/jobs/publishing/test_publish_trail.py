@@ -67,6 +67,13 @@ def test_a_later_run_continues_after_the_one_before(trail: Path, tmp_path: Path)
     assert bodies(tmp_path / "to") == bodies(tmp_path / "all")
 
 
+def test_a_position_after_the_end_is_refused(trail: Path, tmp_path: Path) -> None:
+    last = publish_trail(trail, tmp_path / "all", "json").position
+    assert publish_trail(trail, tmp_path / "to", "json", after=last).messages == 0
+    with pytest.raises(OptionError, match="position 9:1 is after the trail's end, which is 1:"):
+        publish_trail(trail, tmp_path / "none", "json", after="9:1")
+
+
 def test_files_end_where_transactions_end(trail: Path, tmp_path: Path) -> None:
     publish_trail(trail, tmp_path / "all", "delimited", content="row")
     summary = publish_trail(trail, tmp_path / "to", "delimited", content="row", file_bytes=1)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.errors import OptionError, mask_logins
+from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import COUNT, TEXT, Flag
-from trailgate.terminal.counts import count_noun
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
 from trailgate.terminal.output import progress_bar, report_finished, say
@@ -109,7 +108,7 @@ class ApplyArguments(ApplyOptions):
 
     @property
     def options(self) -> ApplyOptions:
-        """The options of apply, without those of the command."""
+        """The options of ``apply_trail``, without flags that only the command has, such as --json."""
         # This class inherits the fields of ApplyOptions. Copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 

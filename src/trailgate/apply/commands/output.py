@@ -11,7 +11,8 @@ from trailgate.apply.jobs.metrics import measure_age
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.columnar.digits import short_position
-from trailgate.terminal.counts import count_noun, format_age
+from trailgate.errors import count_noun
+from trailgate.terminal.counts import format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import quiet_pipe, say
 

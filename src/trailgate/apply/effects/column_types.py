@@ -18,6 +18,7 @@ from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
+# The names of types in --column-type and the option columnTypes, beside decimal(p,s).
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
         "bigint": pa.int64(),
@@ -27,6 +28,7 @@ NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
         "timestamp": pa.timestamp("us"),
     }
 )
+# A decimal with its precision and scale, such as decimal(18, 2).
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.IGNORECASE)
 # The precision of Arrow's decimal128, and the largest one of DECIMAL in DuckDB, Delta Lake and Iceberg.
 MOST_DIGITS: Final = 38

@@ -34,6 +34,7 @@ Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 ZONED: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)? ?([Zz]|[+-]\d\d:?\d\d)$"
 # Numbers as databases print them: no plus sign, no redundant zeros or point, and no exponent.
 PLAIN_NUMBER: Final = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
+# The spellings of special numbers, in lower case, and the one that a cast to a float gets.
 FLOATS: Final = MappingProxyType(
     {
         **dict.fromkeys(("nan", "-nan", "+nan"), "NaN"),

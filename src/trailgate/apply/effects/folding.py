@@ -50,6 +50,7 @@ def _fold_part(operations: TargetOperations) -> TargetOperations:
     """
     nets, number = compute_net_changes(operations)
     is_clean = number >= 0
+    # The number of operations on each key, counted by their weights.
     total = np.bincount(number[is_clean], operations.weight[is_clean], len(nets)).astype(np.int64)
     effect, expected = nets.effect, nets.expected
     replaced, deleted = effect == RowEffect.REPLACE, effect == RowEffect.DELETE

@@ -147,6 +147,8 @@ def _part_versions(
     """
     nets, number = compute_net_changes(part)
     bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
+    # Replayed one by one are operations without a net change (number -1), and all operations of a
+    # key with a collision. The second condition is needed because bad[-1] is the last key's mark.
     is_replayed = number < 0
     if bad.any():
         is_replayed |= bad[number] & (number >= 0)

@@ -62,6 +62,7 @@ def _current(
     return (compute_changes(operations, fetch, policy, faults),)
 
 
+# By the name in --mode.
 MODES: Final[Mapping[str, ApplyMode]] = MappingProxyType(
     {
         "current": ApplyMode(_as_it_is, _current, (), folds=True),

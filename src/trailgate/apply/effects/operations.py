@@ -319,6 +319,8 @@ def _check_key(
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
+        # Comparing with a null gives null, so nulls are compared apart from values. Example: 1, null,
+        # null and 2, null, 3 differ in the first and the last row.
         unequal = pc.fill_null(pc.not_equal(one, other), False)
         null = pc.not_equal(one.is_null(), other.is_null())
         differs |= np.asarray(unequal) | np.asarray(null)

@@ -33,6 +33,7 @@ from trailgate.columnar.rows import most_bytes, text_view
 
 MICROSECOND_DIGITS: Final = 6
 UUID_TEXT: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+# The least and the greatest integer of DuckDB's types of 16 bytes.
 BOUNDS: Final = MappingProxyType(
     {"HUGEINT": (-(1 << 127), (1 << 127) - 1), "UHUGEINT": (0, (1 << 128) - 1)}
 )
@@ -278,6 +279,7 @@ def _json_value(text: str | None) -> Any:
     )
 
 
+# By rule: how it checks values before they are written, and how it spells them.
 RULES: Final[Mapping[StorageRule, StorageRuleRow]] = MappingProxyType(
     {
         StorageRule.FRACTION: StorageRuleRow(_check_fraction, _same),

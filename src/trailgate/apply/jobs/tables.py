@@ -119,7 +119,7 @@ class BoundedTarget(ApplyTarget, Protocol):
         ...
 
     def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of a block's operations that were discarded before, and that no table takes."""
+        """Return the numbers of those operations of a block that an earlier run discarded. They are not applied again."""
         ...
 
     def record_discarded(self, operations: TargetOperations) -> None:

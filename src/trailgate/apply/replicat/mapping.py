@@ -184,6 +184,7 @@ class ReplicatMapping:
         self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
     ) -> Longs:
         """Return those of ``rows`` that the statement selects."""
+        # The empty part keeps concatenate from failing if there are no rows.
         chosen = [rows[:0]]
         op_types = block.op_type[rows]
         for op_type in np.unique(op_types):
@@ -197,6 +198,7 @@ class ReplicatMapping:
                 where = Where(source=position, table=block.table.name)
                 error = ApplyError(problem, where=where, hint=MISSING_HINT)
                 faults.add(int(part.order[row]), error)
+        # Types were selected one after another: restore the order of the block.
         return np.sort(np.concatenate(chosen))
 
     def _of_table(self, table: Table) -> list[_TableMap]:

@@ -61,6 +61,7 @@ NO_DDL: Final = (
     "tables follow the definitions in the trail (--schema-changes), and a DDL record is an error"
 )
 APPEND: Final = "append"  # the mode of INSERTALLRECORDS
+# A response of REPERROR, and the value of --on-error that does the same.
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ABEND": STOP,
@@ -71,6 +72,7 @@ POLICIES: Final[Mapping[str, str]] = MappingProxyType(
 )
 NO_EXCEPTIONS: Final = "there is no exceptions table"
 NO_RETRIES: Final = "operations are not retried: fix the cause and start the run again"
+# Responses of REPERROR that are refused, and the reason.
 UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "EXCEPTION": NO_EXCEPTIONS,
@@ -79,6 +81,7 @@ UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
         "TRANSABORT": NO_RETRIES,
     }
 )
+# Parameters that change operations: from the first letter to the second one.
 TYPES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
     {
         "INSERTUPDATES": ("U", "I"),
@@ -86,14 +89,18 @@ TYPES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
         "UPDATEDELETES": ("D", "U"),
     }
 )
+# Parameters about collisions, and the value of --on-collision that does the same.
 COLLISIONS: Final[Mapping[str, CollisionPolicy]] = MappingProxyType(
     {
         "HANDLECOLLISIONS": CollisionPolicy.OVERLAY,
         "INSERTMISSINGUPDATES": CollisionPolicy.INSERT_MISSING,
     }
 )
+# An item of COLMAP: "Full Name" = @STRCAT (FIRST, LAST)
 _ASSIGNMENT: Final = re.compile(r"(\"[^\"]+\"|[^\s=]+)\s*=\s*(.+)", re.DOTALL)
+# The word between the two tables of MAP HR.EMP, TARGET DW.EMP
 _TARGET: Final = re.compile(r"[\s,]*TARGET\b\s*", re.IGNORECASE)
+# The rest of REPERROR (1403, DISCARD): the error, the response, and more, such as MAXRETRIES 3
 _ERROR: Final = re.compile(r"\(?\s*(-?\w+)\s*,\s*(\w+)\s*(.*?)\)?\s*", re.DOTALL)
 DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", "MAXLINES"})
 
@@ -257,6 +264,7 @@ def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> No
 
 def _map(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse a MAP statement with its options."""
+    # MAP HR.EMP*, TARGET DW.*, COLMAP (USEDEFAULTS, ID = EMPNO), FILTER (@LEN (NAME) > 0);
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
     keyword = _TARGET.match(rest)
@@ -320,6 +328,7 @@ def _of_rule(
 def _colmap(
     mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
 ) -> MapStatement:
+    # COLMAP (USEDEFAULTS, NAME = @STRCAT (FIRST, ' ', LAST), "Id" = ID)
     columns: dict[str, Expression] = {}
     defaults = False
     for part in split_list(clause.argument or ""):
@@ -371,6 +380,7 @@ def _mapped_operations(
     letter: str, *, taken: bool
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
     def apply(mapped: MapStatement, _: StatementClause, __: ParameterStatement) -> MapStatement:
+        # GETDELETES removes the letter D from the ignored ones, IGNOREDELETES adds it.
         others = mapped.rule.ignored.replace(letter, "")
         return replace(mapped, rule=replace(mapped.rule, ignored=others + letter * (not taken)))
 
@@ -428,6 +438,7 @@ def _exclude(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
+    # DISCARDFILE ./dirrpt/r1.dsc, APPEND, MEGABYTES 100
     path, rest = statement.first("a file")
     draft.set_once(statement, discards=unquote(path))
     for word in re.split(r"[\s,]+", rest.strip(" ,;")):
@@ -437,6 +448,7 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
     """Record a response to an error. ``_with_responses`` combines them once all are known."""
+    # REPERROR (1403, DISCARD), REPERROR (DEFAULT, ABEND), REPERROR RESET
     if draft.parameters.maps:
         hint = "Write it before the first MAP: here it applies to all"
         raise statement.error("REPERROR follows a MAP, and would not apply to it", hint)
@@ -585,6 +597,7 @@ def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
     draft.refuse(statement, statement.text, reason)
 
 
+# By the keyword that begins a statement.
 _HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = MappingProxyType(
     {
         "REPLICAT": _value("group", "a group name"),
@@ -619,6 +632,7 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, ParameterStatement], None]]] = M
         },
     }
 )
+# By the keyword of an option of MAP.
 _CLAUSES: Final[
     Mapping[str, Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]]
 ] = MappingProxyType(

@@ -57,7 +57,7 @@ class SessionDeltaTarget(DeltaTarget):
         # Delta skips the MERGE if the transaction's version is committed, and returns no counts.
         if not done:
             raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=path)
+                "another run applies the same trail to this table", where=Where(source=path)
             )
 
 

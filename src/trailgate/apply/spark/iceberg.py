@@ -179,7 +179,7 @@ class SessionIcebergTarget:
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
             raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=name)
+                "another run applies the same trail to this table", where=Where(source=name)
             )
         # The setting adds the position to the properties of the snapshot that the write commits.
         with (

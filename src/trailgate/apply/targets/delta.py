@@ -91,6 +91,7 @@ class DeltaTarget:
             return None
         # The checkpoint lacks this table if a run was killed after it had created the table.
         self._names.add("/".join(table.name))
+        # The reverse of ``_version``: 2 << 33 | 679 is file 2 and offset 679.
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return AppliedPosition("", long_position(number, offset))
 

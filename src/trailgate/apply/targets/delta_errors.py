@@ -56,6 +56,7 @@ REFUSALS: Final = (
 DRAWN: Final = re.compile(r"\x1b\[[\d;]*m|\u21b3")
 # A store's answer, and the parts of it that describe an error.
 XML: Final = re.compile(r"<\?xml.*</Error>", re.DOTALL)
+# The texts in an answer of S3 or Azure: <Code>NoSuchKey</Code><Message>The key ...</Message>
 XML_TEXTS: Final = re.compile(r"<(?:Code|Message)>([^<]*)")
 SIGNS: Final = (
     *DISK,

@@ -136,6 +136,7 @@ def _google_place(address: str) -> DeltaPlace:
     return DeltaPlace(f"gs://{path.bucket}/{path.key}".rstrip("/"))
 
 
+# By the scheme of an address.
 _STORES: Final = {
     "s3": _s3_place,
     "s3a": _s3_place,

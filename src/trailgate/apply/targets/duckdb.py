@@ -53,6 +53,7 @@ SIGNS: Final = (
     *DISK,
     FaultSign(duckdb.IOException, "permission denied", WriteError),
 )
+# DuckDB's text about a locked file: ... Conflicting lock is held in /usr/bin/python3 (PID 4711)
 HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
 LOCKED: Final = (
     "Only one process can open a DuckDB file. A run that follows a trail closes it between batches"
@@ -75,6 +76,7 @@ DUCKDB: Final = sql.StagingDialect(
 ARROW_TYPES: Final = re.compile(
     r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|DATE|TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|BLOB|VARCHAR"
 )
+# By DuckDB's name of a type.
 RULES_OF_TYPES: Final = MappingProxyType(
     {
         **dict.fromkeys(("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"), StorageRule.INTEGER),
@@ -277,6 +279,7 @@ class DuckDBTarget:
         With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only
         some keys and values are known. ``is_whole`` means that it contains all keys.
         """
+        # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)

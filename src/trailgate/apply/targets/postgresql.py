@@ -115,6 +115,7 @@ SETTING: Final = (
     "SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
 ).encode()
+# By pg_class.relkind: relations that cannot be targets.
 NO_TABLES: Final = MappingProxyType(
     {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 )
@@ -129,6 +130,7 @@ ARROW_TYPES: Final = (
     (pa.timestamp("us", "UTC"), "timestamp with time zone"),
     *zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True),
 )
+# By PostgreSQL's name of a type.
 RULES_OF_TYPES: Final = MappingProxyType(
     {
         "uuid": StorageRule.UUID,

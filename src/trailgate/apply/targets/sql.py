@@ -179,6 +179,8 @@ class StagingDialect:
                 continue
             sent = self.printed.format(self.value(table, at))
             stored = self.printed.format(f"t.{quote_sql_name(column.name)}")
+            # s.mN is true if the operation does not log column N. Then the stored value is compared with
+            # itself, and never differs.
             sent = f"CASE WHEN s.m{at} THEN {stored} ELSE {sent} END"
             columns.append(column)
             pairs += [sent, stored]
@@ -584,6 +586,7 @@ def build_comparison(
         f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'extra' "
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
+    # An unknown value is shown as the target's own, so that it does not look like a difference.
     columns = ", ".join(
         f"CASE WHEN {known.unknown_condition(one)} THEN a.{quote_sql_name(one)} ELSE e.{quote_sql_name(one)} END, a.{quote_sql_name(one)}"
         for one in names

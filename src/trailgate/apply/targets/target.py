@@ -216,6 +216,7 @@ class TargetType(NamedTuple):
     modes: tuple[str, ...] = ()  # the supported modes; empty if all are
 
 
+# By the scheme of a target's address, as in delta:lake/.
 TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
         "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),

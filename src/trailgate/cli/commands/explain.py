@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.terminal.counts import count_noun
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where, count_noun
 from trailgate.terminal.options import JsonLines, Properties, takes
 from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.terminal.standard_input import STANDARD, standard_input

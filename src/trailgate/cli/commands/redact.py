@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
+from trailgate.errors import count_noun
 from trailgate.options import Flag
-from trailgate.terminal.counts import count_noun
 from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.terminal.output import report_finished, say
 

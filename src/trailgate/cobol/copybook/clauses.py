@@ -80,6 +80,7 @@ _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MOD
 
 Measure = Callable[[list[CopybookEntry]], list[CopybookLayout]]
 
+# By the word of SIGN IS, and whether SEPARATE follows.
 _SIGNS: Final = MappingProxyType(
     {
         ("LEADING", False): SignPosition.LEADING,
@@ -93,6 +94,7 @@ _SIGNS: Final = MappingProxyType(
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
 )
+# By the word after USAGE, which may be left out: PIC S9(5) COMP-3.
 USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,
@@ -184,6 +186,7 @@ class _Cursor:
 
     def _constant(self, token: CopybookToken) -> None:
         """Parse a constant and store its value."""
+        # 78 MAX VALUE 10.  or  01 MAX CONSTANT AS 10.
         self._position += 1
         name = self._expect("a name", token)
         self._skip("CONSTANT")
@@ -214,6 +217,7 @@ class _Cursor:
         for token in self._tokens[self._position :]:
             if token.first and token.upper.isdecimal() and len(token.text) <= 2:
                 level = int(token.text)
+                # 77 % 77 is 0: an item of level 77 is a record of its own, like one of level 01.
                 if level in range(1, 50) or level == STAND_ALONE:
                     return level % STAND_ALONE or RECORD
         return RECORD
@@ -306,6 +310,7 @@ class _Cursor:
     # The clauses. Each is called after its first word.
 
     def picture(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # PIC S9(5)V99, or with a constant PIC X(LEN)
         self._skip("IS")
         text = self._expect("a picture", token)
         if entry.picture is not None:
@@ -326,6 +331,7 @@ class _Cursor:
         return f"({number})"
 
     def usage_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # USAGE IS COMP-3, USAGE IS SQL TYPE IS CLOB(100), USAGE a-typedef
         self._skip("IS")
         named = self._expect("a usage", token)
         if named.upper == "SQL":
@@ -339,6 +345,7 @@ class _Cursor:
         self.usage(entry, named)
 
     def usage(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # COMP-3 without the word USAGE; BINARY-LONG UNSIGNED
         entry.usage = USAGES[token.upper]
         if entry.usage in BYTES_OF and not self._skip("SIGNED"):
             entry.unsigned = self._skip("UNSIGNED")
@@ -361,6 +368,7 @@ class _Cursor:
             raise words[0].error(str(error)) from None
 
     def type_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # TYPE TO AMOUNT, or TYPE AMOUNT
         self._skip("TO")
         named = self._expect("a type", token)
         if named.upper not in self._types:
@@ -369,6 +377,7 @@ class _Cursor:
         entry.type = named.upper
 
     def typedef(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # 01 AMOUNT TYPEDEF STRONG PIC S9(9)V99 COMP-3.
         self._skip("STRONG")
         if entry.level != 1:
             raise token.error(f"{entry.name} has TYPEDEF, but is not of level 01")
@@ -387,6 +396,7 @@ class _Cursor:
         entry.redefines = self._expect("the item redefined", token).text
 
     def occurs(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # OCCURS 5 TIMES, OCCURS 1 TO 9 DEPENDING ON N OF HEAD, OCCURS UNBOUNDED DEPENDING ON N
         unbounded = self._skip("UNBOUNDED")
         least = most = 0 if unbounded else self._number("a number", token)
         ranged = self._skip("TO")
@@ -432,6 +442,7 @@ class _Cursor:
                 self._position += 1
 
     def sign_is(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # SIGN IS LEADING SEPARATE CHARACTER
         self._noise()
         where = self._expect("LEADING or TRAILING", token)
         if where.upper not in ("LEADING", "TRAILING"):
@@ -439,6 +450,7 @@ class _Cursor:
         self.sign(entry, where)
 
     def sign(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # LEADING SEPARATE without the word SIGN
         separate = self._skip("SEPARATE")
         self._noise()
         entry.sign = _SIGNS[token.upper, separate]
@@ -452,12 +464,14 @@ class _Cursor:
         entry.justified = True
 
     def blank(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # BLANK WHEN ZERO
         self._noise()
         if not self._skip("ZERO", "ZEROS", "ZEROES"):
             raise token.error("BLANK WHEN ZERO was expected")
         entry.blank_when_zero = True
 
     def values(self, entry: CopybookEntry, token: CopybookToken) -> None:
+        # VALUE 5, VALUES ARE "A" "B", VALUE 1 THRU 9 12
         self._noise()
         ranges: list[tuple[str, str | None]] = []
         while (value := self._peek()) is not None and not self._ends_values(value, bool(ranges)):
@@ -485,6 +499,8 @@ class _Cursor:
 
     def _more_values(self) -> bool:
         """Return True if a number at the start of a line is a value, since no name or clause follows it."""
+        # A list of values may continue on the next line, where 05 can be a value, or the level of an item:
+        # 05 NAME or 05 PIC is an item.
         after = self._position + 1
         following = self._tokens[after] if after < len(self._tokens) else None
         if following is None or following.kind is not CopybookTokenType.WORD:
@@ -498,6 +514,7 @@ class _Cursor:
         self._expect("the value for FALSE", token)
 
     def renames(self, _: CopybookEntry, token: CopybookToken) -> None:
+        # 66 PART RENAMES FIRST OF GROUP THRU LAST. It adds no bytes.
         self._qualify("an item", token)
         if self._skip("THRU", "THROUGH"):
             self._qualify("an item", token)
@@ -511,6 +528,7 @@ class _Cursor:
 
 
 _Clause = Callable[[_Cursor, CopybookEntry, CopybookToken], None]
+# By the first word of a clause, which the method has consumed already.
 _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
     {
         **dict.fromkeys(USAGES, _Cursor.usage),

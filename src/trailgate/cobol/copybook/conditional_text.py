@@ -28,12 +28,14 @@ from trailgate.cobol.copybook.source import (
 from trailgate.options import instance
 
 _LOG: Final = logging.getLogger(__name__)
+# One word of a condition: X"41", 'it''s', 3.14, MY-NAME, >=
 _WORD: Final = re.compile(
     r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
     re.IGNORECASE,
 )
 _NAME: Final = re.compile(r"\w(?:[\w-]*\w)?")
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
+# >>IF, or Micro Focus's $IF
 _DIRECTIVE: Final = re.compile(r"\s*(>>|\$)\s*([A-Za-z0-9-]+)\s*")
 # Directives that do not affect the items.
 _OTHERS: Final = frozenset(
@@ -72,6 +74,7 @@ _OTHERS: Final = frozenset(
 _LAYOUT_SETTINGS: Final = re.compile(
     r"\b(?:NO)?(IBMCOMP|SIGN|ODOSLIDE|ALIGN|CHARSET)\b", re.IGNORECASE
 )
+# By the sign: whether it holds if the left side is less (-1), equal (0) or greater (1).
 _RELATIONS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
     {
         "=": lambda order: order == 0,
@@ -590,6 +593,7 @@ def _hint(name: str) -> str:
     return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
+# By the name of a directive after >> or $.
 _OBEYED: Final[Mapping[str, Callable[[_Directives, _Expression], None]]] = MappingProxyType(
     {
         "IF": _Directives.begin_if,

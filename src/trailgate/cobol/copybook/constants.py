@@ -22,6 +22,7 @@ _OPERATORS: Final[Mapping[str, Callable[[int, int], int]]] = MappingProxyType(
     {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv}
 )
 _FIRST: Final = "*/"
+# (2*N)+1 has the parts ( 2*N ) +1
 _PART: Final = re.compile(r"[()]|[^()]+")
 _INTEGER: Final = re.compile(r"[-+]?[0-9]{1,18}")
 MOST: Final = 10**18  # the largest absolute value of a constant

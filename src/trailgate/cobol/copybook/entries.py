@@ -22,6 +22,7 @@ from trailgate.cobol.copybook.layouts import ConditionName, Occurs, SignPosition
 from trailgate.cobol.copybook.source import CopybookToken
 
 MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
+# A symbol of a picture and its repetition: S, 9(5), V, CR
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
 
@@ -31,6 +32,7 @@ _WIDTH: Final[Mapping[str, int]] = MappingProxyType(
     {**dict.fromkeys(_SYMBOLS, 1), "S": 0, "V": 0, "P": 0, "CR": 2, "DB": 2}
 )
 
+# Printed floating point: +9(2).9(3)E-99
 _FLOAT: Final = re.compile(
     r"[+-](?:9(?:\(\d+\))?)*(?:[V.,](?:9(?:\(\d+\))?)*)?E[+-]99", re.IGNORECASE
 )
@@ -92,6 +94,7 @@ class PictureCategory(Enum):
 _BYTES: Final[Mapping[PictureCategory, int]] = MappingProxyType(
     {PictureCategory.NATIONAL: 2, PictureCategory.DBCS: 2, PictureCategory.UTF8: 4}
 )
+# By the symbol of the picture.
 _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
     {
         "N": PictureCategory.NATIONAL,

@@ -220,7 +220,7 @@ class CopybookField:
 
     @property
     def extent(self) -> int:
-        """The bytes of all occurrences."""
+        """The number of bytes that all occurrences take together."""
         return (self.stride or self.size) * self.repeats
 
     def walk(self) -> Iterator[CopybookField]:

@@ -58,6 +58,7 @@ _BINARY: Final = (
     Usage.NATIVE_SHORT,
     Usage.LITTLE,
 )
+# The usage of an item that has a picture of this category and no USAGE.
 _STRINGS: Final[Mapping[PictureCategory, Usage]] = MappingProxyType(
     {
         PictureCategory.TEXT: Usage.TEXT,

@@ -21,18 +21,22 @@ from trailgate.errors import DefinitionError, Where
 
 TAB: Final = 8
 INDICATOR, TEXT, END = 6, 7, 72  # columns 7, 8 and 73, counted from 0
+# Columns 1 to 6 of fixed format: blanks, 000100, or a mark such as CHG1 and two blanks
 _SEQUENCE: Final = re.compile(r"( {6}|\S{1,6} {0,5})")
 _INDICATORS: Final = frozenset(" */-Dd$")
 _FREE_COMMENT: Final = re.compile(r"\s*\*")
+# A literal that continues on this line: - "rest of the text"
 _CONTINUED: Final = re.compile(r"-\s+[\"']")
 # A comment inside a line begins at "*>" after a separator; literals may contain it.
 _INLINE: Final = re.compile(r"""("[^"]*(?:"|$)|'[^']*(?:'|$))|(?:^|(?<=[\s.,;]))\*>.*""")
+# Statements about the compiler's listing and options: they are skipped.
 _LISTING: Final = re.compile(r"(EJECT|SKIP[123]|TITLE|\*?CBL|\*CONTROL|PROCESS)\b", re.IGNORECASE)
 # Directives of the standard (>>), and those of Micro Focus ($) that choose what is compiled. Other
 # lines with a $, such as $XFD, are comments.
 _DIRECTIVE: Final = re.compile(
     r"\s*(?:>>|\$\s*(?:IF|ELSE|ELIF|ELSE-?IF|END|END-IF|SET)(?![\w-]))", re.IGNORECASE
 )
+# >>SOURCE FORMAT IS FREE, or $SET SOURCEFORMAT"FREE"
 _FORMAT_DIRECTIVE: Final = re.compile(
     r"""\s*(?:>>\s*SOURCE\s+(?:FORMAT\s+)?(?:IS\s+)?|\$\s*SET\s+SOURCEFORMAT\s*\(?\s*)["']?(FREE|FIXED)\b""",
     re.IGNORECASE,
@@ -43,6 +47,7 @@ _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
 # A period, comma or semicolon is a separator before a blank, and at the end of a line or of
 # pseudo-text.
 _AT_END: Final = r"(?=\s|==|$)"
+# A period ends an entry if nothing that could belong to a picture or number follows it.
 _PERIOD: Final = re.compile(rf"\.(?:{_AT_END}|(?![\w*+$(),:-]))")
 _GAP: Final = re.compile(rf"(?:\s|[,;]{_AT_END})+")
 _LEADING_GAP: Final = re.compile(r"[\s,;]+")

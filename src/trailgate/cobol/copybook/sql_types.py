@@ -17,6 +17,7 @@ from trailgate.errors import OptionError
 BYTES: Final = "SQL BYTES"  # the usage of an item of bytes; no text can state it
 # Db2 declares the length and the data of a VARCHAR as items of level 49.
 _LEVEL: Final = 49
+# The letter after a length: CLOB(2K) has 2,048 bytes.
 _FACTORS: Final = MappingProxyType({"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30})
 _LENGTH: Final = r" ?\( ?([1-9]\d{0,9}) ?([KMG])? ?\)"
 _LOB: Final = r"(BLOB|CLOB|DBCLOB|BINARY LARGE OBJECT|CHAR(?:ACTER)? LARGE OBJECT)"

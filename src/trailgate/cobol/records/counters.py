@@ -169,6 +169,7 @@ class CounterReader:
 def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
     """Map the values of a counter to counts. Unknown values become NULL."""
     texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
+    # An unknown text has the index null, and take makes a null of it.
     codes = pc.index_in(texts, pa.array(list(counts), pa.string()))
     return pa.array(list(counts.values()), pa.int64()).take(codes)
 

@@ -182,6 +182,7 @@ class RecordEncoder:
             written[rows_written[:, None], _bytes_at(item, rows_written)] = True
         for item in shared:
             rows = np.flatnonzero(_both(unwritten[item], item.active))
+            # Records in which no byte of the item was written by another item.
             lone = ~written[rows[:, None], _bytes_at(item, rows)].any(axis=1)
             if lone.any() and not self._is_blank(item.field):
                 problem = "NULL cannot be written, and no other item of the same bytes has a value"
@@ -281,6 +282,8 @@ class _Written:
             starts = np.arange(count, dtype=np.int64) * self.extent
             data = np.ascontiguousarray(self.matrix[:, : self.extent]).reshape(-1)
             return RecordBytes(data, starts, starts + self.extent, step=self.extent)
+        # Example: extents 2 and 3 in rows of 4 bytes, AB.. and CDE.: the mask is 1100 1110, and selects
+        # ABCDE with ends = 2 5.
         ends = np.cumsum(np.broadcast_to(self.extent, count))
         # Selects the first ``extent`` bytes of each row; numpy returns them row by row.
         inside = np.arange(width) < np.broadcast_to(self.extent, count)[:, None]
@@ -294,6 +297,7 @@ def _both(rows: Mask, others: Mask | None) -> Mask:
 def _bytes_at(item: PlacedItem, rows: Longs) -> Longs:
     """Return the offsets of an item's bytes, one row per record, or a single row if all are the same."""
     at = item.offset if isinstance(item.offset, int) else item.offset[rows]
+    # Example: an item of 2 bytes at 5 in one record and at 7 in the next: [[5, 6], [7, 8]].
     offsets: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
     return offsets
 
@@ -413,6 +417,8 @@ def frame_records(
     # ``before`` is the space for the block descriptor that precedes the first record of each block.
     before = np.zeros(len(sizes), np.int64)
     before[firsts] = DESCRIPTOR
+    # Example, VB without delimiters: records of 3 and 2 bytes in one block. sizes = 7 6 with their
+    # descriptors, before = 4 0, ends = 11 17, begins = 8 15, and the block has 13 bytes plus its own 4.
     ends = np.cumsum(before + sizes)
     begins = ends - len(mark) - lengths
     data = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
@@ -448,14 +454,17 @@ def _frame_typed(records: RecordBytes, framing: Framing) -> Octets:
             f"a record of {lengths[row]} bytes is longer than the copybook allows: {framing.length}"
         )
         raise EncodeError(problem, where=Where(record=row + 1))
+    # (n + 3) & ~3 rounds up to a multiple of four: 9 becomes 12.
     padded = np.maximum(8, (lengths + width + 3) & ~3)
     ends = np.cumsum(padded)
     begins = ends - padded + width
     data = np.full(int(ends[-1]) if len(ends) else 0, ord(" "), np.uint8)
     # The type is in the top four bits of a word of ``width`` bytes.
+    # Example: 20 bytes of type 4, in a word of two bytes: 4 << 12 | 20 is 40 14.
     words = (lengths | DATA << (8 * width - 4)).astype(">u4").view(np.uint8).reshape(-1, 4)
     data[(begins - width)[:, None] + np.arange(width)] = words[:, 4 - width :]
     if len(records):
+        # How far the bytes of each record move, repeated for each byte, plus the old offset of each byte.
         inside = np.repeat(begins - records.starts, lengths) + np.arange(
             int(records.starts[0]), int(records.ends[-1])
         )
@@ -472,6 +481,7 @@ def _words(counted: Longs, form: Sequence[int]) -> Octets:
     """
     little, twisted, adjustment = form
     words = np.zeros((len(counted), DESCRIPTOR), np.uint8)
+    # Example: a record of 80 bytes with its descriptor, big-endian and in the first half: 00 54 00 00.
     half = (counted - adjustment).astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
     words[:, 2 * twisted : 2 * twisted + 2] = half
     return words
@@ -484,6 +494,8 @@ def _check_readable(data: Octets, begins: Longs, ends: Longs, framing: Framing) 
     except DecodeError as error:
         raise EncodeError(f"the records do not fit the framing: {error.problem}") from None
     if not (np.array_equal(frames.starts, begins) and np.array_equal(frames.ends, ends)):
+        # If all records that both have are equal, the first one that only one has is at fault: hence
+        # the appended True.
         both = min(len(frames.starts), len(begins))
         different = (frames.starts[:both] != begins[:both]) | (frames.ends[:both] != ends[:both])
         where = Where(record=int(np.append(different, True).argmax()) + 1)

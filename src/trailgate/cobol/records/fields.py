@@ -33,7 +33,7 @@ from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, Fa
 from trailgate.columnar.code_pages import CodePage, decode_with_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
-from trailgate.errors import DecodeError, Where
+from trailgate.errors import DecodeError, Where, count_noun
 
 Items = npt.NDArray[Any]
 
@@ -197,6 +197,7 @@ def copy_short_items(
 ) -> None:
     """Copy the bytes that short records have of an item, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
+    # resize repeats the fill: b"ab" in five bytes is b"ababa".
     target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
     starts = (records.starts + item.offset)[rows]
     copy_present(
@@ -218,6 +219,7 @@ def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
     size = item.field.size
     if records.step is None or not isinstance(item.offset, int):
         return _items(records, item, size).view(np.uint8).reshape(len(records), size)
+    # A view: from one row to the next are ``step`` bytes, from one byte to the next is one.
     offset = int(records.starts[0]) + item.offset
     strides = (records.step, 1)
     return np.ndarray((len(records), size), np.uint8, records.data, offset, strides)
@@ -225,6 +227,8 @@ def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
 
 def _items(records: RecordBytes, item: PlacedItem, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
+        # ``windows`` views the data as overlapping items of ``size`` bytes, one from each offset on. So an
+        # index selects the item that begins there.
         windows_: Items = windows(records.data, size)[records.starts + item.offset]
         return windows_
     offset = int(records.starts[0]) + item.offset
@@ -250,12 +254,11 @@ class PolicyTally(PolicyCounts):
             policies.setdefault(policy, []).append((name, count))
         items = {policy for policy, _, item in self if item}
         for policy, matches_ in policies.items():
-            total, noun = (
-                sum(count for _, count in matches_),
-                "value" if policy in items else "record",
+            total = count_noun(
+                sum(count for _, count in matches_), "value" if policy in items else "record"
             )
             names = ", ".join(f"{name} {count:,}" for name, count in matches_)
-            yield f"{policy}: {total:,} {noun}{'s' * (total != 1)} ({names})"
+            yield f"{policy}: {total} ({names})"
 
 
 @dataclass(slots=True)
@@ -363,6 +366,7 @@ def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) 
 
     ``page`` is the code page in which the bytes are shown as text.
     """
+    # argmax of a mask is its first True.
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
     raw = fault.raw(records, row)

@@ -42,6 +42,7 @@ from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D
 _HINT: Final = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"
+# By the code that a kernel returns; {} is the wrong number.
 _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
     {
         NO_RECORD: "no record descriptor word: length {}",
@@ -425,6 +426,7 @@ def _check(
     return RecordFrames(starts[:count].copy(), ends[:count].copy(), end)
 
 
+# By record format: the function that cuts a file into records.
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], RecordFrames]]] = (
     MappingProxyType(
         {

@@ -332,6 +332,8 @@ def _rule_of(
 
     A byte of -1 in a value matches any byte.
     """
+    # Example: places 0 1, values 65 -1 66 49 (A and anything; B1) and chosen 7 8: records that begin
+    # with A have rule 7, those with B1 rule 8, all others ``rest``.
     width = len(places)
     for number in range(len(chosen)):
         same = 0

@@ -27,7 +27,9 @@ REST: Final = "*"
 PADDING: Final = " \0"  # stripped from text before comparing
 _FORM: Final = "kinds are written FIELD: VALUE=RECORD, VALUE|VALUE=RECORD, LOW THRU HIGH=RECORD, and of several fields FIELD + FIELD: VALUE + VALUE=RECORD"
 _LITERAL: Final = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"=|,][^=|,\n]*?"""
+# A THRU F, or '01' alone
 _RANGE: Final = re.compile(rf"\s*({_LITERAL})(?:\s+THRU\s+({_LITERAL}))?\s*", re.IGNORECASE)
+# One of H=HEADER, D|E=DETAIL: the values and the record
 _ENTRY: Final = re.compile(r"""((?:'[^']*'|"[^"]*"|[^=,\n'"])*)(?:=([^,\n]*))?(?:[,\n]|$)""")
 
 

@@ -105,6 +105,8 @@ class KindsEncoder:
         Raises EncodeError if a row has no struct or several, or if ``_record`` names a different
         kind.
         """
+        # One row per kind and one column per record. Example: of three records the first and the last
+        # are of kind 0: present = [[1, 0, 1], [0, 1, 0]], and argmax finds the kinds 0, 1, 0.
         present = np.zeros((len(self._encoders), rows), bool)
         for number, name in enumerate(self._encoders):
             if name not in columns:

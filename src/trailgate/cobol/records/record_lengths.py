@@ -46,6 +46,7 @@ from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
+# A part of 100 * COUNT + FIXED-PART: a number, a name or an operator
 _TOKEN: Final = re.compile(r"\s*(?:(\d+)(?![\w-])|([A-Za-z0-9](?:[\w-]*[A-Za-z0-9])?)|([+*-]))")
 _FORM: Final = (
     "Write an item, or a sum as ITEM + 4 or 100 * ITEM + ITEM, with blanks around a minus"

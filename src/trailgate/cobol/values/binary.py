@@ -73,6 +73,7 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
     """Return the smallest and largest accepted number. It never exceeds a decimal128 column."""
     number = number_of(field)
     low, high = integer_limits(field.size, number.signed)
+    # Example: if the picture counts, S9(4) COMP takes -9999 to 9999, although two bytes reach 32767.
     most = 10**number.digits - 1 if _is_limited(field, options) else _MOST
     return max(low, -most), min(high, most)
 
@@ -159,6 +160,7 @@ def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np
 
 def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
     """Return a mask of the rows above ``bound``: the high words decide, or the low words if equal."""
+    # Example: the bound 2**64 + 5 has the high word 1 and the low word 5.
     high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
     top = high.dtype.type(bound >> 64)
     above: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
@@ -221,6 +223,7 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
         # The 16-byte decimals as little-endian bytes; the field takes the lowest ``size`` of them.
         words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
         low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
+        # size - 1 :: -1 selects the lowest bytes in reverse order: of 01 02 00 .. and size 2, 02 01.
         return low_first[:, : field.size] if little else low_first[:, field.size - 1 :: -1]
 
     return encode

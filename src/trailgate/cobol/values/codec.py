@@ -168,4 +168,6 @@ def refuse_nulls(values: pa.Array) -> None:
     """Raise EncodeError for the first NULL, since this usage cannot represent NULL."""
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise encode_error("NULL cannot be written in such a field", row)
+        error = encode_error("NULL cannot be written in such a field", row)
+        error.hint = "The option nulls states what is written for NULL, by the type of the field"
+        raise error

@@ -56,6 +56,7 @@ _BLANK_HINT: Final = "Blank numbers can be read by the option blank"
 _LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
 _PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
+# By usage. Other usages print numbers, and name their picture.
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
     {
         Usage.ZONED: "not a zoned number",
@@ -74,6 +75,7 @@ _ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"
 _PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
 _BYTES: Final = np.arange(256)
 _HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
+# Each byte as two digits: 0x12 is 12, and 0x1A is not two digits.
 _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
@@ -106,6 +108,8 @@ def number_form(
 ) -> NumberForm:
     """Return the column type of a field's values, for the digits of its picture or for ``digits``."""
     number = number_of(field)
+    # Example: 999PPP has 3 digits and 3 zeros, so its precision is 6. VPPP999 has 3 digits and the
+    # scale 6: again the precision is 6.
     zeros, scale = max(-number.scale, 0), max(number.scale, 0)
     precision = max((digits or number.digits) + zeros, scale)
     if precision > DECIMAL_DIGITS:
@@ -195,6 +199,7 @@ def _read_padded(
         digit_bytes.padding is PaddingPolicy.TRIM,
     )
     done = np.empty(len(rows), bool)
+    # The byte of the digit 0, with which padding is replaced.
     zero = int(np.argmax(digit_bytes.digits == 0))
     sign = digit_bytes.signs, digit_bytes.sign_at, digit_bytes.sign_base == 1
     if not replace_padding(padded_rows.reshape(-1), size, pads, *sign, zero, every, trim, done):
@@ -319,6 +324,7 @@ def unscale_to(values: pa.Array, scale: int) -> pa.Array:
     text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own_scale)
+    # The padding keeps one zero of "000".
     digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
     return pc.binary_join_element_wise(minus, digits, "")
 
@@ -503,6 +509,8 @@ def encode_zoned(field: CopybookField, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
+        # Each byte is a zone and a digit: with the zone F0 of EBCDIC, 5 is F5. The overpunch of the
+        # sign replaces the zone of one digit: -5 ends with D5.
         encoded = written.digits | np.uint8(zone)
         at = 0 if leading else number.digits - 1
         if separate:
@@ -537,6 +545,7 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 def _most_first(nibbles: int, digits: int) -> int:
     """Return the largest allowed first byte. If the field has a nibble more than digits, its first nibble must be 0."""
+    # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
     return 0x0F if nibbles > digits else 0xFF
 
 
@@ -547,6 +556,7 @@ def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
         most = _most_first(2 * field.size, number.digits)
         digit_bytes = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
     else:
+        # 12 34 5C: two digits per byte, and in the last byte a digit and the sign.
         digit_bytes = DigitBytes(
             _PAIRS,
             base=100,

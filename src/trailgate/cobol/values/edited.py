@@ -36,6 +36,7 @@ from trailgate.cobol.values.decimals import (
 from trailgate.cobol.values.kernels import MINUS, WRONG
 from trailgate.errors import DefinitionError, Where
 
+# A symbol of a picture and its repetition: Z(3), 9, CR
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 
 # Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
@@ -45,6 +46,7 @@ _SIGNS[:2] = 0, MINUS
 _BAD: Final = 2
 
 _SYMBOLS: Final = "0123456789 +-$*,./CRDB"
+# By floating symbol: the characters that may precede the first digit.
 _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
@@ -69,6 +71,7 @@ class PrintedPosition:
     symbol: str
 
 
+# Symbols that have a fixed position if they occur once, and float otherwise.
 _FIXED: Final = {
     "+": PrintedPositionType.SIGN,
     "-": PrintedPositionType.SIGN,
@@ -90,6 +93,8 @@ _PLAIN: Final[Mapping[str, tuple[tuple[PrintedPositionType, str], ...]]] = Mappi
 
 def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
     """Return the positions of an edited field. Raises DefinitionError if they do not fit its size."""
+    # Z(3)9.99 has the symbols Z Z Z 9 . 9 9. A sign or currency symbol that occurs more than once
+    # floats, as in --9; in -9 it has a fixed position.
     symbols = []
     for symbol, count in _PART.findall(field.picture.upper()):
         symbols += [symbol] * int(count or 1)
@@ -124,6 +129,7 @@ def format_zero(positions_: tuple[PrintedPosition, ...]) -> str | None:
     """
     if any(position.kind is PrintedPositionType.DIGIT for position in positions_):
         return None
+    # ZZ.ZZ prints zero as five blanks, and **.** prints it as **.**.
     stars = any(position.symbol == "*" for position in positions_)
     return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
 
@@ -256,6 +262,7 @@ def _torn_credit(shown: Octets, positions_: tuple[PrintedPosition, ...]) -> Mask
     return torn
 
 
+# By the type of a position: what reads one character of all rows.
 _READERS: Final[Mapping[PrintedPositionType, Callable[[_Read, Octets, PrintedPosition], None]]] = (
     MappingProxyType(
         {
@@ -344,5 +351,6 @@ def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint
     """Return the printed form of a sign, currency or CR/DB symbol for each row."""
     if credit:
         return np.where(negative, ord(symbol), ord(" ")).astype(np.uint8)
+    # A plus in the picture is printed as + or -, a minus only before negative numbers.
     shown = {"+": ("-", "+"), "-": ("-", " ")}.get(symbol, (symbol, symbol))
     return np.where(negative, ord(shown[0]), ord(shown[1])).astype(np.uint8)

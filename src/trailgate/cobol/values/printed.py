@@ -44,7 +44,9 @@ _NARROW: Final = MappingProxyType(
         Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
     }
 )
+# By the sign in the picture: what may be printed for it.
 _SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
+# +9(2).9E-99 has the parts + 9(2) . 9 E - 9 9
 _PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 
@@ -102,6 +104,8 @@ def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
         if field.comma:
             text = pc.replace_substring(text, ",", ".")
         fits = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+        # The point of V is not printed, and is put back. Example: the picture +9V99E+99 and the text
+        # "+123E+04" give "+1.23E+04".
         if decimals_at is not None:
             head, tail = (
                 pc.utf8_slice_codeunits(text, 0, decimals_at),

@@ -17,6 +17,7 @@ from trailgate.cobol.values.codec import Classify, FaultReason, ValueOptions, pa
 from trailgate.cobol.values.decimals import could_be_sign, number_of, sign_offset, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(FaultReason)}
+# Usages whose bytes can be wrong for one reason only.
 _SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(
     dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), FaultReason.CHARACTER)
     | dict.fromkeys(

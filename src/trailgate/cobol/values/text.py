@@ -192,7 +192,8 @@ def encode_raw(field: CopybookField, options: ValueOptions) -> Encoder:
         wrong = np.diff(offsets) != field.size
         if wrong.any():
             row = int(np.argmax(wrong))
-            raise encode_error(f"not {field.size} bytes", row, values[row].as_py())
+            problem = f"{len(values[row].as_buffer())} bytes in a field of {field.size}"
+            raise encode_error(problem, row, values[row].as_py())
         return data[offsets[0] : offsets[-1]].reshape(len(values), field.size)
 
     return encode
@@ -202,7 +203,7 @@ def _unhex(row: int, text: str) -> bytes:
     try:
         return bytes.fromhex(text)
     except ValueError:
-        raise encode_error("not hex digits", row, text) from None
+        raise encode_error("not pairs of hex digits, such as 0a1b", row, text) from None
 
 
 def explain_bytes(field: CopybookField, _: ValueOptions) -> Explain:

@@ -32,6 +32,7 @@ _LOG: Final = logging.getLogger(__name__)
 KEPT: Final = "kept for the next time"
 NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 _BODY: Final = "_body_of_the_kernel"
+# The types of numbers that kernels take, as they are annotated, and numba's types for them.
 _NUMBERS: Final = MappingProxyType({bool: numba.boolean, int: numba.int64, float: numba.float64})
 
 

@@ -223,6 +223,8 @@ def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Lo
 def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
     """Write the parts of an ISO string. Return whether it has the width and zeros beyond microseconds."""
     part[MONTH], part[DAY], part[HOUR], part[MINUTE], part[SECOND] = 1, 1, 0, 0, 0
+    # Good lengths: 10 (2026-11-28), 19 (with 12:30:05 after a blank), and above 20 (with a point
+    # and digits). 20 would be a point without digits.
     good = (
         (width == 10 or width == 19 or width > 20)
         and is_pair(data, begin)
@@ -231,12 +233,16 @@ def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
     if not good:
         return False
     part[YEAR] = 100 * read_two(data, begin) + read_two(data, begin + 2)
+    # Month to second are three bytes apart, each after its separator: the month at 5, the day at 8,
+    # the hour at 11. The separators are "-" before month and day, " " before the hour, else ":".
     for which in range(MONTH, SECOND + 1):
         at = 2 + 3 * which
         if at < width:
             before = 45 if which < HOUR else 32 if which == HOUR else 58
             good = good and data[begin + at - 1] == before and is_pair(data, begin + at)
             part[which] = read_two(data, begin + at)
+    # The first six digits are microseconds. Fewer are filled with zeros: .5 becomes 500000. Further
+    # digits have to be zeros. The fraction is kept in units of 10^-12, hence the last factor.
     number = np.int64(0)
     for at in range(20, min(width, 26)):
         digit = data[begin + at] - DIGIT
@@ -398,6 +404,8 @@ def carry_midnight(part: Longs) -> None:
     if not is_time(part):  # not a day of the calendar
         part[HOUR] = 24
         return
+    # The next day is in the same month, or the first of the next month, or January 1. Example:
+    # 2024-02-29 24:00:00 is 2024-03-01 00:00:00.
     part[DAY] += 1
     if is_time(part):
         return
@@ -433,6 +441,7 @@ def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
         if at < size:
             iso[to + at - 1] = 45 if which < HOUR else 32 if which == HOUR else 58
             write_two(iso, to + at, part[which])
+        # A part that is cut off loses nothing if it has its lowest value, as in 2026-11-01 00:00:00.
         elif part[which] != (1 if which < HOUR else 0):
             return False
     if size > 19:
@@ -442,6 +451,7 @@ def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
         for at in range(20, size):
             iso[to + at] = ZERO
         return True
+    # From the last digit of the fraction to its first. Digits beyond ``size`` have to be zeros.
     for at in range(19 + FRACTION_DIGITS, 19, -1):
         digit = rest % TEN
         rest //= TEN

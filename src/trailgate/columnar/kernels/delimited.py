@@ -536,9 +536,11 @@ def copy_rest(
     """Copy, byte by byte, the values that have escapes or are too near the end of the data for words."""
     for row in range(len(first)):
         at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
+        # A negative begin marks a value with escapes, and is the complement of its offset: ~begin.
         if begin < 0:
             stop = ends[first[row] + column] - len(quote)
             unescape(data, ~begin, stop, quote, escaped, out, at)
+        # Copied in words before, unless a word could have been read beyond the end of the data.
         elif begin > len(data) - SPARE - (end - at):
             for byte in range(end - at):
                 out[at + byte] = data[begin + byte]

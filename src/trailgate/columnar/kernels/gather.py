@@ -22,6 +22,7 @@ def measure(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets
     ``nulls`` is empty or has one item per row; the span of a null row is ignored. Returns
     ``OUTSIDE`` if a value is not within the bytes, and ``TOO_MANY`` if the sum exceeds int32.
     """
+    # Example: the values [2, 5), null and [5, 6) have the offsets 0 3 3 4.
     total = 0
     offsets[0] = 0
     for row in range(len(starts)):
@@ -64,6 +65,7 @@ def measure_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> in
 
     ``size`` is the number of data bytes of the column.
     """
+    # Example: of the offsets 0 3 4 9, the rows 2 and 0 have the sizes 5 and 3: taken = 0 5 8.
     total = 0
     taken[0] = 0
     for at in range(len(rows)):

@@ -215,6 +215,8 @@ def append_numbers(
     ``placed`` becomes the offsets, with one item more than strings. ``out`` has ``SPARE`` more
     bytes than the result.
     """
+    # Example: the strings A and BC with the numbers 7 and 12 become A.0000000007BC.0000000012, and
+    # placed = 0 12 25.
     to = np.int64(0)
     placed[0] = 0
     for row in range(len(numbers)):
@@ -244,6 +246,7 @@ def write_times(micros: Longs, marks: Octets, trimmed: bool, offsets: Offsets, o
         value = micros[row]
         if value < YEAR_1 or value >= YEAR_10000:
             return row
+        # Operations of one transaction have the same time: copy the text of the row before.
         if row and value == micros[row - 1]:
             size = to - np.int64(offsets[row - 1])
             for at in range(size):
@@ -265,6 +268,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
         value = micros[row]
         if value < YEAR_1 or value >= YEAR_10000:
             return row
+        # As in the row before.
         if row and value == micros[row - 1]:
             for at in range(DATE):
                 dates[row * DATE + at] = dates[row * DATE + at - DATE]
@@ -273,6 +277,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
             continue
         days = value // DAY
         year, _, _ = civil(days)
+        # The day of the year counts from 1: 2024-03-01 is day 31 + 29 + 1 = 61.
         first = since_march(year, 1, 1)
         digits(year, dates, row * DATE, 4)
         digits(days - first + 1, dates, row * DATE + 4, 3)
@@ -288,6 +293,8 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
 @inner
 def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
     """Write one time. Return its size."""
+    # // rounds down, so the rest is positive before 1970 too: -1 microsecond is day -1, and
+    # 23:59:59.999999 of it.
     days = value // DAY
     rest = value - days * DAY
     seconds = rest // SECOND

@@ -186,6 +186,8 @@ def escape_marks(
 @inner
 def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
     """Copy ``size`` bytes of the data. Writes at most ``SPARE`` bytes more."""
+    # Moves of 32 bytes: a short value, as most are, takes one instruction and no loop. The bytes
+    # written after the value are overwritten by the next one.
     if start + size <= len(data) - SPARE:
         move32(out, at, data, start)
         for done in range(32, size, 32):

@@ -42,7 +42,7 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
             return _scale(numbers, scale)
         raws = dense.to_pylist()
         if b"" in raws:
-            raise row_error("a number has no bytes", dense, raws.index(b""))
+            raise row_error("the bytes of a number are empty", dense, raws.index(b""))
         sizes = [len(raw) for raw in raws]
         if max(sizes, default=0) > _MOST_BYTES:
             problem = f"a number has more than {_MOST_BYTES} bytes"
@@ -98,11 +98,15 @@ def variable_decimals(values: JsonValues) -> pa.Array:
     odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
     odd &= kinds == OBJECT
     if odd.any():
-        raise row_error("not a number with its scale", values.strings, int(np.argmax(odd)))
+        raise row_error(
+            'not a number with its scale, such as {"scale": 2, "value": "BAA="}',
+            values.strings,
+            int(np.argmax(odd)),
+        )
     scales = parse_integers(nodes.strings(scale), 0, 2, signed=True)
     if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
         row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
-        raise row_error("not a scale", values.strings, row)
+        raise row_error(f"the scale is not from -{MOST_SCALE} to {MOST_SCALE}", values.strings, row)
     numbers = from_base64(nodes.strings(value))
     decimals = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
     # One pass per distinct scale: numbers of other scales are null in it, and coalesce merges the

@@ -232,6 +232,8 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
     """
     nodes = documents.nodes
     payload, schema = nodes.members(documents.document, ["payload", "schema"])
+    # The object with the members of the event: ``payload``, if the converter wrote an envelope of
+    # schema and payload (schemas.enable=true), else the document itself.
     holder = np.where(payload >= 0, payload, documents.document)
     kinds = nodes.kinds(holder)
     op, status, identifier = nodes.members(holder, ["op", "status", "id"])

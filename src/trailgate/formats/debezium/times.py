@@ -160,6 +160,7 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
         local, _ = parse_timestamps(part.field("time"), DEFAULT_FORMAT)
     except DecodeError as error:
         raise row_error(error.problem, values, int(rows[error.where.record or 0])) from None
+    # 12:00+02:00 is 10:00 in UTC: offsets to the east are subtracted.
     east = np.asarray(pc.equal(part.field("sign"), "+"))
     micros = local - np.where(east, offset, -offset) * _SECOND
     bad = (offset > _MOST_OFFSET) | (minutes > 59) | (seconds > 59)

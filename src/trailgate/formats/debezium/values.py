@@ -375,6 +375,8 @@ def inferred_column(field_type: ConnectFieldType) -> Column:
     """Return the column that can store all values of a type. Unknown types get a text column."""
     type_row = TYPES.get(field_type.name)
     make = None if type_row is None else type_row.column
+    # A type without a name has the column of Connect's type, and so has a known type that leaves its
+    # column to it. An unknown type gets a text column.
     if make is None and (type_row is not None or not field_type.name) and field_type.type in TYPES:
         make = TYPES[field_type.type].column
     return replace((make or _TEXT_COLUMN)(field_type), name=field_type.column)
@@ -432,6 +434,7 @@ def _custom_decoder(column: Column, field_type: ConnectFieldType) -> Decode:
 
 def _refusing(problem: str, hint: str) -> Decode:
     def decode(values: JsonValues) -> pa.Array:
+        # NULL has no notation, so only other values are refused.
         if values.strings.null_count == len(values.strings):
             return values.strings
         rows = np.flatnonzero(np.asarray(values.strings.is_valid()))
@@ -455,6 +458,7 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 
 
 def _bare_numbers(column: Column, mode: str) -> Decode:
+    # A column of 23 characters, YYYY-MM-DD HH:MI:SS.fff, has 23 - 19 - 1 = 3 digits of a fraction.
     fraction = column.external_length - _SECONDS - 1
     units = {"connect": 1, "microseconds": 1000, "nanoseconds": 1_000_000}.get(mode)
     # Adaptive modes choose the unit by the column's fraction: milliseconds up to 3 digits,
@@ -512,6 +516,7 @@ def _hex(values: JsonValues) -> pa.Array:
     return values.strings
 
 
+# By the value of binary.handling.mode.
 _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
     {"bytes": base64_bytes, "base64": base64_bytes, "base64-url-safe": url_safe_bytes, "hex": _hex}
 )

@@ -90,6 +90,7 @@ TRANSACTION_VALUE: Final = json_literal(
         ],
     }
 )  # fmt: skip
+# The member op by the operation's type: create, update, delete, truncate.
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
     {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
 )

@@ -22,6 +22,7 @@ from trailgate.messages.properties import (
 from trailgate.model.tables import Definitions, Table
 
 _DATE_FORMAT: Final = "delim.dateformat"
+# Like the parts of a table name: HR."My.Table" has HR and "My.Table".
 _PART: Final = re.compile(r'"[^"]+"|[^."]+')
 
 

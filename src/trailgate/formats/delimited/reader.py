@@ -116,6 +116,7 @@ class FieldValues:
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
         recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
+        # Shifted by count - 1, ends[i] is the end of the last of the `count` fields that begin with field i.
         starts, ends = self.fields.starts, self.fields.ends[count - 1 :]
         found = kernels.code_fields(
             self.data, starts[: len(ends)], ends, first, place, codes, known, *recents
@@ -226,6 +227,8 @@ class ColumnPairing:
         parts += values[::-1] if options.afterfirst else values
         header = len(options.header)
 
+        # Example: a header of one field, then names and values of two columns. The value of column 0 is
+        # field 1 + 0 * 2 + 1 = 2 in H N0 V0 N1 V1, and, if grouped, field 1 + 1 * 2 + 0 = 3 in H N0 N1 V0 V1.
         def place(part: str) -> FieldNumber:
             at = parts.index(part)
             if options.isgrouped:
@@ -269,6 +272,7 @@ class DelimitedRecords(MessageRecords):
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several records."""
+        # Record r has the fields bounds[r] to bounds[r + 1] - 1.
         fields, last = self.fields, self.fields.bounds[rows + 1] - 1
         return gather(self.values.data, fields.starts[fields.first[rows]], fields.ends[last])
 

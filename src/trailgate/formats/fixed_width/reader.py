@@ -195,7 +195,10 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
 def check_ends(
     group: MessageRecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
-    """Add errors to records whose end does not fit: `count` columns are complete."""
+    """Check the end of records in which the first `count` columns are complete.
+
+    Adds an error to each record that has further bytes, ends inside a column, or lacks a key column.
+    """
     if count == len(plan.readers):
         _refuse_trailing(group, plan.size, blank)
         return

@@ -258,12 +258,14 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         nodes, at = self.records.nodes, np.flatnonzero(members >= 0)
         if not len(at):
             return
+        # One set of texts for each distinct name: member at[i] has texts[which[i]].
         codes, which = np.unique(nodes.name[members[at]], return_inverse=True)
         texts = [of_name(nodes.names[code]) for code in codes.tolist()]
         parts = [pa.array(part, pa.string()) for part in zip(*texts, strict=True)]
         wrong = self.rows[at]
 
         def errors(rows: Longs) -> ErrorColumns:
+            # ``rows`` are some of ``wrong``, which ascends, so a search finds the index of each.
             own = pa.array(which[np.searchsorted(wrong, rows)])
             problem, hint, field = (part.take(own) for part in parts)
             return self.records.errors(rows, problem, hint, table=self.table.name, field=field)

@@ -43,6 +43,9 @@ def pick_members(
         parent = parents[row]
         if parent < 0 or kind[parent] != OBJECT:
             continue
+        # An object's node is followed by the nodes below it. ``last`` is the node after all of these:
+        # of a member, that is the next member. Example: {"a": {"x": 1}, "b": 2} has the nodes 0 (the
+        # object), 1 (a), 2 (x) and 3 (b), with last = 4 3 3 4: its members are 1 and 3.
         node, end = parent + 1, np.int64(last[parent])
         while node < end:
             own = slot[name[node]]
@@ -131,6 +134,8 @@ def measure_nodes(
     JSON null and `NO_NODE` are nulls. Returns how many values are objects or arrays, or `TOO_MANY`
     if the text exceeds 2 GiB.
     """
+    # Example: nodes 4 and -1, where node 4 is a string of 2 bytes at 70: begins = 70 0,
+    # offsets = 0 2 2, nulls = 0 1.
     total = np.int64(0)
     nested = 0
     offsets[0] = 0
@@ -213,6 +218,8 @@ def encode_base64(
     """Encode each row's bytes as base64, at the offsets given in `ends`."""
     for row in range(len(offsets) - 1):
         at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])
+        # Three bytes are four letters of six bits. Example: 4D 61 6E, 010011 010110 000101 101110 in
+        # bits, is TWFu. Missing bytes count as zeros, and padding replaces their letters: 4D is TQ==.
         while at < end:
             word = np.int64(data[at]) << 16
             if at + 1 < end:

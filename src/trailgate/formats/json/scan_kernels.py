@@ -84,6 +84,16 @@ LAST: Final = 1
 CLOSING: Final = 2
 HIDDEN: Final = -1  # the members of this value are not nodes
 WRAPPED: Final = -2  # the top-level array around records
+NO_ROOM: Final = -1  # instead of a name's number: the table of names is full
+MANY: Final = -1  # instead of a count of strings: more are distinct than there is room for
+QUOTE: Final = 0x22
+ESCAPE: Final = 0x5C
+EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)  # all bits of a word
+LOWER: Final = np.uint64(0xFFFFFFFF)  # the lower half of a word
+UPPER: Final = np.uint64(32)  # the shift that moves the upper half to the lower one
+# 0.618 (the golden ratio less one) times 2**64. It is odd, and its bits follow no pattern, so a product with it
+# spreads each byte of a name over the upper bits of the hash.
+FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class JsonText(NamedTuple):
@@ -137,19 +147,6 @@ class FaultArrays(NamedTuple):
     place: Longs
 
 
-NO_ROOM: Final = -1
-EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
-FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
-QUOTE: Final = 0x22
-ESCAPE: Final = 0x5C
-LOWER: Final = np.uint64(0xFFFFFFFF)
-UPPER: Final = np.uint64(32)
-ONE: Final = np.uint64(1)
-MANY: Final = -1
-
-
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
     """Return whether the name `number` and its closing quote are at an offset.
@@ -163,6 +160,8 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
         if load8(text, at + done) != load8(pool, pooled + done):
             return False
         done += 8
+    # The last word has 1 to 7 used bytes. They are its lower ones, because words are little-endian.
+    # Example: 3 bytes are left: EVERY >> 40 is 0xFFFFFF, and bytes 3 to 7 may differ.
     if done < size:
         differ = load8(text, at + done) ^ load8(pool, pooled + done)
         return bool(differ & (EVERY >> np.uint64(64 - 8 * (size - done))) == 0)
@@ -340,6 +339,8 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
     """Write a character as UTF-8. Return the offset after it."""
+    # The first byte states the size in its upper bits, and each further one has six bits.
+    # Example: U+00E9 is 11 101001 in bits: 110 00011, 10 101001, or C3 A9.
     if point < 0x80:
         text[to] = np.uint8(point)
         return to + 1
@@ -663,6 +664,8 @@ def spans_equal(text: Octets, one: int, other: int, size: int) -> bool:
 @inner
 def number_end(text: Octets, at: int, end: int) -> int:
     """Return the offset after a number, or -1 minus the offset of its fault."""
+    # RFC 8259, 6: a minus sign, digits without a leading zero, a point and digits, an exponent; all
+    # but the first digits are optional. Each group of digits has at least one.
     if text[at] == 0x2D:
         at += 1
     begin = at
@@ -677,6 +680,7 @@ def number_end(text: Octets, at: int, end: int) -> int:
             at += 1
         if at == begin:
             return -1 - at
+    # e or E: the bit 0x20 makes a letter a small one.
     if at < end and text[at] | 0x20 == 0x65:
         at += 1
         if at < end and (text[at] == 0x2B or text[at] == 0x2D):
@@ -693,6 +697,7 @@ def number_end(text: Octets, at: int, end: int) -> int:
 def literal_type(text: Octets, at: int, end: int) -> int:
     """Return the type of the literal at an offset: TRUE, FALSE, NULL, or 0."""
     if at + 4 <= end:
+        # true
         if (
             text[at] == 0x74
             and text[at + 1] == 0x72
@@ -700,6 +705,7 @@ def literal_type(text: Octets, at: int, end: int) -> int:
             and text[at + 3] == 0x65
         ):
             return TRUE
+        # null
         if (
             text[at] == 0x6E
             and text[at + 1] == 0x75
@@ -707,6 +713,7 @@ def literal_type(text: Octets, at: int, end: int) -> int:
             and text[at + 3] == 0x6C
         ):
             return NULL
+        # false
         if (
             at + 5 <= end
             and text[at] == 0x66

@@ -77,6 +77,7 @@ _NUMBERS: Final = frozenset(
 )
 _NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
 _ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Do delimiters and definitions match the messages?"
+# The image that an operation must not have (0: before, 1: after), and the problem if it has it.
 _SIDES: Final = {
     INSERT: (0, "an insert has a before value"),
     DELETE: (1, "a delete has an after value"),
@@ -458,6 +459,7 @@ def _check(
 ) -> None:
     """Raise BadMessagesError for the records whose header field fails a check."""
     codes, strings = records.codes(name)
+    # Each distinct text is checked once: wrong[codes[i]] is the result for record i.
     wrong = np.array([not is_right(text) for text in strings], bool)
 
     def errors(rows: Longs) -> ErrorColumns:

@@ -63,6 +63,7 @@ SEGMENT_DIGITS: Final = 4
 _NUMBERS: Final = frozenset(
     {TypeFamily.NUMBER_TEXT, TypeFamily.INTEGER, TypeFamily.UNSIGNED, TypeFamily.FLOAT}
 )
+# The words for operations in delimited messages. IBM has no word of its own for a key update.
 _WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
 MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
 _NOTHING: Final = np.zeros(0, np.uint8)

@@ -110,10 +110,10 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 def looks_delimited(messages: MessageBatch) -> bool:
     """Return whether the first message begins like a delimited one. False if it is empty."""
-    return bool(look_delimited(messages.slice(0, 1)).any())
+    return bool(mask_delimited(messages.slice(0, 1)).any())
 
 
-def look_delimited(messages: MessageBatch) -> Mask:
+def mask_delimited(messages: MessageBatch) -> Mask:
     """Return the mask of messages that begin like delimited ones."""
     messages = messages.without_marks()
     filled = messages.ends > messages.starts

@@ -39,6 +39,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
 )
 # NEL is the line end of z/OS, after conversion by other tools.
 _WORDS: Final[Mapping[str, str]] = MappingProxyType({"LF": "\n", "NEL": "\x85"})
+# A byte: \x1e, or x'1e'
 _HEX: Final = re.compile(r"(?:\\x([0-9a-f]{2})|x'([0-9a-f]{2})')", re.IGNORECASE)
 
 

@@ -25,8 +25,8 @@ from trailgate.formats.publications.detection import (
     DELIMITED,
     XML,
     detect_format,
-    look_delimited,
     looks_delimited,
+    mask_delimited,
 )
 from trailgate.formats.publications.options import HEADER, EventPublishingOptions
 from trailgate.formats.publications.xml_envelopes import as_utf8
@@ -117,11 +117,11 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         """Whether no message can be a part of the row before it, as a large object in XML can be."""
         if looks_delimited(messages):
             return True
-        return b"lob" not in bytes(messages.data).lower() and not look_delimited(messages).any()
+        return b"lob" not in bytes(messages.data).lower() and not mask_delimited(messages).any()
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
         """Return the transactions of bad XML messages, such as a row whose large object is missing."""
-        others = np.flatnonzero(~look_delimited(messages))
+        others = np.flatnonzero(~mask_delimited(messages))
         documents = self._documents(messages.only(others)) if len(others) else None
         if documents is not None:
             ids = [transaction_of_bad(documents, at) for at in range(len(others))]

@@ -38,6 +38,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
 _CCSID_UTF_8: Final = 1208
+# CCSIDs of UTF-16 and UCS-2, and their encodings.
 _UNICODE: Final = {1200: "utf-16-be", 13488: "utf-16-be", 1202: "utf-16-le"}
 _DECLARATION: Final = re.compile(r"<\?xml\s[^>]*?\?>")
 _DECLARED: Final = re.compile(r"<\?xml\s[^>]*?encoding\s*=\s*[\"']([A-Za-z][\w.\-]*)[\"']")

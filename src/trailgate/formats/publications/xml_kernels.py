@@ -70,6 +70,7 @@ def boolean(text: Octets, at: int, end: int) -> int:
     size = end - at
     if size == 1 and (text[at] == 0x30 or text[at] == 0x31):
         return int(text[at]) - 0x30
+    # true
     if (
         size == 4
         and text[at] == 0x74
@@ -78,6 +79,7 @@ def boolean(text: Octets, at: int, end: int) -> int:
         and text[at + 3] == 0x65
     ):
         return 1
+    # false
     if (
         size == 5
         and text[at] == 0x66
@@ -327,6 +329,8 @@ def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
     """
     at = start
     while at + WINDOW <= end:
+        # One bit for each byte, the first byte in the lowest bit. ``marks & marks - 1`` clears the
+        # lowest bit: 0b0110 & 0b0101 = 0b0100.
         marks = marks64(data, at, LETTER)
         while marks:
             if is_attribute_set_at(data, at + first_mark(marks) - RARE, start, end, word):

@@ -48,6 +48,7 @@ Errors = dict[int, TrailgateError]
 _FLAG: Final = octets(b"hasLOBCols")
 _HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
 _OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
+# Attributes in the head of a message: cmitLSN="0000:0123", and isLast="1"
 _COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
 _LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
 _ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())

@@ -53,6 +53,7 @@ from trailgate.model.values import Convert, parser_for
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
 _WORD: Final = octets(COLUMN.encode())
 _FLAG_HINT: Final = "Correct the source's data, or the code page of the publishing queue map; see ON CODEPAGE ERROR of CREATE PUBQMAP"
+# By the code that the kernel writes: the problem and the hint.
 _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         kernels.NOT_COLUMN: (f"found {{1}} in a row, expected {COLUMN}", ""),

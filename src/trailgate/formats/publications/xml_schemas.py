@@ -48,6 +48,7 @@ _DECFLOAT: Final = 43  # -d.(33 digits)E+dddd
 _TRUE: Final = ("1", "true")
 
 
+# By the code of a text type: the type of publications.
 _STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
 _INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
 _DATE: Final = 10
@@ -123,6 +124,7 @@ def _timestamp(schema: _Schema) -> Column:
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
 
+# By a type of publications: the column that can store all of its values.
 _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
     {
         "smallint": lambda _: _of(_BIN16, 2),
@@ -242,6 +244,7 @@ def _of_datetime(column: Column) -> str:
     )
 
 
+# By the family of a column's type: the type of publications.
 _OF_FAMILIES: Final[Mapping[TypeFamily, Callable[[Column], str]]] = MappingProxyType(
     {
         TypeFamily.TEXT: _of_text,

@@ -33,6 +33,7 @@ KINDS: Final = (*OF_ROWS, LARGE_OBJECT, *DEFINING, *CONTROLS)
 
 COLUMN: Final = "col"
 BEFORE, AFTER = "beforeVal", "afterVal"
+# By the element of a row: the letter of its operation.
 OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
     {"insertRow": "I", "updateRow": "U", "deleteRow": "D"}
 )

@@ -80,6 +80,7 @@ INLINE: Final = "inline"
 MESSAGES: Final = "messages"
 
 
+# By the operation's type: the element of its row.
 ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
 _MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
 _NIL = b' xsi:nil="1"/>'

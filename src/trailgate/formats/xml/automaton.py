@@ -76,11 +76,13 @@ State = frozenset[tuple[int, int]]  # (pattern, number of its steps that are don
 
 
 _ANYWHERE: Final = PathStep(ANY, anywhere=True)
+# What happens at the end of an element from which a path takes this part.
 _ENDING: Final[dict[ElementPart | None, ActionType]] = {
     ElementPart.TEXT: ActionType.TEXT,
     ElementPart.EXACT_TEXT: ActionType.EXACT_TEXT,
     ElementPart.CONTENT: ActionType.CONTENT,
 }
+# What happens at the start of an element from which a path takes this part.
 _STARTING: Final[dict[ElementPart | None, ActionType]] = {
     None: ActionType.EXISTS,
     ElementPart.NAME: ActionType.NAME,

@@ -39,6 +39,7 @@ _MARKS: Final = (
     ("<?".encode("utf-16-le"), "utf-16-le"),
     ("<?".encode("utf-16-be"), "utf-16-be"),
 )
+# <?xml version="1.0" encoding="UTF-8"
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
 )
@@ -59,6 +60,7 @@ _HINT: Final = (
 
 # Expat separates namespace, name and prefix by this; none of them can contain it.
 BETWEEN: Final = " "
+# The rest of a tag up to its end: a > inside quotes does not end it, as in a="x>y">.
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _SHOWN: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"

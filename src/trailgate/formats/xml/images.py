@@ -90,6 +90,8 @@ class CellColumns:
             given = (found != ABSENT_CELL) | (is_null >= 0) | (absent != kernels.MISSING)
             given &= (value != kernels.NO_FIELD) & (is_missing < 0)
             kept = np.flatnonzero(given & (self.column >= 0))
+            # One number for each pair of column and row. `unique` keeps the index of the first of equal
+            # numbers; the other indexes repeat a column. Example: 4 7 4: unique finds 0 and 1, so 2 repeats.
             place = self.column[kept] * max(1, len(self.group.rows)) + self.row[kept]
             again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
             self._refuse(kept[again], self._repeated_problem)
@@ -152,6 +154,7 @@ class CellColumns:
                 "The first column has the index 0",
             ),
         )
+        # Name and number are both known here, and are different columns.
         differ = numbered & named & (own >= 0) & (column >= 0) & (own != column)
 
         def problem(cell: int) -> tuple[str, str]:
@@ -242,6 +245,7 @@ class CellGroup(MessageRecordGroup[R]):
             if gone == rows:
                 image.append(ABSENT)
                 continue
+            # Of each buffer, what belongs to column i: validity bits, rows + 1 offsets of four bytes, text.
             parts = [
                 buffers[0].slice(i * bits, bits) if nulls else None,
                 buffers[1].slice(4 * i * (rows + 1), 4 * (rows + 1)),

@@ -31,6 +31,7 @@ from trailgate.formats.xml.rules import (
     XmlRule,
 )
 
+# How each part of an element is read from the tree.
 _PARTS: Final[Mapping[ElementPart, Callable[[XmlElement, XmlDocument], str | None]]] = (
     MappingProxyType(
         {

@@ -29,6 +29,7 @@ from trailgate.model.tables import Definitions
 PARSER: Final = "xml"
 
 
+# The letters that codes of these properties mean, in the order of the properties for them.
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
 _MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
 _WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}

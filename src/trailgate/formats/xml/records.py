@@ -304,6 +304,9 @@ class XmlRecords(MessageRecords):
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
+            # Operations without a record on this level take the span of record 0, because take needs an
+            # index, and then get the length -1, which means null. Example: which = [2, -1] takes the
+            # spans of records 2 and 0, of which the second becomes null.
             if not inside.all():
                 taken = places.take(np.where(inside, which, 0))
                 places = replace(taken, lengths=np.where(inside, taken.lengths, -1))

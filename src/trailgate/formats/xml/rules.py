@@ -39,6 +39,7 @@ from trailgate.messages.property_rows import SourceKind
 
 _NAME: Final = r"[^\W\d][\w.\-]*"
 _QNAME: Final = rf"(?:{_NAME}:)?{_NAME}(?!:)"
+# One step or sign of a path: //, .., ., @id, text(), child::, orders or *, [
 _TOKEN: Final = re.compile(
     rf"""\s*(?:
     (?P<slash>//?) | (?P<up>\.\.) | (?P<here>\.) |
@@ -50,6 +51,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
+# [2], [@type='new'], [text()="x"], [position()=2]
 _PREDICATE: Final = re.compile(
     rf"""\[\s*(?:
     (?P<number>\d+) |
@@ -132,6 +134,7 @@ OTHERS: Final[dict[str, tuple[RuleType, ...]]] = {
     **{f"txind.{word}val": (_OP,) for word in ("begin", "middle", "end", "whole")},
 }
 
+# The types of rules that may be below a rule of each type.
 SUBRULES: Final = {_TX: (_OP,), _OP: (_OP, _COL), _COL: ()}
 
 
@@ -221,6 +224,7 @@ class RulePath:
         return text or "/" if self.accessor is None else f"{text}/{self.accessor}"
 
 
+# text() and the like, by their names without the parentheses.
 _FUNCTIONS: Final = {part.value[:-2]: part for part in ElementPart if part.value.endswith("()")}
 _COMPARED: Final = (ElementPart.TEXT, ElementPart.NAME, ElementPart.POSITION)
 
@@ -366,6 +370,7 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(f"{name}()" for name in names)
 
 
+# By name, without the name of the rule before it.
 _PROPERTIES: Final = {row.name: row for row in VALUES}
 
 Value = RulePath | ValueSource

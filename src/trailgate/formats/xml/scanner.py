@@ -74,12 +74,14 @@ from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, Name
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
+# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
 DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
+# XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
@@ -228,6 +230,8 @@ class _Scan:
 
     def _grow(self, rooms: Sequence[int]) -> None:
         """Allocate room for these numbers of records per type, and move the records already found."""
+        # Example: types with records of 8 and 16 numbers, and room for 2 and 3 records: bases = 0 16 64, so
+        # all records have 64 numbers, and record i of the second type begins at 16 + 16 * i.
         old = [self.kind(kind) for kind in range(KINDS)]
         widths = self.shape[WIDTH::SHAPE].tolist()
         bases = [0, *accumulate(width * room for width, room in zip(widths, rooms, strict=True))]
@@ -356,6 +360,7 @@ class _Finished:
             own = self.automaton.slots[each.kind][each.name]
             pointing = np.flatnonzero((rows[:, RULE] == each.rule) & (rows[:, each.pointer] >= 0))
             which = rows[pointing, each.pointer]
+            # A value is two numbers: its offset and its length.
             for more in range(2):
                 rows[pointing, own + more] = anchors[which, each.theirs + more]
             if each.again >= 0:
@@ -381,11 +386,13 @@ class _Finished:
         # Records were opened in document order; rules may list nested operations in another order.
         if self.automaton.nests and len(operations) > 1:
             order = self._order()
+            # The inverse of the order: where each record is now. Example: order = 2 0 1, place = 1 2 0.
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
             operations = operations.take(order)
             fields = {name: values[order] for name, values in fields.items()}
             operation = place[operation]
+        # The cells have to be in the order of their operations too.
         if (operation[1:] < operation[:-1]).any():
             order = np.argsort(operation, kind="stable")
             columns, operation = columns.take(order), operation[order]
@@ -409,6 +416,8 @@ class _Finished:
         start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
         outer_start, outer_rule = self._field(OUTER, START), self._field(OUTER, RULE)
         above, around = self._field(OUTER, OWNER), self._field(OPERATIONS, OWNER)
+        # An operation's key has the start and rule of each element around it, the outermost first. Of two
+        # lists, one that the other one begins with sorts first: so an operation precedes those inside it.
         for number, chain in enumerate(chains):
             chain.append((int(start[number]), int(rule[number])))
             record = int(around[number])

@@ -76,6 +76,7 @@ GROWTH: Final = 8  # factor from one part to the next
 
 SMALL: Final = 1 << 16  # bytes per read when single messages are read again
 _CHANGED: Final = "the messages changed during the run"
+_UNCHANGED: Final = "Capture them again while no other program changes them"
 
 
 class RangeReader:
@@ -290,6 +291,7 @@ class BadUnits:
 
         `before` is the reason for unit 0, if it was bad before.
         """
+        # A message below 0 stands for the unit that was open before, 0. maximum only makes it an index.
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
         if before is not None:
             own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
@@ -571,6 +573,9 @@ class QuarantinedMessages:
         """Concatenate messages, and sort them by place. Of the reasons of a message the last one counts."""
         files = np.concatenate([part.files for part in parts])
         offsets = np.concatenate([part.offsets for part in parts])
+        # lexsort sorts by its last key first: by file, then by offset. It is stable, so of the parts
+        # with one place the last part comes last. Example: places (1, 0) (1, 5) (1, 0): order = 0 2 1,
+        # same = 1 0, last = 2 1.
         order = np.lexsort((offsets, files))
         after = order[1:]
         same = (files[order[:-1]] == files[after]) & (offsets[order[:-1]] == offsets[after])
@@ -616,7 +621,7 @@ def _read_again(
             if done == len(wanted) or (not len(rows) and files.splittable(int(wanted.files[done]))):
                 break
         else:
-            raise StorageError(_CHANGED)
+            raise StorageError(_CHANGED, hint=_UNCHANGED)
 
 
 def _chunk(wanted: QuarantinedMessages, done: int) -> int:
@@ -640,7 +645,7 @@ def _wanted_rows(batch: MessageBatch, wanted: QuarantinedMessages, done: int) ->
     one, next_one = order[:-1], order[1:]
     same = (both[0][one] == both[0][next_one]) & (both[1][one] == both[1][next_one])
     if not (next_one[same] - count == np.arange(same.sum())).all():
-        raise StorageError(_CHANGED)
+        raise StorageError(_CHANGED, hint=_UNCHANGED)
     rows: Longs = one[same]
     return rows
 
@@ -652,6 +657,7 @@ def _bodies(taken: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryAr
     if raw is None:
         return bodies
     here = np.isin(problems.message, rows) & (np.asarray(pc.binary_length(raw).fill_null(0)) > 0)
+    # The raw bytes are appended after all bodies, and the rows that have such bytes take those.
     places = np.arange(len(bodies))
     places[np.searchsorted(rows, problems.message[here])] = len(bodies) + np.arange(here.sum())
     return pa.concat_arrays([bodies, raw.filter(pa.array(here))]).take(pa.array(places))

@@ -20,7 +20,7 @@ import numpy as np
 from trailgate.columnar.delimited import DelimitedDialect, DelimitedFields, index_fields
 from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, OptionError
+from trailgate.errors import DecodeError, OptionError, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing
 from trailgate.jobs.proposals.drafts import (
@@ -32,7 +32,6 @@ from trailgate.jobs.proposals.drafts import (
     WORDS,
     PropertiesDraft,
     TableDraft,
-    count_text,
     date_format,
     operation_style,
     set_up_capture,
@@ -42,6 +41,8 @@ RECORDS: Final = 20_000  # the most records to examine
 LEADING: Final = 8  # the number of leading fields that may belong to the header
 MORE: Final = 2  # the most header fields to add if columns only fit after them
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
+# The values of a field, one letter each, if it is the transaction indicator: BMME is one transaction,
+# WBE are two, and samples may begin or end in the middle of one.
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
 _TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
 _NULLS: Final = ("NULL", "null", r"\N", "<NULL>", "(null)", "[NULL]")
@@ -421,9 +422,9 @@ class _Delimited:
         """Return the properties for delimiters and header."""
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
-        records = count_text(count, "record")
+        records = count_noun(count, "record")
         draft.note(
-            f"Proposed from {count_text(split.messages, 'message')} of {records}. Check each line."
+            f"Proposed from {count_noun(split.messages, 'message')} of {records}. Check each line."
         )
         if count > RECORDS:
             draft.note(f"Only the first {RECORDS:,} records were looked at.")

@@ -34,6 +34,7 @@ WORDS: Final = ("insert", "update", "delete", "truncate")
 IDENTIFIER: Final = re.compile(r"[A-Za-z_][\w$#]*", re.ASCII)
 TABLE: Final = re.compile(r"[A-Za-z_][\w$#]*(?:\.[A-Za-z_][\w$#]*){1,2}", re.ASCII)
 _SIZES: Final = (10, 20, 40, 80, 200, 1000, 4000, 32000)
+# 2026-01-05 12:30:00.123456Z, 05/JAN/26: parts a, b and c with one separator, and perhaps a time
 _DATE: Final = re.compile(
     r"(?P<a>\d{4}|\d{2})(?P<s>[-/.])(?P<b>\d{2}|[A-Za-z]{3})(?P=s)(?P<c>\d{4}|\d{2})"
     r"(?:(?P<between>[ T:_-])\d{2}(?P<t>[:.])\d{2}(?P=t)\d{2}(?:(?P<point>[.,])(?P<fraction>\d{1,12}))?(?P<zone>Z)?)?"
@@ -99,11 +100,6 @@ class TableDraft:
     def add(self, column: str, value: str | None) -> None:
         """Enlarge a column so that it has room for this value."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
-
-
-def count_text(count: int, what: str) -> str:
-    """Return a count with its noun, for example "one message" or "2,000 messages"."""
-    return f"one {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def quote_column(name: str) -> str:

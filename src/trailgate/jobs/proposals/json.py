@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.errors import DecodeError, OptionError, Where, count_noun
 from trailgate.formats.json.options import METADATA
 from trailgate.jobs.proposals.drafts import (
     FILL_IN,
@@ -23,7 +23,6 @@ from trailgate.jobs.proposals.drafts import (
     WORDS,
     PropertiesDraft,
     TableDraft,
-    count_text,
     date_format,
     operation_style,
 )
@@ -32,6 +31,7 @@ Member = dict[str, Any]
 _BLANK: Final = re.compile(r"[\s\x1e]*")
 _EVENTS: Final = tuple("crudtm")
 _PREFIX: Final = "__"
+# Names of members that are likely to have the operation type, the table and so on.
 _TYPES: Final = re.compile(
     r"op(?:_?type|eration)?|.*(?:operation|action|event|dml|kind|verb|type).*", re.IGNORECASE
 )
@@ -117,7 +117,7 @@ def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str,
 
 def _begin(count: int, what: str, parser: str) -> PropertiesDraft:
     draft = PropertiesDraft()
-    draft.note(f"Proposed from {count_text(count, 'message')}: {what}. Check each line.")
+    draft.note(f"Proposed from {count_noun(count, 'message')}: {what}. Check each line.")
     draft.put("parser.type", parser)
     return draft
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, count_noun
 from trailgate.formats.publications.options import HEADER
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
@@ -23,7 +23,7 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.documents import XmlElement, parse_document
 from trailgate.jobs.proposals.delimited import SplitMessages, split_by
-from trailgate.jobs.proposals.drafts import PropertiesDraft, TableDraft, count_text
+from trailgate.jobs.proposals.drafts import PropertiesDraft, TableDraft
 
 PARSER: Final = "event_publishing"
 # A delimited publication starts with a number and the identifier IBM, each followed by the column
@@ -34,6 +34,7 @@ _BEGIN: Final = re.compile(
 _OWNER, _NAME, _OPERATION = (
     HEADER.index(name) for name in ("table_owner", "table_name", "operation")
 )
+# The words for operations in delimited messages, and their letters.
 _KINDS: Final = {"ISRT": "I", "REPL": "U", "DLET": "D"}
 _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 
@@ -63,7 +64,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     if split is None or split.least < len(HEADER):
         problem = "the messages start like IBM publications, but a record has too few fields"
         raise OptionError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
-    draft = _begin(f"{count_text(split.messages, 'delimited publication')} of IBM")
+    draft = _begin(f"{count_noun(split.messages, 'delimited publication')} of IBM")
     if delimiter != b",":
         draft.put(f"{PARSER}.fielddelim", delimiter.decode("latin-1"))
     if quote and quote != b'"':
@@ -120,7 +121,7 @@ def propose_xml_publications(bodies: Sequence[bytes]) -> str:
     Tables are only included if the publications do not describe them themselves.
     """
     roots = [parse_document(body).top.children[0] for body in bodies]
-    draft = _begin(f"{count_text(len(roots), 'XML publication')} of IBM")
+    draft = _begin(f"{count_noun(len(roots), 'XML publication')} of IBM")
     if any(child.name in DEFINING for root in roots for child in root.children):
         draft.note(
             "The messages describe their tables (subSchema): a capture of files reads them once"

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from trailgate.errors import count_noun
 from trailgate.formats.xml.documents import XmlElement, parse_document
 from trailgate.jobs.proposals.drafts import (
     FILL_IN,
@@ -22,7 +23,6 @@ from trailgate.jobs.proposals.drafts import (
     WORDS,
     PropertiesDraft,
     TableDraft,
-    count_text,
     date_format,
     operation_style,
 )
@@ -30,6 +30,7 @@ from trailgate.jobs.proposals.drafts import (
 Steps = tuple[str, ...]
 Group = list[XmlElement]
 
+# Names of elements and attributes that are likely to have a column's name, and below, other things.
 _NAMES: Final = re.compile(
     r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.IGNORECASE
 )
@@ -125,7 +126,7 @@ class _Messages:
         """Return the properties."""
         tops = self._tops()
         draft = PropertiesDraft()
-        count = count_text(len(self.roots), "XML message")
+        count = count_noun(len(self.roots), "XML message")
         draft.note(f"Proposed from {count}. Check each line; trailgate explain shows what")
         draft.note("the rules find.")
         draft.put("parser.type", "xml")

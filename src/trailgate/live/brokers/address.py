@@ -32,6 +32,7 @@ class ProtocolFamily(Enum):
     KAFKA = "kafka"
 
 
+# The hint for an address that lacks something.
 _FORMS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
     {
         ProtocolFamily.STOMP: "Write an address as stomp://host:61613/queue/orders",
@@ -49,6 +50,7 @@ class BrokerProtocol(NamedTuple):
     tls: bool
 
 
+# By the scheme of an address.
 PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
     {
         "stomp": BrokerProtocol(ProtocolFamily.STOMP, 61613, tls=False),
@@ -85,6 +87,7 @@ _KAFKA: Final = (ProtocolFamily.KAFKA,)
 _RECEIVED: Final = (Direction.RECEIVED,)
 _SENT: Final = (Direction.SENT,)
 
+# By the name after ? or & in an address.
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
         "selector": AddressOption(_JMS, None, _RECEIVED),

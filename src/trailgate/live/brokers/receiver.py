@@ -32,6 +32,7 @@ WINDOW: Final = 4096  # the most messages that are acknowledged at once
 
 # OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
 _ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+# [SSL: WRONG_VERSION_NUMBER] wrong version number
 _NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
 WAITING: Final = "{}: no connection yet, retrying for {} s"
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

@@ -15,11 +15,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
+from trailgate.errors import count_noun
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
 from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
-from trailgate.terminal.counts import count_noun, counts_table, format_age
+from trailgate.terminal.counts import counts_table, format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import (
     LiveView,
@@ -43,7 +44,7 @@ class CaptureView(LiveView):
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Set the statistics so far."""
+        """Show these statistics from the next drawing on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
@@ -102,7 +103,7 @@ class CaptureCompanion(Protocol):
         ...
 
     def text(self) -> str:
-        """Return its metrics."""
+        """Return the metrics of this work, to be printed after those of the capture."""
         ...
 
 

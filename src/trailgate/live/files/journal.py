@@ -103,6 +103,7 @@ class KnownIds:
     def add(self, ids: pa.RecordBatch) -> None:
         """Remember ids (rows of an id file), and forget the oldest ones beyond the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
+        # A dict keeps the order in which keys were added, so its first keys are the oldest.
         excess = len(self._sums) - self._limit
         for one in list(islice(self._sums, max(0, excess))):
             del self._sums[one]
@@ -232,6 +233,8 @@ class Journal:
                 ids = [ids_of(frame.batch) for frame in read_frames(path)]
             table = pa.Table.from_batches(ids, IDS_SCHEMA).combine_chunks()
             frame = b"".join(encode_frame(self._firsts[segment], *table.to_batches()))
+            # The ids first: if the process is killed in between, both files exist, and ``_open`` deletes the
+            # segment.
             replace_whole_file(file_path(self.folder, segment, IDS), frame)
             with convert_write_errors(path):
                 path.unlink()
@@ -257,6 +260,7 @@ class Journal:
                 )
                 raise StorageError(problem, where=Where(source=str(file.path), offset=end))
         number = files[-1].number if files else 0
+        # The last segment was released, so a new one begins after it.
         if files and files[-1].kind == IDS:
             number, end = number + 1, 0
         # An incomplete frame at the end was never acknowledged, since the writer was killed while writing

@@ -31,6 +31,7 @@ HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
 SEGMENT: Final = "segment"
 IDS: Final = "ids"
+# 0000000042.segment, or 0000000042.ids
 _NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
 
 

@@ -200,6 +200,8 @@ class DuplicateFilter:
         # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
             numbers, last = self._recent[0]
+            # Example: numbers 5 6 8 and the number 8: two messages precede it, so the highest id is the one
+            # up to message 6.
             at = int(np.searchsorted(numbers, number))
             if at:
                 self._last = last[at - 1]
@@ -544,6 +546,7 @@ class ReceiverClass(NamedTuple):
     keeps_messages: bool = False
 
 
+# Imported by name when it is used, since each module loads the library of its protocol.
 ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
     {
         ProtocolFamily.STOMP: ReceiverClass(

@@ -58,6 +58,7 @@ TARGETS: Final[Mapping[str, frozenset[str]]] = {
     "both": frozenset({"report", "log"}),
 }
 UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
+# 10 min, or 30SEC
 _TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 

@@ -127,7 +127,7 @@ def _options(session: LogdumpSession, arguments: CommandArguments) -> CountOptio
         if field == "detail":
             values[field] = True
         elif not value:
-            raise OptionError(f"something is missing after {option}")
+            raise OptionError(f"a value is missing after {option}")
         elif field == "minutes":
             values[field] = read_number(value, 1, MOST_MINUTES)
         elif field in ("start", "end"):

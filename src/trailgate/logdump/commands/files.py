@@ -36,10 +36,12 @@ from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
 
+# What the number in SAVE file 10 RECORDS counts.
 UNITS: Final = {
     **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
     **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
 }
+# Words of SAVE, and what they set.
 FLAGS: Final = {
     "!": {"replace": True},
     "TRUNCATE": {"replace": True},
@@ -49,6 +51,7 @@ FLAGS: Final = {
 }
 NONSTOP: Final = "extents are those of NonStop files"
 OLD: Final = "the format from before release 6 is not public"
+# Words of SAVE that are refused, and the reason.
 REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 

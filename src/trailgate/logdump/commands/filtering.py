@@ -53,7 +53,7 @@ def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: s
     """Build the filter of an option. Its complete text is kept for FILTER SHOW."""
     typed = read_arguments(rest)
     if not typed.plain and not option.bare:
-        raise OptionError(f"something is missing after {option.names[0]}", hint=option.syntax)
+        raise OptionError(f"a value is missing after {option.names[0]}", hint=option.syntax)
     phrases = tuple(map(tuple, typed.phrases()))
     arguments = OptionArguments(phrases, session.settings.time_offset, session.now())
     return RecordFilter(option.names[0], text, option.make(arguments), option.joins)
@@ -101,6 +101,7 @@ def _enable(session: LogdumpSession) -> str:
     return "ENABLED" if session.filters.enabled else "DISABLED"
 
 
+# By the word after FILTER; any other word is an option, which adds a filter.
 VERBS: Final[Mapping[str, Callable[[LogdumpSession, str], Result]]] = MappingProxyType(
     {
         "": show_filters,

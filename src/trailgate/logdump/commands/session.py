@@ -225,6 +225,7 @@ def _show_filter(session: LogdumpSession, _arguments: CommandArguments) -> Itera
     yield show_filters(session)
 
 
+# By the word after SHOW.
 SHOWS: Final = {
     "ENV": show_environment,
     "FILTER": _show_filter,

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.cobol.records.fields import PolicyTally
+from trailgate.errors import count_noun
 from trailgate.storage.files.addresses import name_of
-from trailgate.terminal.counts import count_noun
 from trailgate.terminal.layout import PaintedText, TableRow, print_rows
 from trailgate.terminal.output import printable, say
 from trailgate.terminal.rows import Paint, Row, RowForm, cell_text

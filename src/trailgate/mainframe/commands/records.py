@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.errors import OptionError, mask_logins
+from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import Flag
-from trailgate.terminal.counts import count_noun
 from trailgate.terminal.options import (
     Base,
     FewRows,

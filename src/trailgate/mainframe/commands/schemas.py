@@ -63,6 +63,7 @@ def json_schema_text(schemas: Schemas) -> str:
     return _json({"$schema": DRAFT, "anyOf": refs, "$defs": made})
 
 
+# By the value of --to.
 FORMS: Final[Mapping[str, Callable[[Schemas], str]]] = {
     "spark": spark_text,
     "arrow": arrow_text,

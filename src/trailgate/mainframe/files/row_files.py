@@ -84,6 +84,7 @@ def _open_unpacked(path: str) -> Iterator[Any]:
         yield file
 
 
+# By the format of the file.
 _READERS: Final[Mapping[str, Callable[[str, pa.Schema], Iterator[pa.RecordBatch]]]] = (
     MappingProxyType({PARQUET: _read_parquet, JSON: _read_json})
 )

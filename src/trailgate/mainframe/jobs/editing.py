@@ -64,6 +64,7 @@ from trailgate.storage.files.opened_file import OpenedFile
 
 OF_OPERATIONS: Final = ("GETENV", "TOKEN", "COLSTAT")
 TEXT, NUMBER, HEX = (64, 0), (64, 3), (64, 4)  # type and subtype codes of columns
+# AMOUNT = AMOUNT * 2, or "ITEM (3)" = 5
 _FORM: Final = re.compile(r'\s*(?:"([^"]+)"|([^="]+?))\s*=(.*)', re.DOTALL)
 
 

@@ -19,6 +19,7 @@ from trailgate.errors import OptionError
 from trailgate.options import COUNT, OptionType, choice, instance, split_names
 from trailgate.storage.files.file_search import read_source
 
+# The line ends as an option spells them: LF, CR LF, and the new lines of EBCDIC.
 DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
 
 # The record format of a file that was copied from a data set, by its RECFM. The control character of

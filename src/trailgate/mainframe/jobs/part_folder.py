@@ -26,6 +26,7 @@ from trailgate.storage.stores.writable_stores import writable_store
 
 DONE: Final = "_SUCCESS"  # this file marks a complete folder
 PARQUET: Final = ".snappy.parquet"  # the suffix of Parquet parts
+# part-00012-0123456789ab, with or without the ending of a Parquet file
 PART: Final = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{12}}(?:{re.escape(PARQUET)})?")
 NEW: Final = "Name a different one: existing files are not overwritten"
 COMPLETED: Final = (

@@ -63,6 +63,7 @@ from trailgate.storage.files.file_search import (
     read_source,
 )
 
+# The options that add a column, and its name.
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "file_column": FILE_COLUMN,
@@ -503,6 +504,8 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
     an error, it is decoded again in smaller ones.
     """
+    # Example: first = 10 and records of skipped kinds at the front: pieces of 10, 20, 40 records until
+    # rows come, then a piece of 10 again, and the rest as one piece.
     at, step, some = 0, first, bool(first)
     while first and at < len(records):
         before = decoder.tally.copy()

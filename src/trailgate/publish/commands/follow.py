@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from trailgate.errors import TrailgateError, mask_logins
+from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, MetricsOutput, metrics_output
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
-from trailgate.terminal.counts import count_noun
 from trailgate.terminal.live_view import catch_stop_signals
 from trailgate.terminal.output import quiet_pipe
 

@@ -7,10 +7,10 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.counts import count_noun, counts_table
+from trailgate.terminal.counts import counts_table
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.options import (

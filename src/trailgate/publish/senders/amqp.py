@@ -12,17 +12,17 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import BrokerError, EncodeError, Where
-from trailgate.live.brokers.address import QUEUE, BrokerAddress, check_tls_files
+from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.amqp.receiver import (
     AmqpConnection,
     import_proton,
     name_terminus,
 )
 from trailgate.publish.senders.jms import (
-    MARKS,
+    QueueSender,
     jms_properties,
+    jms_type,
     named_properties,
-    restart_queue,
 )
 from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 
@@ -37,6 +37,9 @@ DISCHARGE: Final = "amqp:discharge:list"
 LOCAL: Final = "amqp:local-transactions"
 JMS_TYPE: Final = "x-opt-jms-msg-type"
 TEXT_MESSAGE: Final = 5  # Qpid JMS: the value of x-opt-jms-msg-type for a TextMessage
+_KNOWN: Final = "docs/publications.md lists the brokers"
+# By the product that the broker names.
+_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class RestartQueue(NamedTuple):
@@ -49,6 +52,7 @@ class RestartQueue(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
 
 
+# By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
     {
         "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),
@@ -57,8 +61,6 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
         "qpid": RestartQueue(),
     }
 )
-_KNOWN: Final = "docs/publications.md lists the brokers"
-_HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STOMP: stomp://"})
 
 
 class SendingConnection(AmqpConnection):
@@ -175,7 +177,7 @@ class SendingConnection(AmqpConnection):
                 raise self._condition_error("the broker closes the link", link.remote_condition)
 
 
-class AmqpSender:
+class AmqpSender(QueueSender):
     """Sends to a queue or topic, each message once; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
@@ -183,22 +185,11 @@ class AmqpSender:
     def __init__(
         self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
     ) -> None:
-        del is_whole, has_tombstones  # a queue takes messages of all tables, and has no keys
-        check_tls_files(address)
+        super().__init__(address, group, is_whole=is_whole, has_tombstones=has_tombstones)
         self._proton = import_proton()
-        self._address, self._group, self._where = address, group, Where(source=str(address))
-        self._queue = restart_queue(address, group)
         self._link: SendingConnection | None = None
         self._receiver: Any = None
         self._held: Any = None
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Always empty, because all messages go to one destination."""
-        return ()
-
-    def remember(self, tables: Iterable[str]) -> None:
-        """Do nothing; see ``tables``."""
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message larger than the limit that the broker announced."""
@@ -332,8 +323,7 @@ class AmqpSender:
             message = library.Message(body.decode(), durable=True, id=one.id)
             message.properties = named_properties(one, self._group)
             message.annotations = {library.symbol(JMS_TYPE): library.byte(TEXT_MESSAGE)}
-            if one.table is not None or one.is_mark:
-                message.subject = one.table or MARKS
+            message.subject = jms_type(one)
             waiting.append(self._send_in(link.sender, message.encode(), transaction))
             if len(waiting) >= UNANSWERED:
                 self._wait_for(waiting)

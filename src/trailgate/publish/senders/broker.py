@@ -2,6 +2,8 @@
 
 After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
 of neither the last batch nor the one before, another run is publishing, and this run stops.
+
+A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
 """
 
 from __future__ import annotations
@@ -9,6 +11,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final
 
 from trailgate.errors import BrokerRefusedError, Where
@@ -25,6 +29,7 @@ from trailgate.publish.senders.waiting import WaitingMessages
 BATCH_MESSAGES: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
 BATCH_SECONDS: Final = 1.0  # after which messages are sent even if their batch is not full
+ENDED: Final = "the run has ended"
 OTHER_RUN: Final = "another run publishes there"
 OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
@@ -44,7 +49,11 @@ class BrokerSink:
         self._sender, self.name, self._retries = sender, name, retries
         self.most, self._sent = most, sent
         self._run = uuid.uuid4().hex
-        self._open, self._ready = WaitingMessages(), WaitingMessages()
+        # Messages of the transaction that has not ended, of the next batch, and of the batch that is sent.
+        self._open, self._ready, self._sending = (WaitingMessages() for _ in range(3))
+        self._thread = ThreadPoolExecutor(1, "trailgate-publish")
+        self._running: Future[None] | None = None
+        self._is_ended = False
         self._since = 0.0
         self._stored: str | None = None  # the state at the broker
         self._tried: str | None = None  # the state that was sent last
@@ -71,7 +80,7 @@ class BrokerSink:
         # Storing the state at once makes this the run that publishes: one that was fenced finds
         # a state that is not its own when it connects again.
         self._stored = text
-        self._store()
+        self._store(known)
         return known
 
     def append(self, part: OutgoingMessages) -> None:
@@ -87,12 +96,16 @@ class BrokerSink:
         waited = time.monotonic() - self._since
         is_full = self._ready.count >= self.most or self._ready.bytes >= BATCH_BYTES
         if is_full or waited > BATCH_SECONDS:
-            self.flush()
+            self._wait()
+            self._ready, self._sending = self._sending, self._ready
+            self._running = self._thread.submit(self._store, state)
 
     def flush(self) -> None:
         """Send the committed messages, and store the state."""
+        self._wait()
         if self.published != self._last:
-            self._store()
+            self._ready, self._sending = self._sending, self._ready
+            self._store(self.published)
 
     def close(self) -> None:
         """Send the committed messages, and disconnect."""
@@ -100,22 +113,34 @@ class BrokerSink:
         self.discard()
 
     def discard(self) -> None:
-        """Disconnect without sending."""
-        self._open.clear()
-        self._ready.clear()
+        """Disconnect without sending more. A batch that is being sent is not tried again."""
+        self._is_ended = True
+        with suppress(Exception):  # another error ends the run
+            self._wait()
+        self._thread.shutdown()
+        for messages in (self._open, self._ready, self._sending):
+            messages.clear()
         self._sender.close()
 
-    def _store(self) -> None:
-        """Send the committed messages with their state, with retries."""
+    def _wait(self) -> None:
+        """Wait until the thread has sent its batch. Raises what has prevented that."""
+        running, self._running = self._running, None
+        if running is not None:
+            running.result()
+
+    def _store(self, state: PublishedState) -> None:
+        """Send a batch with its state, with retries."""
         # The state of an earlier batch would be taken for that of this one if an attempt fails before it sends.
         self._tried = None
-        call_with_retries(self._send, self._retries)
-        self._last = self.published
-        self._ready.clear()
-        self._sent(self.published)
+        call_with_retries(lambda: self._send(state), self._retries)
+        self._last = state
+        self._sending.clear()
+        self._sent(state)
 
-    def _send(self) -> None:
+    def _send(self, state: PublishedState) -> None:
         """Try to send. After a failed attempt the stored state is read first, since the batch may have arrived."""
+        if self._is_ended:
+            raise BrokerRefusedError(ENDED, where=Where(source=self.name))
         if self._retries.is_out:
             found = self._sender.open()
             if found is not None and found == self._tried:
@@ -124,7 +149,7 @@ class BrokerSink:
             if found != self._stored:
                 problem = f"{OTHER_RUN}: the stored position is not that of this run"
                 raise BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)
-        self._sender.check(self._ready)
-        self._tried = StoredState(self._run, self.published, self._sender.tables).encode()
-        self._sender.send(self._ready, self._tried)
+        self._sender.check(self._sending)
+        self._tried = StoredState(self._run, state, self._sender.tables).encode()
+        self._sender.send(self._sending, self._tried)
         self._stored = self._tried

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from types import MappingProxyType
 from typing import Final
@@ -21,12 +21,11 @@ from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.live.brokers.stomp.frames import encode_frame
-from trailgate.publish.senders.jms import MARKS, jms_properties, named_properties
+from trailgate.publish.senders.jms import JmsProperties
 from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 from trailgate.publish.senders.stomp import (
     HELD_SECONDS,
     PLACES,
-    PORTION,
     SECONDS,
     RestartDialect,
     StompSender,
@@ -54,14 +53,6 @@ class ConfirmedStompSender(StompSender):
         super().__init__(address, group, is_whole=is_whole, has_tombstones=has_tombstones)
         self._fresh: StompConnection | None = None
         self._confirms = False
-
-    @property
-    def tables(self) -> tuple[str, ...]:
-        """Always empty, because all messages go to one destination."""
-        return ()
-
-    def remember(self, tables: Iterable[str]) -> None:
-        """Do nothing; see ``tables``."""
 
     def open(self) -> str | None:
         """Connect, and find the position; see ``Sender``."""
@@ -98,9 +89,16 @@ class ConfirmedStompSender(StompSender):
             return
         if self._link is None:
             raise BrokerError("there is no connection", where=self._where)
-        self._send_confirmed(frame for part in parts for frame in self._frames(part))
-        kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt()}
-        self._send_confirmed(iter([(kept["receipt"], encode_frame("SEND", kept, state.encode()))]))
+        waiting = set[str]()
+
+        def own(one: JmsProperties) -> Mapping[str, str]:
+            return {"receipt": self._receipt(waiting), "amqp-message-id": one.id}
+
+        self._send_confirmed(
+            (frame for part in parts for frame in self._frames(part, own)), waiting
+        )
+        kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt(waiting)}
+        self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting)
 
     @property
     def _dialect(self) -> RestartDialect:
@@ -159,39 +157,19 @@ class ConfirmedStompSender(StompSender):
             raise link.error("the broker does not give the lock")
         self._messages.clear()
 
-    def _receipt(self) -> str:
+    def _receipt(self, waiting: set[str]) -> str:
+        """Return a new receipt, and add it to those that are waited for."""
         self._count += 1
-        return f"r{self._count}"
+        receipt = f"r{self._count}"
+        waiting.add(receipt)
+        return receipt
 
-    def _frames(self, part: OutgoingMessages) -> Iterator[tuple[str, bytes]]:
-        """Yield the receipt and the frame of each message."""
-        to = self._to(self._address.destination, self._address.kind)
-        bodies = part.messages.bodies.to_pylist()
-        for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
-            receipt = self._receipt()
-            headers = {**to, "receipt": receipt, **named_properties(one, self._group)}
-            headers["amqp-message-id"] = one.id
-            if one.table is not None or one.is_mark:
-                headers["type"] = one.table or MARKS
-            if b"\0" in body:
-                headers["content-length"] = str(len(body))
-            yield receipt, encode_frame("SEND", headers, body)
-
-    def _send_confirmed(self, frames: Iterator[tuple[str, bytes]]) -> None:
-        """Send frames, many at once, and wait until the broker has confirmed all."""
-        waiting, portion, size = set[str](), list[bytes](), 0
-        for receipt, frame in frames:
-            waiting.add(receipt)
-            portion.append(frame)
-            size += len(frame)
-            if size > PORTION:
-                self._connected.send_bytes(b"".join(portion))
-                self._take(0.0)
-                portion, size = [], 0
-        self._connected.send_bytes(b"".join(portion))
+    def _send_confirmed(self, frames: Iterable[bytes], waiting: set[str]) -> None:
+        """Send frames, and wait until the broker has confirmed all."""
+        self._send_frames(frames)
         while not waiting <= self._receipts:
             known = len(self._receipts)
             if not self._wait(lambda known=known: len(self._receipts) > known, SECONDS):  # type: ignore[misc]
                 raise self._connected.error("the broker does not confirm messages")
-        self._receipts.clear()
-        self._messages.clear()
+        for one in (waiting, self._receipts, self._messages):
+            one.clear()

@@ -18,6 +18,7 @@ FIELDS: Final = ("schema", "table")
 MARKS: Final = "transaction"  # the last part of the topic of BEGIN and END events
 EVENTS: Final = "BEGIN and END events"
 LONGEST: Final = 249  # characters of the name of a Kafka topic
+# A topic's name has letters, digits, . _ and -; others become _, and .. becomes a single point.
 _OTHER: Final = re.compile("[^A-Za-z0-9._-]")
 _POINTS: Final = re.compile(r"\.\.+")
 
@@ -60,6 +61,8 @@ class TopicNames:
         """Return the topic of each message. Raises OptionError if two tables would have the same."""
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
+        # After the topics of the tables come the one of messages without a table, which nulls select,
+        # and the one of marks. Example: tables A, null, A and a mark last: codes are 0 1 2.
         topics.append(self._of_none())
         codes = numbers.indices.fill_null(len(topics) - 1).to_numpy(zero_copy_only=False)
         if origins.marks.any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from trailgate.columnar.temporal import format_times
 from trailgate.errors import OptionError, Where
-from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.model.operations_table import codes_to_letters
 from trailgate.publish.senders.sender import OutgoingMessages
 
 RESTART: Final = "trailgate.restart."
+# Other characters could have a meaning in the address of a queue, for example > or * at ActiveMQ.
 _OTHER: Final = re.compile("[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 
@@ -32,6 +33,26 @@ class JmsProperties(NamedTuple):
     table: str | None
     time: str
     is_mark: bool
+
+
+class QueueSender:
+    """The common part of senders to a queue or topic; see ``Sender``."""
+
+    def __init__(
+        self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
+    ) -> None:
+        del is_whole, has_tombstones  # a queue takes messages of all tables, and has no keys
+        check_tls_files(address)
+        self._address, self._group, self._where = address, group, Where(source=str(address))
+        self._queue = restart_queue(address, group)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Always empty, because all messages go to one destination."""
+        return ()
+
+    def remember(self, tables: Iterable[str]) -> None:
+        """Do nothing; see ``tables``."""
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
@@ -71,3 +92,8 @@ def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
     if one.table is not None:
         known |= {"GG_OPTYPE": one.kind, "GG_TABLE": one.table}
     return known
+
+
+def jms_type(one: JmsProperties) -> str | None:
+    """Return the JMSType of a message: its table, or that it begins or ends a transaction; None if it has several tables."""
+    return one.table or (MARKS if one.is_mark else None)

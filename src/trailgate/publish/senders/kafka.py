@@ -11,13 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.arrays import Mask
 from trailgate.errors import (
     BrokerError,
     BrokerRefusedError,
@@ -95,6 +95,7 @@ class KafkaSender:
     def open(self) -> str | None:
         """Fence other runs of this group, and return its stored state; see ``Sender``."""
         self.close()
+        self._limits = {}  # a topic may have been deleted
         with self._errors():
             self._check_positions()
             self._make_producer()
@@ -161,39 +162,43 @@ class KafkaSender:
     def _produce(self, part: OutgoingMessages, topics: list[str]) -> None:
         """Pass messages to the library, which sends them in the background."""
         produce, poll = self._producer.produce, self._producer.poll
-        group = self._group.encode()
+        group = GROUP_HEADER, self._group.encode()
         values = part.messages.bodies.to_pylist()
-        positions = part.origins.positions.to_pylist()
-        rows = zip(topics, values, self._keys(part), positions, self._deletes(part), strict=True)
-        for topic, value, key, position, is_deleted in rows:
-            headers = [(POSITION_HEADER, position), (GROUP_HEADER, group)]
-            # A tombstone after the delete lets a compacted topic forget the key.
-            for one in (value, None) if is_deleted else (value,):
-                while True:
-                    try:
-                        produce(topic, one, key, headers=headers)
-                    except BufferError:
-                        poll(0.1)
-                    else:
-                        break
+        # Bytes, since the library encodes text message by message.
+        positions = part.origins.positions.cast(pa.binary()).to_pylist()
+        rows: Iterable[Any] = zip(topics, values, self._keys(part), positions, strict=True)
+        if (deletes := self._deletes(part)).any():
+            rows = _with_tombstones(rows, deletes)
+        for topic, value, key, position in rows:
+            headers = [(POSITION_HEADER, position), group]
+            while True:
+                try:
+                    produce(topic, value, key, headers=headers)
+                    break
+                except BufferError:
+                    poll(0.1)
         poll(0)
 
     def _keys(self, part: OutgoingMessages) -> list[bytes]:
+        """Return the message keys."""
+        return self._key_column(part).to_pylist()  # type: ignore[no-any-return]
+
+    def _key_column(self, part: OutgoingMessages) -> pa.Array:
         """Return the message keys: from the format, or else the table's name, or else the group's name."""
         tables = part.origins.tables.cast(pa.binary()).fill_null(self._group.encode())
         keys = part.messages.keys
         if keys is None:
-            return tables.to_pylist()  # type: ignore[no-any-return]
+            return tables
         keys = keys.cast(pa.binary())
         empty = pc.equal(pc.binary_length(keys), 0).fill_null(fill_value=True)
-        return pc.if_else(empty, tables, keys).to_pylist()  # type: ignore[no-any-return]
+        return pc.if_else(empty, tables, keys)
 
-    def _deletes(self, part: OutgoingMessages) -> Iterator[bool] | list[bool]:
+    def _deletes(self, part: OutgoingMessages) -> Mask:
         """Return the mask of messages that a tombstone follows: deletes, if the format has tombstones."""
         if not self._tombstones:
-            return repeat(False, len(part.messages))
-        chosen = (part.origins.op_types == DELETE) & ~part.origins.marks
-        return chosen.tolist()  # type: ignore[no-any-return]
+            return np.zeros(len(part.messages), bool)
+        deletes: Mask = part.origins.op_types == DELETE
+        return deletes & ~part.origins.marks
 
     def _commit(self) -> None:
         while True:
@@ -305,7 +310,7 @@ class KafkaSender:
             and part.messages.keys is None
         ):
             return
-        keys = np.array([len(key) for key in self._keys(part)], np.int64)
+        keys = pc.binary_length(self._key_column(part)).to_numpy(zero_copy_only=False)
         totals = sizes + keys + margin
         if int(totals.max(initial=0)) < least:
             return
@@ -425,6 +430,14 @@ class _KafkaErrors:
         """Raise BrokerError for an error of the library."""
         if isinstance(error, self._library.KafkaException):
             raise self._convert(error) from error
+
+
+def _with_tombstones(rows: Iterable[Any], deletes: Mask) -> Iterator[Any]:
+    """Yield messages, and after each delete a message without a value: it lets a compacted topic forget the key."""
+    for (topic, value, key, position), is_deleted in zip(rows, deletes.tolist(), strict=True):
+        yield topic, value, key, position
+        if is_deleted:
+            yield topic, None, key, position
 
 
 def _switch(address: BrokerAddress, name: str) -> bool:

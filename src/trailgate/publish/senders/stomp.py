@@ -13,21 +13,22 @@ that are held.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.errors import BrokerError, Where
-from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress, check_tls_files
+from trailgate.errors import BrokerError
+from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompConnection, error_text
 from trailgate.live.brokers.stomp.consumers import find_queue_state, wait_for_return
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import (
-    MARKS,
+    JmsProperties,
+    QueueSender,
     jms_properties,
+    jms_type,
     named_properties,
-    restart_queue,
 )
 from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
 
@@ -38,6 +39,8 @@ PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
 PLACES: Final = "positions"  # the id of the subscription
 PERSISTENT: Final = MappingProxyType({"persistent": "true"})
+# Artemis: the value of destination-type for a queue and a topic.
+_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 
 
 class RestartDialect(NamedTuple):
@@ -57,7 +60,7 @@ class RestartDialect(NamedTuple):
     browses: bool = False
 
 
-_TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+# By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
     {
         "Artemis": RestartDialect(
@@ -72,7 +75,7 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
 )
 
 
-class StompSender:
+class StompSender(QueueSender):
     """Sends to a queue or topic, each message once; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
@@ -80,22 +83,11 @@ class StompSender:
     def __init__(
         self, address: BrokerAddress, group: str, *, is_whole: bool, has_tombstones: bool
     ) -> None:
-        del is_whole, has_tombstones  # a queue takes messages of all tables, and has no keys
-        check_tls_files(address)
-        self._address, self._group, self._where = address, group, Where(source=str(address))
-        self._queue = restart_queue(address, group)
+        super().__init__(address, group, is_whole=is_whole, has_tombstones=has_tombstones)
         self._link: StompConnection | None = None
         self._messages: list[tuple[dict[str, str], str]] = []
         self._receipts: set[str] = set()
         self._count = 0
-
-    @property
-    def topics(self) -> dict[str, str]:
-        """No topics: all messages go to one destination."""
-        return {}
-
-    def remember(self, topics: Mapping[str, str]) -> None:
-        """Do nothing; see ``topics``."""
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Do nothing: these brokers state no limit of sizes."""
@@ -147,9 +139,7 @@ class StompSender:
         own = {"transaction": f"t{self._count}"}
         self._connected.send("BEGIN", own)
         for part in parts:
-            self._send_part(
-                part, {**self._to(self._address.destination, self._address.kind), **own}
-            )
+            self._send_frames(self._frames(part, lambda _: own))
         self._connected.send("SEND", {**self._to(self._queue, QUEUE), **own}, state.encode())
         self._connected.send("ACK", {"id": held["ack"], **own})
         self._confirm("COMMIT", own)
@@ -193,25 +183,34 @@ class StompSender:
             **self._dialect.kinds.get(kind, {}),
         }
 
-    def _send_part(self, part: OutgoingMessages, to: Mapping[str, str]) -> None:
-        """Send messages, many frames at once."""
-        frames: list[bytes] = []
-        size = 0
+    def _frames(
+        self, part: OutgoingMessages, own: Callable[[JmsProperties], Mapping[str, str]]
+    ) -> Iterator[bytes]:
+        """Yield the frame of each message. ``own`` returns headers of the frame, beside those of the message."""
+        to = self._to(self._address.destination, self._address.kind)
         bodies = part.messages.bodies.to_pylist()
         for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
-            headers = {**to, **named_properties(one, self._group)}
-            if one.table is not None or one.is_mark:
-                headers["type"] = one.table or MARKS
+            headers = {**to, **own(one), **named_properties(one, self._group)}
+            kind = jms_type(one)
+            if kind is not None:
+                headers["type"] = kind
             # Without a length the message is a text of JMS, and ends at the first NUL.
             if b"\0" in body:
                 headers["content-length"] = str(len(body))
-            frames.append(encode_frame("SEND", headers, body))
-            size += len(frames[-1])
+            yield encode_frame("SEND", headers, body)
+
+    def _send_frames(self, frames: Iterable[bytes]) -> None:
+        """Send frames, many at once."""
+        portion: list[bytes] = []
+        size = 0
+        for frame in frames:
+            portion.append(frame)
+            size += len(frame)
             if size > PORTION:
-                self._connected.send_bytes(b"".join(frames))
+                self._connected.send_bytes(b"".join(portion))
                 self._take(0.0)
-                frames, size = [], 0
-        self._connected.send_bytes(b"".join(frames))
+                portion, size = [], 0
+        self._connected.send_bytes(b"".join(portion))
 
     def _subscribe(self, headers: Mapping[str, str]) -> None:
         """Subscribe to the restart queue."""

@@ -22,7 +22,9 @@ from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 
+# s3://, but not C:// (a drive is one letter)
 URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+# s3: or file:, with or without slashes after it
 COLON: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 RENAME: Final = "Rename the file, or link to it by another name"
 LOCAL: Final = fs.LocalFileSystem()

@@ -30,6 +30,7 @@ from trailgate.storage.files.accounts import RefusalTexts, parse_parameters
 # The client's errors look as Rust prints them:
 # RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
 PRINTED: Final = re.compile(r"(?P<kind>\w+)\((?P<texts>.*)\)", re.DOTALL)
+# A string as the Java program prints it: "a\"b", with \n and \t for line feeds and tabs
 QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 BACKED: Final = re.compile(r"\\(.)")
 NAMES: Final = "Name the namenode, for example hdfs://host:8020/path, or set HADOOP_CONF_DIR to the folder of core-site.xml and hdfs-site.xml"

@@ -344,7 +344,12 @@ class StoreBackend(PublishBackend):
         return {name: sizes[name] for name in names}
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Put a commit record, decide by a state that names it, apply it, and sweep."""
+        """Publish staged files by two writes to the store: a commit record, and a state that names it.
+
+        The second write decides: from then on any run that finds the record applies it. This run
+        does so at once, and then deletes what is not needed any more. Raises OvertakenError if
+        another run has published first.
+        """
         content = self._record(commit, staging)
         record = f"{staging}/decided-{uuid.uuid4().hex}.json"
         if self.store.put(record, content.encode(), None) is None:

@@ -209,6 +209,8 @@ def with_places(
     lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
     source = paths.take(pa.array(which))
     begin, within = errors.columns.get("begin"), errors.columns.get("offset")
+    # In a file of one message per line, a place has two offsets: where the line begins, and the
+    # offset within it. In other files it has one, from the start of the file.
     if lined.any():
         begin = pa.array(offsets, mask=~lined)
     if not lined.all() and within is not None:

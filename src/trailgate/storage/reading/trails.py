@@ -224,7 +224,7 @@ def _of_split(
         return
     projection = _projection(options, table or find_wanted_table(trail, options))
     named = projection.table
-    tables = options.tables if named is None else TablePatterns((named.name,))
+    tables = options.tables if named is None else TablePatterns.exactly(named.name)
     also = columns_for_selection(options, typed=named is not None)
     names = {name.removeprefix("_") for name in (*projection.schema.names, *also)}
     wanted = ReadSelection(

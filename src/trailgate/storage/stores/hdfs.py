@@ -48,7 +48,9 @@ from trailgate.storage.stores.object_store import (
     UploadParts,
 )
 
+# .manifest.json.0123456789abcdef0123456789abcdef.writing
 WRITING: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.writing")
+# .manifest.json.1712345678901-42.over
 CLAIM: Final = re.compile(r"\.(?P<name>.+)\.(?P<over>\d+-\d+)\.over")
 # Folders of staged files: of runs, of streaming queries, and of published messages. Only Trailgate creates them.
 STAGING: Final = re.compile(r"\..+\.staging|\..+\.stream-.+|\.publishing")

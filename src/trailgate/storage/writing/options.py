@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, TEXT, Flag, choice
 
+# The units of sizes such as 500MB, which are powers of ten, and below, of two.
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 BINARY_UNITS: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 

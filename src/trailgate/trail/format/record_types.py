@@ -59,9 +59,11 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+# ,B3='HR' in a DDL record: the code and the quote that begins the value
 _BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
 # A quote ends a value only if another field or the end follows: statements contain quotes too.
 _END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
+# \' in a value is ', \= is =
 _ESCAPED: Final = re.compile(r"\\([\\',=()])")
 
 

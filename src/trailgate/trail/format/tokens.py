@@ -95,6 +95,7 @@ GGS_TOKEN_ROWS: Final = (
     GgsTokenRow(ORATAG, "ORATAG", is_text=False),  # inferred: the raw bytes of the redo tag
     GgsTokenRow(DDL, "DDL"),
 )
+# By the byte that identifies a token.
 GGS_TOKENS_BY_ID: Final[Mapping[int, GgsTokenRow]] = MappingProxyType(
     {row.code: row for row in GGS_TOKEN_ROWS}
 )

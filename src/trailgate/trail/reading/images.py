@@ -182,6 +182,8 @@ def locate_images(
             problem = "a unified update's images fit neither a u16 nor a u32 length"
             raise source.error(problem, span, table=name)
         raise source.error("a key update's before image runs over its data area", span)
+    # Example: 00 02 | AA BB | CC DD EE at 10: the width of the length is 2, the before image is
+    # [12, 14), and the after image [14, 17).
     starts = areas.starts + widths
     # A width of 0 means one image: before and after are then the complete area.
     afters = starts.copy()
@@ -268,6 +270,8 @@ def _rewrite_full_image(
     if end - start != fields.total:
         problem = f"a full record image has {end - start} bytes, the table's columns {fields.total}"
         raise source.error(problem, span, table=name, hint=HINT)
+    # Example: columns of 4 and 2 bytes: the image 31 32 33 34 41 42 becomes the cells 0 (31 32 33 34)
+    # and 1 (41 42), each after its column, its length and a null indicator of zeros.
     raw = source.data[start:end].tobytes()
     return b"".join(
         _cell(source, index, raw[at : at + width])

@@ -149,6 +149,8 @@ def _check(
         (pieces.number >= 1) & (pieces.number <= pieces.total),
         "a piece's number is not one of 1 to the number of pieces",
     )
+    # Each piece has to begin at the end of the one before it, and a value's first piece at 0.
+    # Example: pieces of 5, 3 and 4 bytes at 0, 5 and 0, where begins is 1 0 1: expected is 0 5 0.
     expected = np.zeros(len(begins), np.int64)
     expected[1:] = (pieces.offset + pieces.size)[:-1]
     expected[begins] = 0

@@ -102,6 +102,7 @@ def drop_non_operations(
         tables = known
     if not dropped.any():
         return OperationRecords(view, tables, cut)
+    # ``together``: the kept records have no gap. kept = 3 4 5 has 5 - 3 == 3 - 1; kept = 3 5 has not.
     kept = np.flatnonzero(~dropped[:cut])
     together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
     # Usually the dropped records come first. The rest is then a slice, which copies nothing.
@@ -257,6 +258,8 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
     """Renumber the rows of blocks without gaps from ``row`` on, after other blocks were dropped."""
     if len(blocks) == 1:
         return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
+    # A row's new number is its rank among the rows that are left. Example: the blocks have the rows
+    # 0 3 and 7: order = 0 3 7, and they become row + 0 1 and row + 2.
     order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
     return [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
 

@@ -172,6 +172,7 @@ def _tables(
     names_of_records = find_names(source, view)
     index = names_of_records.indexes()
     rows = np.flatnonzero(index >= 0)
+    # Records without a name have the code -1: they select the null after the last name.
     strings = pa.array([*names_of_records.strings(lambda _: None), None], _TEXT)
     strings = strings.take(
         pa.array(

@@ -118,6 +118,8 @@ def find_user_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
 def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
     """Return the offsets of the NULs in these areas, and the area of each."""
     low, high = int(starts[0]), int(ends[-1])
+    # The area of a NUL is the last one that begins at or before it. Example: areas begin at 10 and
+    # 20, and NULs are at 13 and 25: areas 0 and 1.
     nuls = np.flatnonzero(source.data[low:high] == 0) + low
     area = np.searchsorted(starts, nuls, "right") - 1
     inside = nuls < ends[area]  # others lie between two areas

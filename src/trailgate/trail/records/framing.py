@@ -257,6 +257,7 @@ class TrailBytes:
         ``sizes`` are the sizes of the runs in ``raw``, and ``origins`` the offsets of the data that
         they were built from.
         """
+        # Example: runs of 3 and 2 bytes after 10 bytes: ends = 13 15, starts = 10 13.
         ends = len(self.data) + np.cumsum(sizes)
         starts = ends - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])

@@ -209,14 +209,18 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
         problems |= IMAGE
     elif kind & NEVER_BEFORE:
         problems |= IMAGE_OF_TYPE
+    # A change's data are a list of columns if the bit FIELD_COMP of its partition byte is set. Here
+    # the bit is set in a record that has no columns,
     if kind & WITHOUT_COLUMNS and partition & FIELD_COMP:
         problems |= MISTYPED
+    # and here it is missing in a change with data, whose type has no other layout either.
     unlisted = kind & CHANGE and data_length and not partition & FIELD_COMP
     if unlisted and not kind & OTHER_LAYOUT:
         problems |= LAYOUT
     key = data[at + SYSTEM_KEY_AT]
     if key and kind & CHANGE and (key not in (4, 8) or key > data_length):
         problems |= SYSTEM_KEY_SIZE
+    # The name area is a table index of two bytes, and two more of a partition, or a name and a NUL.
     if partition & BY_TABLE:
         if name_end != at + NAME_AT + (4 if partition & BY_PARTITION else 2):
             problems |= INDEX_AREA

@@ -45,6 +45,7 @@ SHORTEST_CELL: Final = CELL_HEAD + INDICATOR_BYTES
 
 MAX_COLUMNS: Final = 4096  # no common database allows more columns: a higher index means damage
 NOT_DEFINED: Final = "nothing defines the table: its columns are numbered"
+# 2026-01-05, or 2026-01-05:12:30:00.123456
 _DATETIME: Final = re.compile(rb"\d{4}-\d\d-\d\d(:\d\d:\d\d:\d\d(\.\d{1,9})?)?", re.ASCII)
 _BETWEEN: Final = 10  # offset of the character between date and time
 _INTEGER_SIZES: Final = (4, 8)
@@ -53,6 +54,7 @@ _HEX: Final = "0x"
 _TEXT_BYTE: Final = byte_mask(
     [0x09, 0x0A, 0x0D, *range(0x20, 0x7F)]
 )  # printable ASCII, TAB, LF and CR
+# Controls other than TAB, LF and CR: bytes with any of them are not shown as text.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -231,6 +233,7 @@ def _plain(values: pa.Array) -> bool:
     if not len(values):
         return True
     _, offsets, data = values.buffers()
+    # The values may be a slice: only the bytes between its first and last offset are its own.
     ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
     content = np.frombuffer(data or b"", np.uint8)[ends[0] : ends[1]]
     if not _TEXT_BYTE[content].all():

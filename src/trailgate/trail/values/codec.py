@@ -187,6 +187,7 @@ ROWS: Final = (
     DatabaseCharset("euc_kr", ("EUC-KR", "KO16KSC5601")),
     DatabaseCharset("cp949", ("windows-949", "KO16MSWIN949")),
 )
+# By Python's name of the character set.
 CHARSETS: Final[Mapping[str, DatabaseCharset]] = MappingProxyType({row.codec: row for row in ROWS})
 _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
     {name.casefold(): row.codec for row in ROWS for name in row.names}

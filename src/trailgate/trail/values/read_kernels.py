@@ -83,6 +83,7 @@ def place_alike(
         offset, end = starts[r], ends[r]
         if offset < 0 or end > len(data):
             return False
+        # A cell is its column and length in two bytes each, and then as many bytes.
         for k in range(len(columns)):
             if offset + CELL_HEAD > end or _half(data, offset, big) != columns[k]:
                 return False
@@ -114,6 +115,8 @@ def place_cells(
     ``count_cells`` must have accepted the areas. ``next_cell`` is the index at which the values of
     each column begin.
     """
+    # Example: area 0 has the columns 0 and 2, area 1 has column 2. Values are ordered by columns,
+    # so next_cell starts as 0 1 1, rows becomes 0 0 1, and next_cell ends as 1 1 3.
     total = 0
     for r in range(len(starts)):
         offset, end = starts[r], ends[r]

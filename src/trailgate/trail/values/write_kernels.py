@@ -185,6 +185,7 @@ def find_bad_times(
         start = np.int64(offsets[row])
         size = np.int64(offsets[row + 1]) - start
         if size != width:
+            # Either YYYY-MM-DD HH:MI:SS, or the same with a point and at least one digit.
             short = size == SECONDS or SECONDS + 1 < size < width
             if not short or width <= SECONDS + 1:
                 unlike = record

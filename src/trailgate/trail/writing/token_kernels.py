@@ -53,6 +53,7 @@ def write_tokens(
     big: bool,
 ) -> None:
     """Write one token in the records in which it is ``shown``."""
+    # places[record] is the end of the record's bytes so far; the token is appended there.
     for record in range(len(rows)):
         if not shown[record]:
             continue
@@ -117,6 +118,8 @@ def write_entries(
     big: bool,
 ) -> None:
     """Write the GGS tokens of each row's map."""
+    # Entry e of the maps is one token; row r has the entries entries[r] to entries[r + 1] - 1.
+    # Those with a code below 0 are not GGS tokens, and are skipped.
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):
@@ -146,6 +149,7 @@ def write_user_entries(
 
     The value of a length token is the record's length in ``lengths``.
     """
+    # Example: an entry TKN-A with the value 7 becomes the bytes TKN-A 00 37 00.
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):

@@ -235,6 +235,7 @@ def copy_cells(
     out: Octets,
 ) -> None:
     """Copy the values measured by `measure_cells`, in blocks of rows."""
+    # Block by block, so that the text of some rows is still in the cache for the next column.
     for first in range(0, rows, ROWS_AT_ONCE):
         for column in range(len(totals) // TOTALS):
             begin = totals[column * TOTALS + BEGIN]

@@ -78,6 +78,7 @@ def check_name(text: Octets, at: int, end: int) -> int:
                 return -1
             colon = at - start
             begins = True
+        # STARTS is above CONTINUES: what may begin a name may also be inside it.
         elif point > LAST or NAME_CHARACTERS[point] < (STARTS if begins else CONTINUES):
             return -1
         else:

@@ -130,6 +130,8 @@ def equal_value(
     literals: int,
 ) -> int:
     """Return which of some literals a text equals (or which number equals `stop`): from 1, or 0 for none."""
+    # A literal is two numbers: its begin and end in the bytes from ``literals`` on. A literal that
+    # is a number has its value as the first of them.
     for value in range(values):
         place = first + 2 * value
         if is_number:

@@ -227,6 +227,8 @@ def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int
 @inner
 def put_character(text: Octets, point: int, to: int) -> int:
     """Write a character as UTF-8. Return the offset after it."""
+    # The first byte states the size in its upper bits, and each further one has six bits.
+    # Example: U+20AC is 0010 000010 101100 in bits: 1110 0010, 10 000010, 10 101100, or E2 82 AC.
     if point < 0x80:
         text[to] = point
         return to + 1

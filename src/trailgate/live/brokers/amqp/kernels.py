@@ -176,6 +176,7 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
     begin = at + 1
     if begin >= stop:
         return 1 if code == CODE_TRUE else 0
+    # The first byte has the sign. Example: the short 61 FF FE is -1, and -1 * 256 + 254 = -2.
     number = int(data[begin])
     if number >= 128 and (kind == SIGNED or stop - begin == 8):
         number -= 256
@@ -306,6 +307,8 @@ def find_sections(
     counts: Longs,
 ) -> int:
     """Find the sections of the message between two offsets. Returns 0, or a problem."""
+    # A section is 00, its descriptor and its value. Example: 00 | 53 77 | A1 02 68 69 has the number
+    # 0x77 - 0x70 = 7, VALUE, and the string "hi".
     last = -1
     while at < end:
         counts[WHERE] = at

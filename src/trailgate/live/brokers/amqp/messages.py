@@ -112,6 +112,7 @@ _BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
 MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
+# By the code that the kernel returns.
 PROBLEMS: Final = {
     kernels.CUT: "a value is longer than its section",
     kernels.NO_TYPE: "a type that does not exist",
@@ -393,6 +394,7 @@ class _Fields:
         names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
         for row in rows[wrong].tolist():
             self._fault(row, BAD_HEADER)
+        # The same few names repeat in every message: code[i] is the index of property rows[i]'s name.
         coded = names.dictionary_encode()
         distinct, code = coded.dictionary.to_pylist(), np.asarray(coded.indices).astype(np.int64)
         self._check_repeated(self._message[rows], code, distinct)
@@ -412,6 +414,8 @@ class _Fields:
 
         The keys of a map must be unique (AMQP 1.0, 1.6.23).
         """
+        # A number for each pair of message and name, message * names + name. Without names there are
+        # no pairs, but the factor must not be 0.
         pairs, counts = np.unique(message * max(1, len(names)) + code, return_counts=True)
         for pair in pairs[counts > 1].tolist():
             row, name = divmod(pair, len(names))

@@ -27,6 +27,7 @@ _KEPT: Final = (
     "Receive by AMQP (amqp://), or name a header whose id stays the same, such as ?id-header=amqp-message-id, which RabbitMQ sets if "
     "the sender does (docs/brokers.md)"
 )
+# For brokers that put the kind of a destination into its name.
 _SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
 _ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 TYPE: Final = "subscription-type"

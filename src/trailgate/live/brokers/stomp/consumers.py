@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 from uuid import uuid4
 
-from trailgate.errors import BrokerError
+from trailgate.errors import BrokerError, count_noun
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.brokers.receiver import CONNECT_SECONDS
 from trailgate.live.brokers.stomp import kernels
@@ -90,7 +90,7 @@ def wait_for_return(
                 if state.consumers > own and waited > NOTICE_SECONDS:
                     return
                 if state.consumers <= own and waited > RETURN_SECONDS:
-                    held = "1 message" if state.held == 1 else f"{state.held} messages"
+                    held = count_noun(state.held, "message")
                     problem = HELD.format(name, held)
                     raise connection.error(problem, refused=True, hint=HINT)
                 time.sleep(POLL_SECONDS)

@@ -27,8 +27,10 @@ ESCAPES: Final[Mapping[str, str]] = MappingProxyType(
     {"\\": "\\\\", "\r": "\\r", "\n": "\\n", ":": "\\c"}
 )
 _ESCAPING: Final = str.maketrans(dict(ESCAPES))
+# The escapes of STOMP 1.2, and the characters that they mean.
 _RESTORED: Final = {escape: text for text, escape in ESCAPES.items()}
 
+# By the code that the kernel returns.
 _PROBLEMS: Final = {
     kernels.NO_NAME: "a header line has no name or no colon",
     kernels.BAD_LENGTH: "content-length is not a valid number of bytes",
