@@ -306,8 +306,10 @@ def test_create_table_is_chosen_by_database_and_copied(browser: Any, address: st
 
 def test_operations_that_are_added_appear(browser: Any, tmp_path: Path) -> None:
     prefix = plain_trail(tmp_path)
-    with served(prefix) as address, opened(browser, f"{address}operations") as page:
-        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7, timeout=20_000)
+    with served(prefix) as address, opened(browser, address) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=60_000)
+        page.goto(f"{address}operations")
+        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7)
         page.locator("a[rel=next]").scroll_into_view_if_needed()
         other = write_trail(tmp_path / "bb", [[[Op("I", 99, "added")]]])
         Path(f"{other}000000000").rename(f"{prefix}000000002")
@@ -351,7 +353,7 @@ def test_back_leads_to_the_rows_that_were_there(browser: Any, tmp_path: Path) ->
     prefix = str(write_trail(tmp_path / "aa", [[[Op("I", n, str(n))] for n in range(350)]]))
     with served(prefix) as address, opened(browser, f"{address}operations") as page:
         rows = page.locator("table.ops tbody tr")
-        for count in (200, 300):
+        for count in range(100, 301, 50):
             page.locator("a[rel=next]").scroll_into_view_if_needed()
             playwright.expect(rows.nth(count - 1)).to_be_attached(timeout=60_000)
         link = rows.nth(280).locator("a").first
@@ -467,13 +469,21 @@ def enter(label: str, text: str) -> Callable[[Any], None]:
 
 # Questions with which somebody opens the overview, what they do, and what then is on the page. Their
 # numbers of actions are those of docs/howto/browse.md.
+QUESTIONS: Final = re.compile(r"^\| ([A-Z][^|]+\?) \| (\d+) \|", re.MULTILINE)
+LONGEST: Final = "Which transaction took longest?"
 TASKS: Final[Mapping[str, tuple[tuple[Callable[[Any], None], ...], str]]] = {
+    "Where is the damage?": ((), "The trail is whole"),
+    "Which table was changed most?": ((), "GG.SHOP_ORDERS1,894"),
     "What caused the spike?": ((_click_highest_bar,), "T-0400"),
     "When was nothing written?": ((), "longest time without operations: about 21 h"),
     "What did the biggest transaction do?": ((click("90 operations"),), "Transaction T-0400"),
     "What do properties make of a transaction?": (
         (click("90 operations"), click("Open in the workbench")),
         "90 operations of 1 table",
+    ),
+    "What do properties make of an operation?": (
+        (click("Operations"), lambda page: page.locator("button.bench").first.click()),
+        "1 operation of 1 table",
     ),
     "What happened to the row 1003?": (
         (click("Operations"), enter("Value has the text", "1003"), click("\N{BLACK DIAMOND}")),
@@ -519,6 +529,22 @@ def test_a_question_is_answered_by_a_few_actions(browser: Any, shop: str, task: 
         for act in actions:
             act(page)
         playwright.expect(page.locator("main")).to_contain_text(answer, timeout=60_000)
+
+
+def test_the_docs_state_the_numbers_of_actions() -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/browse.md").read_text()
+    stated = {question: int(number) for question, number in QUESTIONS.findall(page)}
+
+    assert stated == {task: len(actions) for task, (actions, _) in TASKS.items()} | {LONGEST: 1}
+
+
+def test_the_longest_transaction_is_a_click_away(browser: Any, tmp_path: Path) -> None:
+    prefix = write_trail(tmp_path / "aa", [[[Op("I", number) for number in range(10)]]])
+    with served(str(prefix)) as address, opened(browser, address) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=60_000)
+        page.get_by_role("link", name="10 operations in 9 s").last.click()
+        page.wait_for_url("**/transaction?at=*")
+        playwright.expect(page.locator("main")).to_contain_text("duration")
 
 
 def test_messages_are_marked_when_they_are_repaired_and_when_they_are_captured(

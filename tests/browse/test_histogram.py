@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.browse.histogram import NARROWEST, TimeHistogram, add_each
+from trailgate.browse.histogram import NARROWEST, WIDTHS, TimeHistogram, add_each
 
 TIMES = st.lists(
     st.lists(st.integers(0, 4_000_000_000 * NARROWEST), min_size=1, max_size=5), max_size=8
@@ -51,5 +53,11 @@ def test_counts_of_a_kind_stay_with_it() -> None:
     found = TimeHistogram(2, 4)
     found.add(np.array([9 * NARROWEST, 0, 5]), np.array([0, 1, -1]), (0, 9 * NARROWEST))
 
-    assert found.filled_bins()[1].tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert found.width == 4 * NARROWEST
+    assert found.filled_bins()[1].tolist() == [[0, 1], [1, 0]]
+    assert found.width == 5 * NARROWEST
+
+
+def test_each_width_of_a_bin_divides_the_next_one_and_a_day() -> None:
+    assert all(two % one == 0 for one, two in pairwise(WIDTHS))
+    assert WIDTHS[-1] == 24 * 3600
+    assert WIDTHS[0] == 1

@@ -9,8 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,15 +26,17 @@ from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
 from trailgate.browse import matches
 from trailgate.browse.filters import OperationFilters
+from trailgate.browse.histogram import WIDTHS
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import MatchSummary, NameCounts
-from trailgate.browse.time_axis import LABELS, round_times
+from trailgate.browse.time_axis import LABELS, bar_edges, round_times
 from trailgate.storage.reading.trails import read_trail
 
 testing = pytest.importorskip("starlette.testclient")
 server = pytest.importorskip("trailgate.browse.server")
 
 SECOND = 1_000_000
+DAY = 86_400
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +67,7 @@ def values(row: dict[str, Any], column: str = "") -> list[str | None]:
     return [value for one in images(row) for name, value in one.items() if column in ("", name)]
 
 
+BETWEEN = "from_time=2026-01-08 09:20&to_time=2026-01-08 17:31:30"
 # The filters of an address, and whether an operation of the table of operations passes.
 FILTERS: dict[str, Any] = {
     "": bool,
@@ -82,6 +88,7 @@ FILTERS: dict[str, Any] = {
     "token=nothing": lambda row: not row,
     "token=TX_OWNER=x": lambda row: not row,
     "from_time=2026-01-09": lambda row: row["op_ts"] >= datetime(2026, 1, 9, tzinfo=UTC),
+    BETWEEN: lambda row: "01-08 09:20" <= f"{row['op_ts']:%m-%d %T}" <= "01-08 17:31:30",
 }
 
 
@@ -142,7 +149,7 @@ def test_the_page_has_the_counts_and_links_that_add_a_filter(client: Any) -> Non
     page = client.get("/t/operations?kinds=I&text=boat").text
 
     assert re.search(r"<strong>[\d,]+ operations match</strong>", page)
-    assert 'href="operations?kinds=I&amp;text=boat&amp;table=GG.SHOP_ORDERS"' in page
+    assert 'href="operations?kinds=I&amp;text=boat&amp;table=%3DGG.SHOP_ORDERS"' in page
     assert 'href="operations?kinds=I&amp;text=boat&amp;tx=T-' in page
     assert "<mark>BOAT</mark>" in page
     assert "All searched." not in page
@@ -238,3 +245,46 @@ def test_labels_of_a_time_axis_are_round_and_few(begin: int, seconds: int) -> No
         assert text in moment.strftime(
             "%Y|%Y-%m|%Y-%m-%d|%m-%d|%H:%M|%H:%M:%S|%m-%d %H:%M|%m-%d %H:%M:%S"
         ).split("|")
+
+
+@given(
+    st.integers(631_152_000, 4_102_444_800),
+    st.integers(1, 1000),
+    st.sampled_from([*WIDTHS, 2 * DAY, 16 * DAY]),
+    st.integers(16, 64),
+)
+def test_bars_begin_at_round_times_and_cover_what_is_counted(
+    begin: int, bins: int, width: int, most: int
+) -> None:
+    begin, end = begin // width * width, (begin // width + bins) * width
+    edges = [one // SECOND for one in bar_edges(begin * SECOND, end * SECOND, width * SECOND, most)]
+    lengths = {two - one for one, two in pairwise(edges)}
+
+    assert edges[0] <= begin < edges[1]
+    assert edges[-2] < end <= edges[-1]
+    assert all(one % width == 0 for one in edges)
+    if width <= DAY and max(lengths) >= 28 * DAY:
+        assert {f"{datetime.fromtimestamp(one, UTC):%d %T}" for one in edges} == {"01 00:00:00"}
+    else:
+        [length] = lengths
+        assert len(edges) - 1 <= most
+        assert DAY % length == 0 or length % DAY == 0
+        assert all(one % min(length, DAY) == 0 for one in edges)
+
+
+@pytest.mark.parametrize("query", ["", "kinds=I", BETWEEN])
+def test_each_bar_leads_to_the_operations_that_it_counts(
+    client: Any, rows: list[dict[str, Any]], query: str
+) -> None:
+    page = client.get(f"/t/operations?{query}").text
+    bars = re.findall(r'class="bar" href="([^"]+)" aria-label="[^"]*" data-count="(\d+)"', page)
+    links = [dict(parse_qsl(urlsplit(unescape(link)).query)) for link, _ in bars]
+    expected = [row["op_ts"] for row in rows if FILTERS[query](row)]
+
+    assert sum(int(count) for _, count in bars) == len(expected)
+    for link, (_, count) in zip(links, bars, strict=True):
+        begin, end = (datetime.fromisoformat(f"{link[f'{one}_time']}Z") for one in ("from", "to"))
+        assert sum(begin <= at <= end for at in expected) == int(count)
+    given_times = dict(parse_qsl(query))
+    assert links[0]["from_time"] >= given_times.get("from_time", "")
+    assert links[-1]["to_time"] <= given_times.get("to_time", "9")

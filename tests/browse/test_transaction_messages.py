@@ -62,6 +62,20 @@ def test_the_workbench_makes_the_same_operations_of_it(shop: TrailIndex) -> None
     ]
 
 
+def test_a_single_operation_is_opened_and_read_by_its_properties(shop: TrailIndex) -> None:
+    rows = trailgate.read_trail(shop.found.prefix).read_all().to_pylist()
+    inner = {row["op_type"]: row for row in rows if row["tx_ind"] == "M"}
+    assert len(inner) == 3
+
+    for kind, row in inner.items():
+        made = transaction_message(shop, {"at": row["position"], "rows": "1"})
+        [line] = made["message"].splitlines()
+        assert json.loads(line)["pos"] == row["position"]
+        sheet = Sheet(message=made["message"], properties=made["properties"])
+        result = examine_sheet(Workbench(), sheet)
+        assert (result.faults, [one.kind for one in result.operations]) == ((), [kind])
+
+
 def test_a_long_transaction_is_opened_in_part(tmp_path: Path) -> None:
     rows = [Op("I", number, "x" * 50) for number in range(3 * OPERATIONS)]
     large = [Op("I", number, "y" * 500_000) for number in range(5)]
@@ -92,3 +106,13 @@ def test_only_pages_with_a_workbench_have_the_button(shop: TrailIndex) -> None:
     assert "Open in the workbench" in client.get(f"/t/{page}").text
     assert client.get(f"/t/message?at={at}").json()["properties"].startswith("# Proposed")
     assert client.get("/t/message").status_code == 400
+
+
+@pytest.mark.parametrize("name", ["operations", "table?name=GG.SHOP_ORDERS", "row"])
+def test_each_row_has_a_button_if_there_is_a_workbench(shop: TrailIndex, name: str) -> None:
+    page = "row?table=GG.SHOP_ORDERS&key=1003" if name == "row" else name
+    application = server.application(shop, "t", bench=Workbench())
+    text = testing.TestClient(application, base_url="http://127.0.0.1").get(f"/t/{page}").text
+    rows = text.count('<td class="op op-')
+    assert text.count('data-message="message?at=0%3A') == rows > 0
+    assert "data-message" not in asking(shop)(page)

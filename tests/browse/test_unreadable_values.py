@@ -43,7 +43,7 @@ def texts(cell: ShownCell) -> list[str | None]:
 
 
 CASES = {
-    "one of many": [*(Op("I", n, f"row {n}") for n in range(50)), Op("I", 99, f"caf{MARK}")],
+    "one of many": [*(Op("I", n, f"row {n}") for n in range(45)), Op("I", 99, f"caf{MARK}")],
     "the first": [Op("I", 1, f"{MARK}1"), Op("I", 2, "two")],
     "the middle": [Op("I", 1, "one"), Op("I", 2, MARK), Op("I", 3, "three")],
     "each": [Op("I", n, f"{MARK}{n}") for n in range(40)],

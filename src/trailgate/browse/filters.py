@@ -30,6 +30,7 @@ from trailgate.trail.reading.images import ReadSelection
 OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
 
 CONTAINS, EQUALS, NULL, MISSING = "contains", "equals", "null", "missing"
+EXACTLY: Final = "="  # before a table's name: this table, and no pattern
 MATCHES: Final = (CONTAINS, EQUALS, NULL, MISSING)  # how a value can be compared
 
 
@@ -129,7 +130,7 @@ class OperationFilters:
         if match == MISSING and not query.get("column"):
             raise OptionError("match=missing needs a column")
         return cls(
-            tables=TablePatterns.read(query["table"]) if query.get("table") else None,
+            tables=_tables(query.get("table", "")),
             kinds=kinds,
             from_time=_time(query.get("from_time", "")),
             to_time=_time(query.get("to_time", "")),
@@ -245,6 +246,17 @@ def as_mask(values: pa.Array) -> Mask:
 def _is_true(compare: object, one: str, bound: str) -> bool:
     assert callable(compare)
     return bool(compare(pa.array([one]), bound)[0].as_py())
+
+
+def exact_table(name: str) -> str:
+    """Return the text of the filter for one table. Its name may contain what patterns do, such as ``*``."""
+    return EXACTLY + name
+
+
+def _tables(text: str) -> TablePatterns | None:
+    if text.startswith(EXACTLY):
+        return TablePatterns.exactly(text.removeprefix(EXACTLY))
+    return TablePatterns.read(text) if text else None
 
 
 def _time(text: str) -> int | None:

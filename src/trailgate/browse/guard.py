@@ -57,7 +57,11 @@ class RequestGuard:
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                own = dict(message.get("headers", ()))
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    *(one for one in HEADERS if one[0] not in own),
+                ]
             await send(message)
 
         status, path = self._judge(scope)

@@ -1,6 +1,7 @@
 """Histograms over time whose range is not known in advance.
 
-The number of bins is fixed. Their width doubles whenever the times do not fit.
+The number of bins is fixed. Whenever the times do not fit, the bins get the next width, each a
+multiple of the one before, so that bins begin at full seconds, minutes, hours or days.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.browse.kernels import count_times
 
-BINS: Final = 256
+BINS: Final = 1024
 NARROWEST: Final = 1_000_000  # the initial width of a bin in microseconds
+DAY: Final = 24 * 3600 * NARROWEST
+# The widths up to a day, in seconds: each divides the next one. Wider bins are 2, 4, 8 and so on days.
+WIDTHS: Final = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 12 * 3600, 24 * 3600)
 BEFORE_ALL: Final = -(1 << 61)
 
 
 class TimeHistogram:
     """Counts of several operation types in bins of time, in constant memory.
 
-    Bins start at multiples of their width, so when the width doubles, pairs of bins are added up
+    Bins start at multiples of their width, so when the width grows, neighbouring bins are added up
     and no value has to be known. With 4 bins of one second, a count at 00:00:09 after one at
-    00:00:00 leads to bins of four seconds: 1, 0, 1, 0.
+    00:00:00 leads to bins of five seconds: 1, 1, 0, 0.
     """
 
     def __init__(self, kinds: int, bins: int = BINS) -> None:
@@ -48,30 +52,34 @@ class TimeHistogram:
         if self.first is not None and len(used):
             high = max(high, (self.first + int(used[-1])) * self.width)
         while high // self.width - low // self.width >= bins:
-            self._double()
+            self._widen()
         begin = low // self.width
         if self.first is None or not len(used):
             self.first = begin
         elif begin < self.first:
             # Free bins at the end become the first ones. There are enough, because all bins in use
-            # and the new first one fit after the doubling above.
+            # and the new first one fit after the widening above.
             self.counts = np.roll(self.counts, self.first - begin, axis=1)
             self.first = begin
 
-    def _double(self) -> None:
-        self.width *= 2
+    def _widen(self) -> None:
+        """Give the bins the next width."""
+        wider = next(
+            (one * NARROWEST for one in WIDTHS if one * NARROWEST > self.width), 2 * self.width
+        )
+        together = wider // self.width
+        self.width = wider
         if self.first is None:
             return
         kinds, bins = self.counts.shape
-        # A pair is two bins of which the first has an even number. If the first bin is odd, an
-        # empty bin before it completes its pair.
-        odd = self.first % 2
-        padded = np.zeros((kinds, bins + 2), np.int64)
-        padded[:, odd : odd + bins] = self.counts
+        # Bins are added up in groups that begin at a multiple of ``together``. Empty bins before
+        # the first one and after the last one complete their groups.
+        before = self.first % together
+        padded = np.pad(self.counts, ((0, 0), (before, -(before + bins) % together)))
+        sums = padded.reshape(kinds, -1, together).sum(axis=2)[:, :bins]
         self.counts[:] = 0
-        halved = padded.reshape(kinds, -1, 2).sum(axis=2)
-        self.counts[:, : halved.shape[1]] = halved[:, :bins]
-        self.first //= 2
+        self.counts[:, : sums.shape[1]] = sums
+        self.first //= together
 
     def filled_bins(self) -> tuple[int, Longs]:
         """Return the start of the first non-empty bin, and the counts by type up to the last non-empty bin."""

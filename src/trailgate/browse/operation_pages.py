@@ -11,7 +11,15 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
-from trailgate.browse.filters import CONTAINS, EQUALS, MISSING, NULL, OperationFilters
+from trailgate.browse.filters import (
+    CONTAINS,
+    EQUALS,
+    EXACTLY,
+    MISSING,
+    NULL,
+    OperationFilters,
+    exact_table,
+)
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
 from trailgate.browse.operations import (
@@ -27,6 +35,7 @@ from trailgate.browse.transaction_extent import TransactionExtent, measure_trans
 from trailgate.errors import OptionError
 from trailgate.storage.files.trail_files import TrailPosition
 
+SPECIAL: Final = frozenset('*?,="')  # what makes a table's name more than a name in the filter
 NAMED: Final = 500  # the most tables offered as a choice
 PLACES: Final = ("at", "before")  # the parts of an address with the start and the end of the rows
 IMAGES: Final = ("before", "after")
@@ -78,7 +87,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
         place = end
     return _matches(index, query, summaries, 0.0 if index.bytes <= AT_ONCE else None) | {
         "rows": result.rows,
-        "tables": names,
+        "tables": [exact_table(one) if SPECIAL & set(one) else one for one in names],
         "operations": total,
         "hurried": result.hurried,
         "share": index.share_before(place) if place else 1.0,
@@ -111,6 +120,8 @@ def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
         texts["kinds"] = ", ".join(
             KIND_NAMES[one] for one in given["kinds"].upper() if one in KINDS
         )
+    if "table" in given:
+        texts["table"] = given["table"].removeprefix(EXACTLY)
     for name, text in texts.items():
         others = {key: value for key, value in given.items() if key != name}
         yield LABELS[name], text, link_to("operations", **others)
@@ -130,16 +141,21 @@ def _matches(
     if seconds is not None and not summary.is_complete(index):
         summary.count_on(index, seconds)
     with summary.lock:
-        chart = time_chart(summary.over_time, "Matching operations over time", link_to, **given)
+        within = (filters.from_time, filters.to_time)
+        label = "Matching operations over time"
+        chart = time_chart(summary.over_time, label, link_to, within, **given)
         tops = [
             (
                 title,
-                [(one, count, link_to("operations", **given | {name: one})) for one, count in top],
+                [
+                    (one, count, link_to("operations", **given | {name: to_filter(one)}))
+                    for one, count in top
+                ],
             )
-            for title, name, counts in (
-                ("Tables", "table", summary.tables),
-                ("Owners", "owner", summary.owners.counts),
-                ("Transactions", "tx", summary.transactions.counts),
+            for title, name, counts, to_filter in (
+                ("Tables", "table", summary.tables, exact_table),
+                ("Owners", "owner", summary.owners.counts, str),
+                ("Transactions", "tx", summary.transactions.counts, str),
             )
             if (top := counts.most_common(TOP))
         ]
@@ -260,17 +276,9 @@ def _begin(index: TrailIndex, at: TrailPosition) -> ShownOperation | None:
         found = OperationSearch(index, filters, place, back=back, rows=1).run()
         for row in found.rows:
             if isinstance(row, ShownOperation) and (back or row.place <= at):
-                return _complete(index, row)
+                return row
     found = OperationSearch(index, begins, at, rows=1).run()
-    return next(
-        (_complete(index, row) for row in found.rows if isinstance(row, ShownOperation)), None
-    )
-
-
-def _complete(index: TrailIndex, row: ShownOperation) -> ShownOperation:
-    """Read an operation again, with its values."""
-    found = OperationSearch(index, OperationFilters(), row.place, rows=1).run().rows
-    return found[0] if found and isinstance(found[0], ShownOperation) else row
+    return next((row for row in found.rows if isinstance(row, ShownOperation)), None)
 
 
 def _neighbour(index: TrailIndex, position: TrailPosition | None, *, back: bool = False) -> str:

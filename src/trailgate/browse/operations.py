@@ -28,7 +28,7 @@ from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition
 
-ROWS: Final = 100  # rows on a page
+ROWS: Final = 50  # rows on a page
 SECONDS: Final = 0.2  # the time limit of a search
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
@@ -233,7 +233,7 @@ class OperationSearch:
     def _of_span(self, span: IndexSpan, rows: int) -> list[ShownOperation | UnreadOperations]:
         """Return the first (or last) matching operations of a span, in order."""
         matches: list[ShownOperation | UnreadOperations] = []
-        for part in read_span(self.index, span, self.filters.selection):
+        for part in read_span(self.index, span, self.filters.selection, self.place, back=self.back):
             if isinstance(part, UnreadOperations):
                 if self.place is None or (part.place < self.place) == self.back:
                     matches.append(part)

@@ -30,7 +30,7 @@ from trailgate.browse.capture_state import capture_state
 from trailgate.browse.histogram import TimeHistogram, empty_runs
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import COLUMNS, LONGEST
-from trailgate.browse.time_axis import round_times
+from trailgate.browse.time_axis import bar_edges, round_times
 from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.model.tables import Column
@@ -236,54 +236,65 @@ def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> st
     return template_environment().get_template(template).render(**values, link=link)
 
 
-def time_chart(histogram: TimeHistogram, label: str, link: Link, **query: object) -> Chart:
+def time_chart(
+    histogram: TimeHistogram,
+    label: str,
+    link: Link,
+    within: tuple[int | None, int | None] = (None, None),
+    **query: object,
+) -> Chart:
     """Return counts over time as bars stacked by operation type.
 
-    A bar links to the operations of its time.
+    Bars begin at round times. A bar links to the operations of its time, and of the times ``within``
+    which its operations are (microseconds, both included).
     """
+    earliest, latest = within
     begin, counts = histogram.filled_bins()
     if not counts.shape[1]:
         return Chart(label, ())
-    # merge bins so that at most BARS are left (the double minus rounds up)
-    together = -(-counts.shape[1] // BARS)
-    counts = _sum_groups(counts, together)
-    width = histogram.width * together
+    bins = begin + histogram.width * np.arange(counts.shape[1])
+    edges = bar_edges(begin, begin + histogram.width * len(bins), histogram.width, BARS)
+    counts = _sum_bins(counts, np.searchsorted(edges, bins, "right") - 1, len(edges) - 1)
     most = int(counts.sum(axis=0).max())
     classes = [f"k-{kind}" for kind in KINDS] if len(counts) > 1 else ["k-all"]
     bars = []
-    step = WIDTH / counts.shape[1]
-    for at in range(counts.shape[1]):
-        stack = counts[:, at].tolist()
+    first, last = edges[0], edges[-1]
+    scale = WIDTH / (last - first)
+    for (at, end), stack in zip(itertools.pairwise(edges), counts.T.tolist(), strict=True):
         if not sum(stack):
             continue
-        first = begin + at * width
         named = [
             f"{count:,} {KIND_NAMES[kind]}"
             for kind, count in zip(KINDS, stack, strict=False)
             if count and len(stack) > 1
         ]
-        title = f"{time_text(first)}: {sum(stack):,} operations" + "".join(
-            f", {one}" for one in named
-        )
-        times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
-        parts = _stack_bars(classes, stack, most)
-        target = link("operations", **{**query, **times})
+        title = f"{time_text(at)}: {sum(stack):,} operations" + "".join(f", {one}" for one in named)
+        times = {
+            "from_time": time_text(at if earliest is None else max(at, earliest)),
+            "to_time": time_text(end - 1 if latest is None else min(end - 1, latest)),
+        }
         bars.append(
-            Bar(left=at * step, step=step, parts=parts, title=title, count=sum(stack), link=target)
+            Bar(
+                left=(at - first) * scale,
+                step=(end - at) * scale,
+                parts=_stack_bars(classes, stack, most),
+                title=title,
+                count=sum(stack),
+                link=link("operations", **{**query, **times}),
+            )
         )
-    last = begin + counts.shape[1] * width
     return Chart(
         label,
         tuple(bars),
-        time_text(begin),
+        time_text(first),
         time_text(last),
         most,
         ticks=tuple(
-            Tick(round(100 * (at - begin) / (last - begin), 2), text)
-            for at, text in round_times(begin, last)
+            Tick(round(100 * (at - first) / (last - first), 2), text)
+            for at, text in round_times(first, last)
         ),
         levels=tuple(Tick(round(100 - 100 * one / most, 2), f"{one:,}") for one in _levels(most)),
-        gaps=tuple(_gaps(counts, begin, width)),
+        gaps=tuple(_gaps(counts, edges)),
     )
 
 
@@ -298,23 +309,20 @@ def _levels(most: int) -> Iterable[int]:
     return range(step, most + 1, step)
 
 
-def _gaps(counts: Longs, begin: int, width: int) -> Iterator[Gap]:
-    """Yield the runs of at least ``GAP`` empty bins."""
-    step = WIDTH / counts.shape[1]
+def _gaps(counts: Longs, edges: list[int]) -> Iterator[Gap]:
+    """Yield the runs of at least ``GAP`` empty bars."""
+    scale = WIDTH / (edges[-1] - edges[0])
     for first, last in empty_runs(counts):
         if last - first >= GAP:
-            at, end = begin + first * width, begin + last * width
+            at, end = edges[first], edges[last]
             title = f"no operations from {time_text(at)} to {time_text(end)}"
-            yield Gap(first * step, (last - first) * step, title)
+            yield Gap((at - edges[0]) * scale, (end - at) * scale, title)
 
 
-def _sum_groups(counts: Longs, together: int) -> Longs:
-    """Add up each group of ``together`` consecutive bins."""
-    kinds, bins = counts.shape
-    missing = -bins % together
-    # fill up the last group with empty bins
-    padded = np.pad(counts, ((0, 0), (0, missing)))
-    sums: Longs = padded.reshape(kinds, -1, together).sum(axis=2)
+def _sum_bins(counts: Longs, bar: Longs, bars: int) -> Longs:
+    """Add up the bins of each bar. ``bar`` has the number of each bin's bar."""
+    sums = np.zeros((len(counts), bars), np.int64)
+    np.add.at(sums.T, bar, counts.T)
     return sums
 
 
@@ -440,7 +448,7 @@ def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
         ("longest transaction", index.transactions.by_duration),
     ):
         if kept and (name != "longest transaction" or kept[0].duration):
-            text = f"{kept[0].operations:,} operations"
+            text = f"{kept[0].operations:,} operation{'' if kept[0].operations == 1 else 's'}"
             if kept[0].duration:
                 text += f" in {duration_words(kept[0].duration)}"
             yield name, text, link("transaction", at=place_text(kept[0].begin))

@@ -64,7 +64,7 @@ def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple
         raise OptionError(f"the key of {table} is not known, so that its rows have no history")
     try:
         key = json.loads(query.get("key", ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         key = [query.get("key", "")]
     if not isinstance(key, list):
         key = [query.get("key", "")]
@@ -90,7 +90,7 @@ class KeyUpdates:
         """Read further spans for about ``seconds``, at least one."""
         until = monotonic() + seconds
         # Key updates are updates whose two keys differ; not every writer gives them a type of their own.
-        filters = OperationFilters(tables=TablePatterns((self.table,)), kinds="UK")
+        filters = OperationFilters(tables=TablePatterns.exactly(self.table), kinds="UK")
         names = frozenset(map(str.casefold, columns))
         wanted = ReadSelection(filters.tables, columns=names, tokens=False, lenient=True)
         with self.lock:
@@ -204,7 +204,9 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
     if not updates.complete:
         updates.read_on(index, columns, SECONDS)
     keys = follow_keys(updates.found, key, parse_place(query.get("at", "")))
-    filters = OperationFilters(tables=TablePatterns((table,)), keys=RowKeys(columns, tuple(keys)))
+    filters = OperationFilters(
+        tables=TablePatterns.exactly(table), keys=RowKeys(columns, tuple(keys))
+    )
     result = OperationSearch(index, filters, parse_place(query.get("rows", "")), damage=True).run()
     place = result.after
     named = {name: query[name] for name in ("table", "key", "at") if name in query}

@@ -78,6 +78,8 @@ ASSETS: Final = (
     "repair.js",
 )
 BENCH_ASSETS: Final = ("workbench.css", "workbench.js", "transaction.js")
+# Browsers keep style sheets and scripts: their addresses have the token of this start of the server.
+KEPT: Final = "private, max-age=86400, immutable"
 SENT: Final = 1 << 20  # bytes of a file sent at once
 WORKBENCH: Final = "/workbench"
 CANCEL: Final = "/cancel"  # cancels the running SQL statement
@@ -234,7 +236,8 @@ def _extent(_: TrailPosition) -> TransactionExtent:
 
 def _asset(name: str) -> Route:
     def give(_: Request) -> Response:
-        return Response(read_asset(name), media_type=TYPES[name.rpartition(".")[2]])
+        kind = TYPES[name.rpartition(".")[2]]
+        return Response(read_asset(name), media_type=kind, headers={"cache-control": KEPT})
 
     return Route(f"/{name}", give)
 

@@ -24,6 +24,7 @@ from trailgate.trail.records.framing import TrailBytes, find_records_until_damag
 from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.transactions import is_restart_record
 
+FIRST: Final = 1024  # operations of a span that are decoded first, because a page may need no more
 UNREAD: Final = 16  # after this many unreadable operations in a span, larger parts count as one
 
 
@@ -44,20 +45,29 @@ def records_of(index: TrailIndex, span: IndexSpan) -> tuple[TrailBytes, RecordCo
 
 
 def read_span(
-    index: TrailIndex, span: IndexSpan, selection: ReadSelection
+    index: TrailIndex,
+    span: IndexSpan,
+    selection: ReadSelection,
+    place: TrailPosition | None = None,
+    *,
+    back: bool = False,
 ) -> Iterator[ChangeBatch | UnreadOperations]:
-    """Yield the operations of a span in order, or none if its file is gone."""
+    """Yield the operations of a span in order, or none if its file is gone.
+
+    With a position: those from there on, or with ``back`` those before it.
+    """
     try:
         source, view = records_of(index, span)
     except StorageError:
         if span.number in index.look_for_gone():
             return
         raise
-    state = replace(span.state, wanted=selection, gives_open=True)
+    state = replace(span.state, gives_open=True)
     view = view.take(np.flatnonzero(~is_restart_record(view)))
-    parts, failures = [view], 0
+    skipped = replace(selection, columns=frozenset[str]())
+    parts, failures = _parts(view, span, place, back=back), 0
     while parts:
-        part = parts.pop()
+        part, is_shown = parts.pop()
         if not len(part):
             continue
         try:
@@ -66,7 +76,7 @@ def read_span(
                 index.definitions,
                 file_number=span.number,
                 base_offset=source.base,
-                state=state,
+                state=replace(state, wanted=selection if is_shown else skipped),
                 finish=True,
                 records=part,
             )
@@ -74,22 +84,44 @@ def read_span(
             begins = _begins(part)
             if len(begins) > 1 and failures < UNREAD:
                 middle = int(begins[len(begins) // 2])
-                # parts is a stack: the first half must be on top, to be decoded first
-                parts += [part.take(slice(middle, len(part))), part.take(slice(middle))]
+                halves = part.take(slice(middle, len(part))), part.take(slice(middle))
+                parts += [(half, is_shown) for half in halves]
                 continue
             failures += 1
-            yield UnreadOperations(
-                TrailPosition(span.number, span.start + int(part.offsets[0])), str(error)
-            )
+            place_of = TrailPosition(span.number, span.start + int(part.offsets[0]))
+            found: ChangeBatch | UnreadOperations = UnreadOperations(place_of, str(error))
         else:
-            state = decoded.state
-            yield decoded.batch
+            state, found = decoded.state, decoded.batch
+        if is_shown:
+            yield found
+
+
+def _parts(
+    view: RecordColumns, span: IndexSpan, place: TrailPosition | None, *, back: bool
+) -> list[tuple[RecordColumns, bool]]:
+    """Return a span's records in parts as a stack, the first one on top, and whether their operations are wanted.
+
+    Of the operations before a position only the state is needed, such as the open transaction. The
+    first operations from there on are a part of their own, because a page may need no more.
+    """
+    begins, cut = _begins(view), 0
+    if place is not None and span.begin < place < span.stop:
+        at = int(np.searchsorted(view.offsets[begins], place.offset - span.start))
+        cut = int(begins[at]) if at < len(begins) else len(view)
+    if back:
+        return [(view.take(slice(cut or len(view))), True)]
+    first = begins[begins > cut][FIRST - 1 : FIRST].tolist()
+    few = first[0] if first else len(view)
+    return [
+        (view.take(slice(few, len(view))), True),
+        (view.take(slice(cut, few)), True),
+        (view.take(slice(cut)), False),
+    ]
 
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows at which an operation may begin: neither a piece of one, nor an after image."""
-    starts = (view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA)
-    # an after image is the record after the before image of an update
-    before = view.is_before & (view.io_type == IO_UPDATE)
-    starts[1:] &= ~before[:-1]
-    return np.flatnonzero(starts)
+    starts = np.flatnonzero((view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA))
+    # an after image comes after the before image of an update, and after the pieces of that
+    before = (view.is_before & (view.io_type == IO_UPDATE))[starts]
+    return np.delete(starts, np.flatnonzero(before[:-1]) + 1)

@@ -54,6 +54,7 @@ def sql_page(
     with index.lock:
         names = sorted(index.tables)
         tables = [(name, _columns(index, name)) for name in names[:SHOWN]]
+        busiest = sorted(names, key=lambda name: -index.tables[name].operations)[:SHOWN]
     each = max(1, NAMED // max(1, len(tables)))
     shown: dict[str, Any] = {
         "columns": [],
@@ -79,7 +80,8 @@ def sql_page(
         "more_tables": len(names) - len(tables),
         "own_columns": OPERATIONS_SCHEMA.names,
         "examples": [
-            (title, link_to("sql", sql=statement)) for title, statement in _examples(tables)
+            (title, link_to("sql", sql=statement))
+            for title, statement in _examples(busiest, dict(tables))
         ],
         "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in WRITERS],
         "running": statements.running,
@@ -111,10 +113,13 @@ def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
     return versions[-1].columns if versions else ()
 
 
-def _examples(tables: Sequence[tuple[str, Sequence[Column]]]) -> Iterator[tuple[str, str]]:
-    """Yield questions, and the statements that answer them."""
+def _examples(
+    names: Sequence[str], tables: Mapping[str, Sequence[Column]]
+) -> Iterator[tuple[str, str]]:
+    """Yield questions, and the statements that answer them, of the first table with a key."""
     yield from EXAMPLES.items()
-    for name, columns in tables:
+    for name in names:
+        columns = tables.get(name, ())
         keys = ['"' + one.name.replace('"', '""') + '"' for one in columns if one.key]
         if keys:
             table = name.replace("'", "''")

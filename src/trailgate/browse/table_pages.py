@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from trailgate.browse.filters import OperationFilters
+from trailgate.browse.filters import OperationFilters, exact_table
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
@@ -31,7 +31,9 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
             raise OptionError(f"the trail has no table {name!r}", hint="The overview lists them")
         kinds = totals.kinds.tolist()
         versions: list[tuple[TrailPosition | None, Table]] = list(totals.versions)
-        chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
+        chart = time_chart(
+            totals.over_time, "Operations over time", link_to, table=exact_table(name)
+        )
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
     listed: list[tuple[TrailPosition | None, Table]] = []
@@ -42,13 +44,13 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
             break
         listed.append((place, definition))
     latest = OperationSearch(
-        index, OperationFilters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
+        index, OperationFilters(tables=TablePatterns.exactly(name)), end, back=True, rows=LATEST
     ).run()
     return {
         "name": name,
         "totals": totals,
         "counts": [
-            (KIND_NAMES[kind], number, link_to("operations", table=name, kinds=kind))
+            (KIND_NAMES[kind], number, link_to("operations", table=exact_table(name), kinds=kind))
             for kind, number in zip(KINDS, kinds, strict=True)
             if number
         ],
@@ -64,7 +66,7 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         "more_versions": len(versions) - len(listed),
         "creations": list(_creations(versions[-1][1])) if versions else [],
         "rows": latest.rows[::-1],
-        "all_rows": link_to("operations", table=name),
+        "all_rows": link_to("operations", table=exact_table(name)),
     }
 
 

@@ -135,7 +135,7 @@ def _count_on(index: TrailIndex, begin: TrailPosition, extent: TransactionExtent
         if number and monotonic() > until:
             extent.counted_to = span.begin
             return
-        for part in read_span(index, span, _HEADERS):
+        for part in read_span(index, span, _HEADERS, place):
             if not isinstance(part, UnreadOperations):
                 extent.add(part, begin)
             if extent.stop is not None:

@@ -34,8 +34,10 @@ BYTES: Final = 900_000  # the most bytes of a message: the workbench takes 1 MB
 def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
     """Return the first operations of the transaction that begins at a position as a message, and properties for it.
 
-    Raises OptionError without a position, and EncodeError if JSON cannot express a value.
+    With ``rows`` in the query, at most that many operations. Raises OptionError without a
+    position, and EncodeError if JSON cannot express a value.
     """
+    most = 1 if query.get("rows") == "1" else OPERATIONS
     at = parse_place(query.get("at", ""))
     if at is None:
         raise OptionError("the address has no at=POSITION of a transaction")
@@ -44,16 +46,18 @@ def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
     writer = writer_for("json", publish_options("json", {"transactions": True}))
     lines: list[bytes] = []
     for span in OperationSearch(index, OperationFilters(), at).spans():
-        if len(lines) >= OPERATIONS or (stop is not None and span.begin >= stop):
+        if len(lines) >= most or (stop is not None and span.begin >= stop):
             break
-        for part in read_span(index, span, ReadSelection(lenient=True)):
+        for part in read_span(index, span, ReadSelection(lenient=True), at):
             if not isinstance(part, UnreadOperations):
-                own = _between(part, at, stop, OPERATIONS - len(lines))
+                own = _between(part, at, stop, most - len(lines))
                 lines += writer.write(own).bodies.to_pylist()
     sizes = np.cumsum([len(line) + 1 for line in lines])
     body = b"\n".join(lines[: int(np.searchsorted(sizes, BYTES, "right"))])
     try:
-        return {"message": body.decode(), "properties": propose([body]).text + TRANSACTIONS}
+        # An operation alone is a transaction of its own.
+        more = TRANSACTIONS if most > 1 else ""
+        return {"message": body.decode(), "properties": propose([body]).text + more}
     except TrailgateError:
         return {"message": body.decode()}
 

@@ -86,9 +86,10 @@ def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePatterns:
-    """Patterns of table names, compared ignoring case."""
+    """Patterns of table names, compared ignoring case, or one name that means itself only."""
 
     patterns: tuple[str, ...]
+    name: str | None = None
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -101,12 +102,19 @@ class TablePatterns:
         return cls(patterns)
 
     @classmethod
+    def exactly(cls, name: str) -> Self:
+        """Return what fits one table only, whose name may contain wildcards and commas."""
+        return cls((), name)
+
+    @classmethod
     def of(cls, tables: str | Iterable[str]) -> Self:
         """Parse a list of patterns separated by commas, or several such lists. Raises OptionError."""
         return cls.read(tables if isinstance(tables, str) else ",".join(tables))
 
     def fits(self, name: str) -> bool:
         """Return whether a pattern matches all parts of a name."""
+        if self.name is not None:
+            return name.casefold() == self.name.casefold()
         return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)
 
     def fits_end(self, name: str) -> bool:

@@ -1,7 +1,5 @@
-// Opens a transaction in the workbench, as a draft of this tab.
-const open = document.querySelector("[data-message]");
-
-async function draft() {
+// Opens a transaction, or one operation, in the workbench, as a draft of this tab.
+async function draft(open) {
   const answer = await fetch(open.dataset.message);
   if (!answer.ok) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -13,7 +11,7 @@ async function draft() {
   location.assign(bench);
 }
 
-if (open) {
-  open.hidden = false;
-  open.addEventListener("click", draft);
-}
+document.addEventListener("click", (event) => {
+  const open = event.target.closest?.("[data-message]");
+  if (open) draft(open).catch(() => { open.textContent = "The server does not answer"; });
+});
