@@ -14,7 +14,7 @@ from apply.test_net_effects import history
 from apply.test_soft_delete import READ
 from laws import chance
 from oracles.apply_naive import COLUMNS, NaiveTable, Operation
-from trailgate import OptionError, apply_trail, read_trail, verify_tables
+from trailgate import DefinitionError, OptionError, apply_trail, read_trail, verify_tables
 
 Version = tuple[int, tuple[Any, ...], int, int | None]  # key, values, from and to, in transactions
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -100,3 +100,25 @@ def test_a_history_takes_no_operations_that_do_not_fit(tmp_path: Path) -> None:
             mode="history",
             on_collision="overlay",
         )
+
+
+@pytest.mark.parametrize("name", ["duckdb", "iceberg"])
+def test_scd2_has_the_same_versions_under_the_names_of_auto_cdc(name: str, tmp_path: Path) -> None:
+    source = history(chance(f"scd2 {name}"), 5)
+    write_log(tmp_path / "ot", source.log)
+    found = {}
+    for mode in ("history", "scd2"):
+        folder = tmp_path / mode
+        folder.mkdir()
+        to = TARGETS[name][0].format(folder)
+        apply_trail(tmp_path / "ot", to, mode=mode, batch_bytes=2_000)
+        assert verify_tables(tmp_path / "ot", to, mode=mode).is_equal
+        found[mode] = READ[name](folder)
+
+    names = {"_valid_from": "__START_AT", "_valid_to": "__END_AT"}
+    wanted = [
+        {names.get(one, one): value for one, value in row.items()} for row in found["history"]
+    ]
+    assert sorted(map(str, found["scd2"])) == sorted(map(str, wanted))
+    with pytest.raises(DefinitionError, match="was not created with --mode history"):
+        apply_trail(tmp_path / "ot", to, mode="history", group="other")

@@ -1,7 +1,7 @@
 """Compute every version of each row, for ``--mode history``.
 
 Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is
-exclusive), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
+exclusive; ``--mode scd2`` names them ``__START_AT`` and ``__END_AT``), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
 closed it, and ``_is_current``. Example, after an insert at 10:00 and an update at 11:00:
 
     ID  PRICE  _valid_from  _valid_to  _from_position  _to_position  _is_current
@@ -68,23 +68,41 @@ FROM, TO, AT, UNTIL, CURRENT = (
     "_to_position",
     "_is_current",
 )
-COLUMNS: Final = (
-    TargetColumn(FROM, TIME),
-    TargetColumn(TO, TIME),
-    TargetColumn(AT, pa.string()),
-    TargetColumn(UNTIL, pa.string()),
-    TargetColumn(CURRENT, pa.bool_()),
-)
-_VERSION_COLUMNS: Final = frozenset(column.name for column in COLUMNS)
+SCD2_PERIOD: Final = ("__START_AT", "__END_AT")  # as AUTO CDC names them
+
+
+def _make_columns(begin: str, end: str) -> tuple[TargetColumn, ...]:
+    return (
+        TargetColumn(begin, TIME),
+        TargetColumn(end, TIME),
+        TargetColumn(AT, pa.string()),
+        TargetColumn(UNTIL, pa.string()),
+        TargetColumn(CURRENT, pa.bool_()),
+    )
+
+
+COLUMNS: Final = _make_columns(FROM, TO)
+SCD2_COLUMNS: Final = _make_columns(*SCD2_PERIOD)
 NEVER: Final = np.iinfo(np.int64).max
 
 
-def add_version_columns(table: TargetTable) -> TargetTable:
+def add_version_columns(
+    table: TargetTable, columns: tuple[TargetColumn, ...] = COLUMNS
+) -> TargetTable:
     """Return the table with the version columns added.
 
     Its key stays the source's, by which operations find current rows.
     """
-    return replace(table, columns=(*table.columns, *COLUMNS))
+    return replace(table, columns=(*table.columns, *columns))
+
+
+def find_period_columns(table: TargetTable) -> tuple[str, str]:
+    """Return the names of the columns with the begin and end of a version: ``_valid_from`` and ``_valid_to``, or those of ``--mode scd2``."""
+    return (FROM, TO) if any(one.name == FROM for one in table.columns) else SCD2_PERIOD
+
+
+def _find_version_columns(table: TargetTable) -> frozenset[str]:
+    return frozenset((*find_period_columns(table), AT, UNTIL, CURRENT))
 
 
 def with_version_key(table: TargetTable) -> TargetTable:
@@ -114,7 +132,8 @@ def compute_versions(
             row = number - 1
             at = truncates.position[row].as_py()
             time = pa.scalar(int(truncates.op_ts[row]), pa.int64()).cast(TIME)
-            values = {TO: time, UNTIL: pa.scalar(at), CURRENT: pa.scalar(False)}
+            end = find_period_columns(stored)[1]
+            values = {end: time, UNTIL: pa.scalar(at), CURRENT: pa.scalar(False)}
             steps.append(
                 TableChanges(
                     no_net_changes(stored), closing=ClosingUpdate(CURRENT, True, values), at=at
@@ -209,8 +228,9 @@ def _column_versions(
     was = np.where(first, before >= 0, np.append(False, exists[:-1]))
     values: list[pa.Array | None] = []
     equal = np.ones(len(kept), bool)
+    version_columns = _find_version_columns(table)
     for column, one in zip(table.columns, operations.values, strict=True):
-        if column.name in _VERSION_COLUMNS:
+        if column.name in version_columns:
             values.append(None)
             continue
         # The last operation up to each state that logs this column, perhaps of an earlier key:
@@ -294,9 +314,10 @@ def _version_changes(
     end, ends = _find_closing_states(closes, group)
     opened_at = np.flatnonzero(opens)
     chosen = pa.array(opened_at)
+    valid_from, valid_to = find_period_columns(table)
     added = {
-        FROM: pa.array(times[opened_at]).cast(TIME),
-        TO: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
+        valid_from: pa.array(times[opened_at]).cast(TIME),
+        valid_to: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
         AT: positions.take(chosen),
         UNTIL: positions.take(pa.array(end[opened_at], mask=~ends[opened_at])),
         CURRENT: pa.array(~ends[opened_at]),
@@ -321,7 +342,7 @@ def _version_changes(
     closed_by = firsts[closed]
     rows_closed = current_rows.take(pa.array(stored_row[closed]))
     patch = {
-        TO: pa.array(times[closed_by]).cast(TIME),
+        valid_to: pa.array(times[closed_by]).cast(TIME),
         UNTIL: positions.take(pa.array(closed_by)),
         CURRENT: pa.array(np.zeros(len(closed), bool)),
     }
@@ -392,8 +413,10 @@ class _RowVersions:
     def __init__(self, table: TargetTable, rows: pa.Table) -> None:
         self._table = table
         names = [column.name for column in table.columns]
-        self._value_columns = [at for at, name in enumerate(names) if name not in _VERSION_COLUMNS]
-        self._column_index = {name: names.index(name) for name in _VERSION_COLUMNS}
+        version_columns = _find_version_columns(table)
+        self._valid_from, self._valid_to = find_period_columns(table)
+        self._value_columns = [at for at, name in enumerate(names) if name not in version_columns]
+        self._column_index = {name: names.index(name) for name in version_columns}
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
@@ -409,12 +432,13 @@ class _RowVersions:
         if current is not None and row is not None and self._values(current) == self._values(row):
             return
         if current is not None:
-            self._set(self._shown.pop(key), {TO: time, UNTIL: at, CURRENT: False})
+            self._set(self._shown.pop(key), {self._valid_to: time, UNTIL: at, CURRENT: False})
             if not any(current is one for one in self._opened):
                 self._closed.append(current)
         if row is not None:
             version = list(row)
-            self._set(version, {FROM: time, AT: at, TO: None, UNTIL: None, CURRENT: True})
+            begun = {self._valid_from: time, AT: at}
+            self._set(version, {**begun, self._valid_to: None, UNTIL: None, CURRENT: True})
             self._opened.append(version)
             self._shown[key] = version
 
@@ -428,7 +452,7 @@ class _RowVersions:
     def nets(self) -> NetChanges:
         """Return inserts of the opened versions, and patches of the stored versions that were closed."""
         stored = with_version_key(self._table)
-        patched = {*self._table.key_names, AT, TO, UNTIL, CURRENT}
+        patched = {*self._table.key_names, AT, self._valid_to, UNTIL, CURRENT}
         opened = [self._column(self._opened, at) for at in range(len(stored.columns))]
         closed = [
             self._column(self._closed, at) if column.name in patched else None
@@ -444,7 +468,7 @@ class _RowVersions:
     def _column(self, rows: list[list[Any]], at: int) -> pa.Array:
         column = self._table.columns[at]
         values = [row[at] for row in rows]
-        if column.name in (FROM, TO):
+        if column.name in (self._valid_from, self._valid_to):
             return pa.array([_to_micros(one) for one in values], pa.int64()).cast(TIME)
         plain = [None if one is NOT_LOGGED else one for one in values]
         return pa.array(plain, column.type)

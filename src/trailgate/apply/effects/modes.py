@@ -6,6 +6,7 @@ Each mode is one row of ``MODES``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -20,7 +21,12 @@ from trailgate.apply.effects.batch import FetchRows, TableChanges, compute_chang
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.history import COLUMNS as VERSIONS
-from trailgate.apply.effects.history import add_version_columns, compute_versions, with_version_key
+from trailgate.apply.effects.history import (
+    SCD2_COLUMNS,
+    add_version_columns,
+    compute_versions,
+    with_version_key,
+)
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
 from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes
@@ -70,8 +76,17 @@ MODES: Final[Mapping[str, ApplyMode]] = MappingProxyType(
         "history": ApplyMode(
             add_version_columns, compute_versions, VERSIONS, folds=False, stored=with_version_key
         ),
+        "scd2": ApplyMode(
+            partial(add_version_columns, columns=SCD2_COLUMNS),
+            compute_versions,
+            SCD2_COLUMNS,
+            folds=False,
+            stored=with_version_key,
+        ),
         "append": ApplyMode(build_append_table, append_changes, COLUMNS, folds=False),
     }
 )
+# The modes that keep every version of a row.
+VERSIONED: Final = frozenset({"history", "scd2"})
 # Current rows with --meta. A folded operation has the position of the first, not of the last one.
 WITH_META: Final = ApplyMode(add_meta_columns, _current, (), folds=False, logged=set_meta_values)

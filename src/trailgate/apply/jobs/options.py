@@ -32,7 +32,7 @@ def split_column_types(text: str) -> tuple[str, ...]:
 
 COLUMN_TYPES: Final = OptionType("a list of columns and types", _types, NAMES.passed)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
-ModeName = Literal["current", "soft-delete", "history", "append"]
+ModeName = Literal["current", "soft-delete", "history", "scd2", "append"]
 SchemaChanges = Literal["evolve", "strict"]
 ChangedMaps = Literal["stop", "continue", "catch-up"]
 OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
@@ -59,7 +59,7 @@ class ApplyOptions:
     ] = GROUP
     mode: Annotated[
         ModeName,
-        "What the tables hold: the current rows; deleted rows too, marked as deleted; every version of each row; or one row for each operation.",
+        "What the tables hold: the current rows; deleted rows too, marked as deleted; every version of each row (scd2: with the columns __START_AT and __END_AT); or one row for each operation.",
     ] = "current"
     meta: Annotated[
         bool,

@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.faults import IGNORE, STOP
+from trailgate.apply.effects.modes import VERSIONED
 from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
@@ -119,8 +120,8 @@ def apply_repaired(
 
 def _check_options(given: ApplyOptions, *, force: bool) -> None:
     """Raise OptionError if options of an apply do not suit repaired operations."""
-    if given.mode == "history":
-        problem = "repaired operations cannot be applied with --mode history: their versions would begin before later ones"
+    if given.mode in VERSIONED:
+        problem = f"repaired operations cannot be applied with --mode {given.mode}: their versions would begin before later ones"
         raise OptionError(problem)
     if not (force or given.meta):
         raise OptionError("repaired operations could overwrite later changes", hint=ASKED)

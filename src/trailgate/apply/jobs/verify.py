@@ -35,7 +35,7 @@ from trailgate.apply.effects.determined import (
     known_flag_name,
 )
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.modes import MODES, ComputeChanges
+from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
@@ -356,7 +356,7 @@ def _check_modes(mapped: ResolvedApplyOptions, *, loaded: bool) -> None:
     others = sorted(mapped.modes - {"current"})
     if loaded and others:
         raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
-    if mapped.mapping is not None and mapped.mapping.has_times and "history" in mapped.modes:
+    if mapped.mapping is not None and mapped.mapping.has_times and VERSIONED & mapped.modes:
         problem = "row versions with @DATENOW columns cannot be compared"
         raise OptionError(problem, hint=TIMED)
 

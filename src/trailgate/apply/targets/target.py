@@ -226,7 +226,7 @@ TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
             "iceberg",
             "iceberg:lake/",
             is_name=True,
-            modes=("current", "history", "append"),
+            modes=("current", "history", "scd2", "append"),
         ),  # no soft-delete, because _deleted is a reserved name in Iceberg
         "parquet": TargetType(
             "trailgate.apply.targets.parquet", "", "parquet:history/", modes=("append",)
