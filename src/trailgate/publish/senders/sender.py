@@ -55,7 +55,7 @@ class PublishedState:
         for name in sorted(
             expected.keys() | stored.keys(), key=lambda name: (name not in FIRST, name)
         ):
-            wanted, before = expected.get(name), stored.get(name)
+            wanted, before = expected.get(name) or "", stored.get(name) or ""
             if wanted == before:
                 continue
             if before and wanted:
