@@ -124,3 +124,37 @@ def test_tables_named_twice_all_count(tmp_path: Path, capsys: pytest.CaptureFixt
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert run(["show", str(prefix), "--format", "json", *more[4:]]) == 0
     assert not capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "notices"),
+    [
+        (
+            {"after": "0:700", "to_position": "0:800"},
+            [
+                "position 0:700 is before the trail's beginning, which is 1:0",
+                "position 0:800 is before the trail's beginning, which is 1:0",
+            ],
+        ),
+        ({"from_position": "7:0"}, ["position 7:0 is after the trail's end, which is 2:"]),
+        ({"after": "2:99999"}, ["position 2:99999 is after the trail's end, which is 2:"]),
+        (
+            {"to_position": "0:700"},
+            ["position 0:700 is before the trail's beginning, which is 1:0"],
+        ),
+        ({"tables": "NO.*,MY.NO"}, ["tables NO.*: no table", "tables MY.NO: no table"]),
+        ({"from_position": "1:0", "to_position": "2:99999", "tables": "MY.*"}, []),
+    ],
+)
+def test_a_choice_of_nothing_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, options: dict[str, Any], notices: list[str]
+) -> None:
+    prefix = write_files(tmp_path / "ot", [inserts([number]) for number in range(3)])
+    Path(f"{prefix}000000000").unlink()
+
+    rows = read_trail(prefix, **options).read_all().num_rows
+
+    assert rows == (0 if notices else 2)
+    assert len(caplog.messages) == len(notices)
+    for message, notice in zip(caplog.messages, notices, strict=True):
+        assert f"{prefix}: {notice}" in message

@@ -246,7 +246,7 @@ class NameTable(NameArrays):
 
     def without_prefixes(self) -> None:
         """Unbind all prefixes except `xml`, which is always bound."""
-        self.info[BOUND::INFO] = 0
+        self.info[BOUND : INFO * int(self.used[NAMES]) : INFO] = 0
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:

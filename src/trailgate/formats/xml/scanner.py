@@ -267,12 +267,13 @@ class _Scan:
         longest = int((self.ends - self.starts).max(initial=0))
         room = self.scanner.room(longest)
         first, code, again = 0, DONE, -1
+        rules = self.automaton.arrays
         while True:
             first, code = scan_xml(
                 MessageArrays(self.text, self.starts, self.ends),
                 first,
                 self.names,
-                self.automaton.arrays,
+                rules,
                 room,
                 MatchArrays(self.records, self.shape),
             )

@@ -9,11 +9,19 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, MetricsOutput, metrics_output
+from trailgate.jobs.metrics import (
+    COUNTER,
+    GAUGE,
+    Metric,
+    MetricsOutput,
+    known_lines,
+    metrics_output,
+)
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublishSummary
@@ -69,13 +77,9 @@ class PublishStatistics:
 
 def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, str]) -> str:
     """Format all known metrics in Prometheus's text format, each with these labels."""
-    lines: list[str] = []
-    for kind, rows in ((COUNTER, COUNTERS), (GAUGE, GAUGES)):
-        for row in rows:
-            value = getattr(statistics, row.of)
-            if value is not None:
-                lines += row.lines(kind, [(labels, value)])
-    return "".join(f"{line}\n" for line in lines)
+    rows = ((COUNTER, COUNTERS), (GAUGE, GAUGES))
+    lines = (known_lines(kind, of_kind, statistics, labels) for kind, of_kind in rows)
+    return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
 class PublishWatch:

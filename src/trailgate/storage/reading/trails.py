@@ -9,7 +9,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from trailgate.columnar.digits import parse_position
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, mask_logins
 from trailgate.model.shapes import Projection, resolve_columns
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
@@ -53,6 +53,7 @@ __all__ = [
 
 EVERYTHING: Final = ReadOptions()
 DAMAGED: Final = "trailgate check {} lists the damage, and --salvage OUT saves the rest"
+OUTSIDE: Final = "position {}:{} is {} the trail's {}, which is {}:{}"
 SEARCHED_BYTES: Final = 64 << 20  # the most bytes of a trail to search for tables
 THREAD_BYTES: Final = 16 << 20  # the size of a thread's splits
 
@@ -101,7 +102,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     notices = NoticeLog()
     for notice in choice_notices(trail, options):
-        notices.once("%s: %s", trail.prefix, notice)
+        notices.once(mask_logins(f"{trail.prefix}: {notice}"))
     return read_with_options(trail, options, limit, threads)
 
 
@@ -137,10 +138,11 @@ def plan_reading(
 
 
 def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
-    """Yield a warning for each table pattern that matches no table that the trail defines.
+    """Yield a warning for each limit outside of the trail, and for each table pattern that matches no table that the trail defines.
 
-    Trails that define no tables have no warnings.
+    Trails that define no tables have no warnings about patterns.
     """
+    yield from _limits_outside(trail, options)
     patterns = () if options.tables is None else options.tables.patterns
 
     def find_missed(names: set[str]) -> list[str]:
@@ -157,6 +159,19 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
     searched = "the trail's definitions" if are_all else "the trail's newest files"
     for pattern in find_missed(names) if names else ():
         yield describe_no_match("tables", pattern, sorted(names), searched)
+
+
+def _limits_outside(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
+    """Yield a warning for a position at which reading should start or end, but which the trail does not have."""
+    starts = [text for text in (options.after, options.from_position) if text is not None]
+    start = TrailPosition(*parse_position(max(starts))) if starts else None
+    if start is not None and start > trail.end:
+        yield OUTSIDE.format(*start, "after", "end", *trail.end)
+    last = options.to_position
+    end = None if last is None else TrailPosition(*parse_position(last))
+    for position in (start, end):
+        if position is not None and position < trail.begin:
+            yield OUTSIDE.format(*position, "before", "beginning", *trail.begin)
 
 
 def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
