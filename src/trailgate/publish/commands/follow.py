@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.jobs.backoff import PATIENCE
@@ -24,7 +24,7 @@ from trailgate.jobs.metrics import (
 )
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.job import Publication, PublishSummary
+from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.live_view import catch_stop_signals
 from trailgate.terminal.output import quiet_pipe
@@ -135,7 +135,13 @@ class PublishWatch:
 
 
 def follow_trail(
-    trail: str, to: str, metrics: str | None, options: Mapping[str, Any], *, as_json: bool
+    trail: str,
+    to: str,
+    settings: PublicationSettings,
+    definitions: str | None = None,
+    *,
+    metrics: str | None = None,
+    as_json: bool,
 ) -> PublishSummary:
     """Publish a trail to a broker as it grows, until SIGTERM or SIGINT, and return the result."""
     address = parse_address(to, direction=Direction.SENT)
@@ -156,7 +162,9 @@ def follow_trail(
         retries = Retries(patience, lasting=True, stopped=stopped, what="the broker", log=LOG)
         watch = PublishWatch(output, retries, as_json=as_json)
         try:
-            with Publication(trail, to, **options, retries=retries, sent=watch.sent) as publication:
+            with Publication(
+                trail, to, settings, definitions=definitions, retries=retries, sent=watch.sent
+            ) as publication:
                 watch.publication = publication
                 print_guarantee(publication.guarantee, to, as_json=as_json)
                 publication.follow(stopped)
