@@ -57,6 +57,7 @@ def main(arguments: list[str]) -> int:
     if unknown:
         parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
     missed = False
+    print(report.machine(), flush=True)
     for name in asked.names or BENCHMARKS:
         before = report.load()
         report.SPREAD.measured = report.SPREAD.wide = 0

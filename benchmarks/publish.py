@@ -96,7 +96,8 @@ def _transactions(count: int) -> list[list[Op]]:
 
 
 def _published(broker: kafka.Kafka, trail: Path, turn: int, count: int) -> float:
-    to = broker.address(f"own{turn}.orders", "?create")
+    broker.create(f"own{turn}.orders")
+    to = broker.address(f"own{turn}.orders")
     started = time.perf_counter()
     found = publish_trail(
         trail, to, "debezium", options={"transactions": "false"}, group=f"own{turn}"

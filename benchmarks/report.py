@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import timeit
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,10 +13,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol
 
+import numpy as np
+
 RESULTS: Final = Path(__file__).parent / "results"
 STEADY: Final = 0.1  # of the fastest run
 NEAR: Final = 3  # runs that must be near each other
 MOST: Final = 3
+COPIED: Final = 100_000_000  # bytes, many times the processor's caches
 
 
 class Act(Protocol):
@@ -131,6 +135,15 @@ def _steady(taken: Sequence[float]) -> bool:
 def load() -> str:
     """Return the machine's load: processes that want to run, over the last minute."""
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def machine() -> str:
+    """Return what figures depend on: processor, Python, the rate of a memory copy, and the load."""
+    data, copy = np.ones((2, COPIED), np.uint8)
+    seconds = min(timeit.repeat(lambda: np.copyto(copy, data), number=1, repeat=5))
+    copied = COPIED / seconds / 1e6
+    what = f"{platform.machine()}, Python {platform.python_version()}"
+    return f"{what}, memory copy {copied:,.0f} MB/s, {load()}"
 
 
 def table(figures: Sequence[Figure]) -> str:

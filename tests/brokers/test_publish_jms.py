@@ -22,7 +22,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, OptionError
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.messages.publishing import PublishOptions
-from trailgate.publish.job import Publication, publish_trail, read_status
+from trailgate.publish.job import Publication, PublicationSettings, publish_trail, read_status
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.publish.senders.brokers import sender_for
 from trailgate.publish.senders.stomp import StompSender
@@ -143,7 +143,7 @@ def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
     trail = write_trail(tmp_path / "begun", [TRANSACTIONS])
     address = artemis.address("begun", "stomp")
     publish_trail(trail, address, "json")
-    sink = Publication(trail, address, "json")._sink
+    sink = Publication(trail, address, PublicationSettings(format="json"))._sink
     assert isinstance(sink, BrokerSink)
     assert isinstance(sink._sender, StompSender)
     with pytest.raises(BrokerRefusedError, match="begun publishes now, and holds the position"):

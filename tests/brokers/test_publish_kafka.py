@@ -12,7 +12,7 @@ from brokers.published import check_missing_files, consumed
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.job import Publication, publish_trail
+from trailgate.publish.job import Publication, PublicationSettings, publish_trail
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.publish.senders.kafka import KafkaSender
 
@@ -94,7 +94,9 @@ def test_a_too_large_message_names_its_operation(kafka: Kafka, tmp_path: Path) -
 
 def test_a_topic_that_was_deleted_is_noticed(kafka: Kafka, tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "deleted", [TRANSACTIONS[:1]])
-    with Publication(trail, kafka.address("deleted", "?create"), "json") as publication:
+    with Publication(
+        trail, kafka.address("deleted", "?create"), PublicationSettings(format="json")
+    ) as publication:
         publication.run()
         kafka.delete("deleted")
         sink = publication._sink
@@ -122,7 +124,7 @@ def test_an_older_run_of_a_group_ends_with_the_reason(
 ) -> None:
     trail = write_trail(tmp_path / "older", [TRANSACTIONS[:1]])
     to = kafka.address("older", "?create")
-    older = Publication(trail, to, "json")
+    older = Publication(trail, to, PublicationSettings(format="json"))
     older.run()
     write_trail(trail, [TRANSACTIONS[:1], TRANSACTIONS[1:]])
     newer = publish_trail(trail, to, "json")

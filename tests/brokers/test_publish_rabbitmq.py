@@ -14,7 +14,7 @@ from brokers.test_publish_killed import ROUNDS, kill_at_random
 from laws import chance
 from sample_trail import write_trail
 from trailgate.errors import BrokerError, BrokerRefusedError
-from trailgate.publish.job import Publication, publish_trail, read_status
+from trailgate.publish.job import Publication, PublicationSettings, publish_trail, read_status
 from trailgate.publish.senders import confirmed
 from trailgate.storage.files.trail_files import find_trail
 
@@ -41,7 +41,7 @@ def test_another_run_of_the_group_is_refused(
 ) -> None:
     monkeypatch.setattr(confirmed, "HELD_SECONDS", 1.0)
     trail, address = write_trail(tmp_path / "two", [TRANSACTIONS]), to(rabbitmq, "two")
-    with Publication(trail, address, "json") as first:
+    with Publication(trail, address, PublicationSettings(format="json")) as first:
         with pytest.raises(BrokerRefusedError, match="another run of the group two publishes"):
             publish_trail(trail, address, "json")
         assert publish_trail(trail, address, "json", group="other").messages == 5

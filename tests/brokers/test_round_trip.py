@@ -18,6 +18,7 @@ from brokers.test_publish_jms import BOTH
 from full_trails import operations, write_operations
 from laws import chance
 from trailgate.capture.formats import PUBLICATIONS, find_publication_format
+from trailgate.cli.main import run
 
 COMPARED = ("table", "op_type", "op_ts", "tx_ind", "before", "after")  # ids take other forms
 ALL_COLUMNS = ("--no-compress-updates", "--update-befores", "--no-compress-deletes")
@@ -92,7 +93,9 @@ def check_round_trip(place: LivePlace, scheme: str, name: str, to: str, back: st
     trip = Trip(place, name, chance(f"round trip {name} {scheme}"), 40)
     group = f"{name}-{scheme}"  # each has a trail of its own
     sent = trailgate.publish_trail(trip.source, to, name, options=trip.options, group=group)
-    place.run("--from", back, *ALL_COLUMNS)
+    to_trail = ["--properties", str(place.properties), "--to", str(place.prefix)]
+    # In this process: starting one takes longer than what it does.
+    assert run(["capture", *to_trail, "--from", back, *ALL_COLUMNS]) == 0
 
     assert sent.operations == len(read(trip.source))
     trip.check()

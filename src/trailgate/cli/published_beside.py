@@ -17,7 +17,7 @@ from trailgate.publish.commands.follow import (
     format_publish_metrics,
     print_guarantee,
 )
-from trailgate.publish.job import Publication
+from trailgate.publish.job import Publication, PublicationSettings
 from trailgate.storage.files.trail_files import find_begun_trail
 
 LOOK: Final = 0.1  # seconds between two looks for a trail that has not begun
@@ -76,8 +76,9 @@ class CompanionPublish:
 
     def _publish(self) -> None:
         watch = self._watch
+        settings = PublicationSettings(format=self._format)
         with Publication(
-            self._trail, self._to, self._format, retries=self._retries, sent=watch.sent
+            self._trail, self._to, settings, retries=self._retries, sent=watch.sent
         ) as publication:
             watch.publication = publication
             print_guarantee(publication.guarantee, self._to, as_json=self._as_json)

@@ -215,34 +215,34 @@ class _Parser:
             near = did_you_mean(name, FUNCTIONS)
             known = ", ".join(f"@{one}" for one in sorted(FUNCTIONS))
             raise self.error(f"unknown function @{name}", token, near or f"Known: {known}")
-        arguments_ = self.arguments()
-        if not row.least <= len(arguments_) <= row.most:
-            raise self.error(f"@{name} takes {row.taken}, not {len(arguments_)}", token)
-        for at, argument in enumerate(arguments_):
+        given = self.arguments()
+        if not row.least <= len(given) <= row.most:
+            raise self.error(f"@{name} takes {row.taken}, not {len(given)}", token)
+        for at, argument in enumerate(given):
             if isinstance(argument, CONDITIONS) and not row.takes_condition(at):
                 raise self.error(f"@{name} does not accept a condition there", token)
-        call = FunctionCall(name, arguments_, token.at)
+        call = FunctionCall(name, given, token.at)
         row.check(call, self.text)
         return call
 
     def of_image(self, image: str, token: ExpressionToken) -> Node:
         """Parse @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
-        arguments_ = self.arguments()
-        if len(arguments_) != 1 or not isinstance(arguments_[0], ColumnName) or arguments_[0].image:
+        given = self.arguments()
+        if len(given) != 1 or not isinstance(given[0], ColumnName) or given[0].image:
             raise self.error(f"@{image} takes one column", token)
-        return ColumnName(arguments_[0].name, image, token.at)
+        return ColumnName(given[0].name, image, token.at)
 
     def arguments(self) -> tuple[Node, ...]:
         self.expect("(")
         if self.next.is_sign(")"):
             self.take()
             return ()
-        arguments_ = [self.deeper(self.condition)]
+        given = [self.deeper(self.condition)]
         while self.next.is_sign(","):
             self.take()
-            arguments_.append(self.deeper(self.condition))
+            given.append(self.deeper(self.condition))
         self.expect(")")
-        return tuple(arguments_)
+        return tuple(given)
 
 
 # By the type of the token that begins a value.

@@ -59,6 +59,16 @@ class Metric(NamedTuple):
             yield f"{self.name}{{{pairs}}} {shown}"
 
 
+def known_lines(
+    kind: str, rows: Iterable[Metric], source: object, labels: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the lines of the metrics that ``source`` has a value for: an attribute that is not None."""
+    for row in rows:
+        value = getattr(source, row.of, None)
+        if value is not None:
+            yield from row.lines(kind, [(labels, value)])
+
+
 class MetricsOutput(Generic[S]):
     """Provide metrics on request.
 

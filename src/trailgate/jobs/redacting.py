@@ -120,6 +120,7 @@ def _state_size(header: ExplainedToken, out: BinaryIO) -> None:
     size = out.tell()
     order = detect_header_order(bytes_of_part(header))
     for field in _fields(header):
+        # The size is unknown until all records are written, so it is written into its place afterwards.
         if field.name == SIZE_FIELD and field.frame[1] != UNSET and order is not None:
             out.seek(field.offset + len(field.frame))
             out.write(order.raw(size, field.length))

@@ -399,9 +399,9 @@ class OpenTrail:
             base = max(self.header_length, stop - SEARCH)
             # Read past ``stop``, so that a record that starts just before it is complete.
             data = self.read(base, stop - base + LONGEST)
-            bytes_ = data[: stop - base].tobytes()
-            at = len(bytes_)
-            while (at := bytes_.rfind(RECORD, 0, at)) >= 0:
+            searched = data[: stop - base].tobytes()
+            at = len(searched)
+            while (at := searched.rfind(RECORD, 0, at)) >= 0:
                 if self._whole(data, at) and self._readable(base + at):
                     return base + at
             stop = base

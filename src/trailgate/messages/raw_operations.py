@@ -77,6 +77,7 @@ class RawOperations:
                 by_id=by_id,
             )
         blocks, before, boundaries = [], 0, []
+        # Orders are positions in the joined operations: after a part of 5 operations, 0 becomes 5.
         for raw in parts:
             boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]

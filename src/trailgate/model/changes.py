@@ -128,6 +128,7 @@ class ChangeBlock:
         The first rows are returned without copying. An array that several members share is copied
         only once.
         """
+        # Rows 0, 1, 2 of a larger block are a slice of it.
         first = bool((rows == np.arange(len(rows))).all())
         if first and len(rows) == len(self):
             return self

@@ -113,6 +113,7 @@ def read_changes(
                 # `order` are the block's row numbers in the batch.
                 keep[block.order] = True
                 if after:
+                    # Positions are texts of fixed width, whose order is that of the trail.
                     later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
                     keep[block.order] = later
         return keep
@@ -160,90 +161,98 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     EncodeError for a value that the format cannot represent or a message that is too large. Complete files written before an error stay, and a later
     run continues after them.
     """
-    with Publication(
-        trail,
-        to,
-        format,
+    settings = PublicationSettings(
+        format=format,
         tables=tables,
         after=after,
-        definitions=definitions,
         message_per=message_per,
         file_bytes=file_bytes,
         content=content,
         max_message_bytes=max_message_bytes,
         options=options,
         group=group,
-    ) as publication:
+    )
+    with Publication(trail, to, settings, definitions=definitions) as publication:
         publication.run(progress)
     return publication.summary()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationSettings:
+    """What a publication contains and how it is written. The fields are arguments of ``publish_trail``."""
+
+    format: str = "delimited"
+    tables: str | Iterable[str] | TablePatterns | None = None
+    after: str | None = None
+    message_per: Literal["json", "line"] = "json"
+    file_bytes: int = FILE_BYTES
+    content: Literal["transaction", "row"] | None = None
+    max_message_bytes: int | None = None
+    options: Mapping[str, Any] | None = None
+    group: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.message_per not in ("json", "line"):
+            raise OptionError(f"message_per must be json or line, not {self.message_per!r}")
+        if self.group == "":
+            raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
+
+    def of_format(self) -> PublishOptions:
+        """Return the options of the format. Raises OptionError."""
+        common = {"content": self.content, "max_message_bytes": self.max_message_bytes}
+        stated = {**common, **(self.options or {})}
+        return publish_options(
+            self.format, {name: value for name, value in stated.items() if value is not None}
+        )
 
 
 class Publication:
     """An open publication of a trail. ``run`` publishes what the trail has now.
 
-    The arguments are those of ``publish_trail``. ``retries`` states how long to wait for a broker that
-    does not answer. ``sent`` is called with the new state after a broker has confirmed a batch.
+    ``retries`` states how long to wait for a broker that does not answer. ``sent`` is called with the
+    new state after a broker has confirmed a batch.
     """
 
-    def __init__(  # noqa: PLR0913  one parameter an option
+    def __init__(
         self,
         trail: str | os.PathLike[str] | TrailFiles,
         to: str | os.PathLike[str],
-        format: str = "delimited",  # noqa: A002  the option's name
+        settings: PublicationSettings,
         *,
-        tables: str | Iterable[str] | TablePatterns | None = None,
-        after: str | None = None,
         definitions: str | os.PathLike[str] | None = None,
-        message_per: Literal["json", "line"] = "json",
-        file_bytes: int = FILE_BYTES,
-        content: Literal["transaction", "row"] | None = None,
-        max_message_bytes: int | None = None,
-        options: Mapping[str, Any] | None = None,
-        group: str | None = None,
         retries: Retries | None = None,
         sent: Callable[[PublishedState], None] = lambda _: None,
     ) -> None:
-        if message_per not in ("json", "line"):
-            raise OptionError(f"message_per must be json or line, not {message_per!r}")
-        if group == "":
-            raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
-        self._chosen = _patterns(tables)
-        stated = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-        self._options = publish_options(
-            format, {name: value for name, value in stated.items() if value is not None}
-        )
-        self._format = format.casefold()
+        self._chosen = _patterns(settings.tables)
+        self._options, self._format = settings.of_format(), settings.format.casefold()
         self._trail, self._definitions = trail, definitions
         source = self._files = self._source()
         self._stream = TrailStream(lambda: self._files, PUBLISHED)
         self._prefix = source.prefix
-        after = _position_to_start_after(after, source)
-        patterns = ",".join(self._chosen.patterns) if self._chosen else ""
-        form = {"format": self._format, "message_per": message_per, "tables": patterns}
-        # the state records how messages are written, and refuses another form later
-        form |= {name: str(one) for name, one in asdict(self._options).items() if name != "now"}
+        after = _position_to_start_after(settings.after, source)
         self._seen = set[str]()
         self._closing = ExitStack()
+        form = self._form(settings)
         with ExitStack() as stack:
             if is_address(str(to)):
                 address = parse_address(str(to), direction=Direction.SENT)
-                own = group or name_group(source.prefix)
                 self._sink: Sink = broker_sink(
                     address,
-                    own,
+                    settings.group or name_group(source.prefix),
                     self._options,
                     self._format,
                     retries or Retries(address.number("patience", PATIENCE)),
                     sent,
                 )
                 form |= {"to": address.destination}
-            elif group is not None:
+            elif settings.group is not None:
                 raise OptionError("a group is for a broker, and not for a folder")
             else:
                 folder = message_folder(to)
                 stack.enter_context(folder.locked())
-                bare = message_per == "line"
-                self._sink = MessageFileWriter(folder, bare=bare, file_bytes=file_bytes)
+                self._sink = MessageFileWriter(
+                    folder, bare=settings.message_per == "line", file_bytes=settings.file_bytes
+                )
             try:
                 self._before = self._sink.begin(mask_logins(source.prefix), form, after)
                 self._place = _find_beginning(self._stream, source, self._before, after)
@@ -254,6 +263,16 @@ class Publication:
             self._state, self._skipped = self._before, self._before.position or after
             self._first_notices = () if self._skipped else first_file_notices(source)
             self._closing = stack.pop_all()
+
+    def _form(self, settings: PublicationSettings) -> dict[str, str]:
+        """Return how messages are written. The state records it, and refuses another form later."""
+        form = {
+            "format": self._format,
+            "message_per": settings.message_per,
+            "tables": ",".join(self._chosen.patterns) if self._chosen else "",
+        }
+        own = asdict(self._options).items()
+        return form | {name: str(one) for name, one in own if name != "now"}
 
     def __enter__(self) -> Self:
         """Return the publication."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,8 @@ from laws import chance
 from memory_broker import STEPS, FaultyBroker
 from sample_trail import Op, write_trail
 from trailgate.jobs.retries import Retries
-from trailgate.publish.job import publish_trail
+from trailgate.publish.commands.follow import follow_trail
+from trailgate.publish.job import PublicationSettings, publish_trail
 from trailgate.publish.senders.broker import BrokerSink
 
 TRANSACTIONS = 12
@@ -48,3 +51,29 @@ def test_a_broker_that_fails_at_any_step_gets_each_message_once(
         faults |= opened[-1].faults
 
     assert faults == set(STEPS)
+
+
+def test_a_followed_trail_is_read_with_the_given_definitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trail = write_trail(tmp_path / "ot", [[[Op("I", 1)], [Op("I", 2)]]])
+    definitions = str(Path(f"{trail}.def").rename(tmp_path / "tables.def"))
+    brokers = [FaultyBroker(chance("definitions"), 0.0) for _ in range(2)]
+    opened = iter(brokers)
+
+    @contextmanager
+    def stop_after_a_look() -> Iterator[Callable[[], bool]]:
+        looks = iter([False])
+        yield lambda: next(looks, True)
+
+    monkeypatch.setattr(
+        "trailgate.publish.job.broker_sink",
+        lambda *_: BrokerSink(next(opened), "memory", Retries(60)),
+    )
+    monkeypatch.setattr("trailgate.publish.commands.follow.catch_stop_signals", stop_after_a_look)
+    to, settings = "kafka://memory/topic", PublicationSettings(format="json")
+    publish_trail(trail, to, "json", definitions=definitions)
+    follow_trail(str(trail), to, settings, definitions, as_json=True)
+
+    assert len(brokers[0].messages) == 2
+    assert brokers[1].messages == brokers[0].messages

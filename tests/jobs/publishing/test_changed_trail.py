@@ -14,7 +14,7 @@ from memory_broker import FaultyBroker
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError
 from trailgate.jobs.retries import Retries
-from trailgate.publish.job import Publication, PublishSummary, publish_trail
+from trailgate.publish.job import Publication, PublicationSettings, PublishSummary, publish_trail
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.storage.publish.store_folder import STATE
 
@@ -138,7 +138,7 @@ def test_files_without_the_chosen_tables_are_not_needed_again(tmp_path: Path) ->
 
 def test_a_file_that_goes_while_a_run_follows_is_missed(tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "ot", FILES[:2])
-    with Publication(trail, tmp_path / "to", "json") as publication:
+    with Publication(trail, tmp_path / "to", PublicationSettings(format="json")) as publication:
         publication.run()
         write_trail(trail, FILES)
         remove_first(trail, 2)

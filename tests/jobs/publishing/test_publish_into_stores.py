@@ -127,5 +127,5 @@ def test_a_folder_of_other_objects_is_left_alone(publishing: Publishing) -> None
 
     with pytest.raises(StorageError, match=r"not empty, but nothing was published into it: mine"):
         publishing.run()
-    with pytest.raises(OptionError, match="a folder of messages is not written to ftp://"):
+    with pytest.raises(OptionError, match="ftp:// is neither the protocol of a broker nor"):
         publish_trail(publishing.trail, "ftp://host/out")

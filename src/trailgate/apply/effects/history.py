@@ -110,6 +110,7 @@ def compute_versions(
     steps: list[TableChanges] = []
     for number, (part, unended) in enumerate(operations.between_truncates()):
         if number:
+            # Truncate 0 is between the parts 0 and 1, truncate 1 between the parts 1 and 2.
             row = number - 1
             at = truncates.position[row].as_py()
             time = pa.scalar(int(truncates.op_ts[row]), pa.int64()).cast(TIME)

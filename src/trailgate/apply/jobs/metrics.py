@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
-from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
+from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.transaction_spans import find_first_end
@@ -116,10 +116,7 @@ def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str])
     faults = [({**labels, "reason": one}, statistics.faults.get(one, 0)) for one in REASONS]
     lines += ERRORS.lines(COUNTER, faults)
     lines += OUTAGES.lines(COUNTER, [(labels, statistics.outages)])
-    for row in GAUGES:
-        value = getattr(statistics, row.of)
-        if value is not None:
-            lines += row.lines(GAUGE, [(labels, value)])
+    lines += known_lines(GAUGE, GAUGES, statistics, labels)
     if statistics.lag_bytes is not None:
         seconds = ApplyLag.of(statistics.lag_bytes, statistics.position).seconds
         if seconds is not None:

@@ -350,6 +350,7 @@ def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) ->
     at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV ('GGHEADER',
     'OPTYPE') is still DELETE.
     """
+    # An expression reads the after image. For the before image, it reads the before values there.
     earlier = replace(block, after=block.before)
     op_type = _op_types(block, one.statement.types)
     converted = (block.op_type == DELETE) & (op_type != DELETE)

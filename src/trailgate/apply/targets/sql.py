@@ -112,6 +112,7 @@ class StagingDialect:
     def value(self, table: TargetTable, at: int, cast: str = "CAST") -> str:
         """Return the expression for a column's staged value in the type of the table."""
         stored = table.columns[at].stored
+        # The result is c3 of ``s`` as it is, or cast, such as CAST(s.c3 AS numeric(10, 2)).
         if stored is None or stored.rule not in self.staged:
             return f"s.c{at}"
         return f"{cast}(s.c{at} AS {stored.name})"
@@ -145,6 +146,7 @@ class StagingDialect:
         for at in columns:
             stored = table.columns[at].stored
             if stored is not None and stored.is_printed:
+                # The text 1.50 in a column of numeric(5, 1) is printed as 1.5, which is a different text.
                 back = self.printed.format(self.value(table, at, self.cast))
                 differs = f"s.c{at} IS DISTINCT FROM {back}"
                 yield (
@@ -185,6 +187,7 @@ class StagingDialect:
             columns.append(column)
             pairs += [sent, stored]
             differs.append(f"{sent} IS DISTINCT FROM {stored}")
+        # The left join returns NULL for all columns of ``t`` if it has no such row.
         exists = f"t.{quote_sql_name(table.columns[table.key[0]].name)} IS NOT NULL"
         if table.keyless:
             exists = "true"

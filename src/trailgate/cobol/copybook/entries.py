@@ -320,7 +320,7 @@ def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
     Conditions (88) are added to the item before them, and RENAMES (66) are dropped.
     """
     roots: list[CopybookEntry] = []
-    open_: list[CopybookEntry] = []
+    open_groups: list[CopybookEntry] = []
     item: CopybookEntry | None = None  # the last one that takes storage
     for entry in entries:
         if entry.level == CONDITION:
@@ -332,10 +332,12 @@ def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
             continue  # an alias: no storage
         level = 1 if entry.level == STAND_ALONE else entry.level
         # Close the groups that this entry is not inside of. Level 77 never contains anything.
-        while open_ and (open_[-1].level >= level or open_[-1].level == STAND_ALONE):
-            open_.pop()
-        (open_[-1].children if open_ else roots).append(entry)
-        open_.append(entry)
+        while open_groups and (
+            open_groups[-1].level >= level or open_groups[-1].level == STAND_ALONE
+        ):
+            open_groups.pop()
+        (open_groups[-1].children if open_groups else roots).append(entry)
+        open_groups.append(entry)
         item = entry
     for root in roots:
         for entry in root.walk():

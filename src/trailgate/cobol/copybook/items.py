@@ -213,9 +213,9 @@ class _Distance(NamedTuple):
     bytes: Offset
     depends: Depends = NOTHING
 
-    def plus(self, bytes_: Offset, depends: Depends = NOTHING) -> _Distance:
-        """Return this distance, longer by ``bytes_``."""
-        return _Distance(self.bytes + bytes_, _merge(self.depends, depends))
+    def plus(self, more: Offset, depends: Depends = NOTHING) -> _Distance:
+        """Return this distance, longer by ``more``."""
+        return _Distance(self.bytes + more, _merge(self.depends, depends))
 
 
 class _Around(NamedTuple):

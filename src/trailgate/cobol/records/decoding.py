@@ -128,12 +128,12 @@ class RecordDecoder:
 
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
         """Decode all records into one batch. Raises DecodeError if a bad field stops the run."""
-        batches_ = list(self.batches(records))
-        if len(batches_) > 1:
-            batches_ = pa.Table.from_batches(batches_).combine_chunks().to_batches()
-        if len(batches_) > 1:
+        decoded = list(self.batches(records))
+        if len(decoded) > 1:
+            decoded = pa.Table.from_batches(decoded).combine_chunks().to_batches()
+        if len(decoded) > 1:
             raise DecodeError("more than 2 GB of text in one batch", hint="Read it in batches")
-        return batches_[0]
+        return decoded[0]
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Decode records in chunks. Yields at least one batch, which may be empty."""

@@ -124,11 +124,11 @@ class RecordEncoder:
         """Place the items by the counters in the columns. Raises EncodeError if a count is not allowed."""
         real = self.options.depending is DependingLength.REAL
         if original is not None and self.layout.varies:
-            counters_ = self._counters & set(columns)
+            counters = self._counters & set(columns)
             others = self._counters - set(columns)
             columns = {**columns, **original.values(others)}
             for name, rows in original.find_changes(
-                {name: columns[name] for name in counters_}
+                {name: columns[name] for name in counters}
             ).items():
                 if real and (rows & original.present).any():
                     problem = f"the count differs from that in {RAW_COLUMN}, which would move the items after it"

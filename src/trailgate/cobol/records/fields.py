@@ -229,8 +229,8 @@ def _items(records: RecordBytes, item: PlacedItem, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
         # ``windows`` views the data as overlapping items of ``size`` bytes, one from each offset on. So an
         # index selects the item that begins there.
-        windows_: Items = windows(records.data, size)[records.starts + item.offset]
-        return windows_
+        chosen: Items = windows(records.data, size)[records.starts + item.offset]
+        return chosen
     offset = int(records.starts[0]) + item.offset
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
 
@@ -253,11 +253,11 @@ class PolicyTally(PolicyCounts):
             name = f"{record}.{item}" if several and item else item or record
             policies.setdefault(policy, []).append((name, count))
         items = {policy for policy, _, item in self if item}
-        for policy, matches_ in policies.items():
+        for policy, counts in policies.items():
             total = count_noun(
-                sum(count for _, count in matches_), "value" if policy in items else "record"
+                sum(count for _, count in counts), "value" if policy in items else "record"
             )
-            names = ", ".join(f"{name} {count:,}" for name, count in matches_)
+            names = ", ".join(f"{name} {count:,}" for name, count in counts)
             yield f"{policy}: {total} ({names})"
 
 

@@ -286,9 +286,9 @@ def _lines_in(
     candidates = np.flatnonzero(data == mark[0])
     # At most one line per delimiter, plus an unfinished one per run.
     most = len(candidates) + len(starts)
-    columns_ = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
-    count, end = find_line_records(data, candidates, starts, ends, mark, finish, *columns_)
-    run, begins, stops = (column[:count] for column in columns_)
+    frames = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
+    count, end = find_line_records(data, candidates, starts, ends, mark, finish, *frames)
+    run, begins, stops = (column[:count] for column in frames)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
     return RunFrames(run, begins, stops), end

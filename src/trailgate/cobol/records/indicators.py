@@ -43,6 +43,7 @@ class Indicator(NamedTuple):
         if len(records):
             copy_items(records, self.item, None if short is None else ~short, matrix)
         if self.bit is not None:
+            # Bits are counted from the left: bit 9 is 0x40 of the second byte.
             byte, below = divmod(self.bit, 8)
             set_bits: Mask = matrix[:, byte] >> (7 - below) & 1 == 1
             return set_bits
@@ -80,6 +81,7 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Place
         name = indicator_names.get(item.field.name.upper())
         if name is None:
             continue
+        # For the element (2, 3) these are (2, 3), (2,) and (): its own indicator, or that of a group.
         around = (item.indexes[:count] for count in range(len(item.indexes), -1, -1))
         indicator_item = next(
             (items_by_name[name, index] for index in around if (name, index) in items_by_name), None

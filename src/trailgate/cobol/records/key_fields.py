@@ -44,11 +44,11 @@ def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
             problem = f"kinds: the record {layout.name} has {number} {name}"
             raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
     first, chosen = layouts[0], candidates[0][0]
-    for layout, (field_, *_) in zip(layouts, candidates, strict=True):
-        if (field_.offset, field_.size) != (chosen.offset, chosen.size):
+    for layout, (other, *_) in zip(layouts, candidates, strict=True):
+        if (other.offset, other.size) != (chosen.offset, chosen.size):
             problem = (
                 f"kinds: {name} is at byte {chosen.offset} of {first.name} with {chosen.size} bytes, "
-                f"and at byte {field_.offset} of {layout.name} with {field_.size}"
+                f"and at byte {other.offset} of {layout.name} with {other.size}"
             )
             raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
     if chosen.children:

@@ -71,22 +71,24 @@ class NestedEncoder(KindsEncoder):
                 _Branch(part.name, part.columns, part.rows[:, None], offsets[part.rows], none),
             )
         order = _order(branches)
+        # The inverse of ``order``: it lists rows by number, and ``numbers`` has the number of each row. Example:
+        # order 2 0 1 gives numbers 1 2 0.
         numbers = np.empty(len(order), np.int64)
         numbers[order] = np.arange(len(order))
         ends = np.cumsum([len(branch.path) for branch in branches])
-        numbers_ = np.split(numbers, ends[:-1]) if branches else []
-        self._check_order(branches, numbers_)
-        self._check_between(branches, numbers_, offsets)
+        branch_numbers = np.split(numbers, ends[:-1]) if branches else []
+        self._check_order(branches, branch_numbers)
+        self._check_between(branches, branch_numbers, offsets)
         return [
             RowsOfKind(
                 branch.name,
                 branch.columns,
                 own_numbers,
-                numbers_[branch.parent][branch.above]
+                branch_numbers[branch.parent][branch.above]
                 if branch.parent >= 0
                 else np.full(len(own_numbers), -1),
             )
-            for branch, own_numbers in zip(branches, numbers_, strict=True)
+            for branch, own_numbers in zip(branches, branch_numbers, strict=True)
         ]
 
     def _walk(self, branches: list[_Branch], branch: _Branch) -> None:
@@ -134,16 +136,16 @@ class NestedEncoder(KindsEncoder):
         branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
         return branches
 
-    def _check_order(self, branches: Sequence[_Branch], numbers_: Sequence[Longs]) -> None:
+    def _check_order(self, branches: Sequence[_Branch], branch_numbers: Sequence[Longs]) -> None:
         """Raise EncodeError if the order of a record among its siblings is unknown."""
-        for branch, numbers in zip(branches, numbers_, strict=True):
+        for branch, numbers in zip(branches, branch_numbers, strict=True):
             if branch.unsure.any():
                 first = int(numbers[branch.unsure].min())
                 problem = f"the order of {branch.name} among the records below {branches[branch.parent].name} is unknown"
                 raise EncodeError(problem, where=Where(record=first + 1), hint=_KNOWN)
 
     def _check_between(
-        self, branches: Sequence[_Branch], numbers_: Sequence[Longs], offsets: Longs
+        self, branches: Sequence[_Branch], branch_numbers: Sequence[Longs], offsets: Longs
     ) -> None:
         """Raise EncodeError for a row without children that was inside the tree before it.
 
@@ -169,7 +171,7 @@ class NestedEncoder(KindsEncoder):
         if not (inside | unsure)[new].any():
             return
         row = int(np.argmax((inside | unsure)[new]))
-        pairs = zip(branches, numbers_, strict=True)
+        pairs = zip(branches, branch_numbers, strict=True)
         branch, numbers = next(pair for pair in pairs if row in pair[0].path[:, 0])
         problem = (
             f"a record {branch.name} was inside the tree before it, and would be moved after it"

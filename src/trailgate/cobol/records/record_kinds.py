@@ -233,7 +233,7 @@ class KindsDecoder:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Decode the records of each kind into its table, or only the records of the kind ``only``."""
         chosen = self._choose_rows(records)
-        batches_ = []
+        decoded = []
         for name in self._with_rows:
             if only not in (None, name):
                 continue
@@ -243,11 +243,11 @@ class KindsDecoder:
                 continue
             columns = [column.take(pa.array(own_rows)) for column in chosen.ids] + batch.columns
             columns += make_added_columns(self._added, records, chosen.rows[own_rows])
-            batches_.append(
+            decoded.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
         self._advance(chosen.state)
-        yield from batches_
+        yield from decoded
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
         """Return the records that become rows, in order."""
@@ -362,11 +362,11 @@ class KindsDecoder:
         codes, distinct = np.zeros(len(records), np.int64), [()]
         for column in columns:
             values = column.dictionary_encode()
-            values_ = [*values.dictionary.to_pylist(), None]
-            inner = values.indices.fill_null(len(values_) - 1).to_numpy(zero_copy_only=False)
-            used, codes = np.unique(codes * len(values_) + inner, return_inverse=True)
+            known_values = [*values.dictionary.to_pylist(), None]
+            inner = values.indices.fill_null(len(known_values) - 1).to_numpy(zero_copy_only=False)
+            used, codes = np.unique(codes * len(known_values) + inner, return_inverse=True)
             distinct = [
-                (*distinct[code // len(values_)], values_[code % len(values_)])
+                (*distinct[code // len(known_values)], known_values[code % len(known_values)])
                 for code in used.tolist()
             ]
         chosen = self._choose(distinct) if len(records) else []

@@ -229,6 +229,7 @@ def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
     """Parse a sum into its constant and its items with their factors: ``100 * N + 4`` is (4, [(N, 100)])."""
     base, factors, at, sign = 0, [], 0, 1
     while True:
+        # One product: its numbers are multiplied, so 2 * N * 50 is the item N with the factor 100.
         factor, name = sign, ""
         while True:
             match = _TOKEN.match(text, at)

@@ -122,16 +122,16 @@ def _positions(symbol: str, floating: set[str], started: set[str]) -> list[Print
     return [PrintedPosition(kind, shown) for kind, shown in _PLAIN.get(symbol, ())]
 
 
-def format_zero(positions_: tuple[PrintedPosition, ...]) -> str | None:
+def format_zero(printed: tuple[PrintedPosition, ...]) -> str | None:
     """Return the printed form of zero if every digit is suppressed, else None.
 
     It is blank, or consists of stars and the decimal point.
     """
-    if any(position.kind is PrintedPositionType.DIGIT for position in positions_):
+    if any(position.kind is PrintedPositionType.DIGIT for position in printed):
         return None
     # ZZ.ZZ prints zero as five blanks, and **.** prints it as **.**.
-    stars = any(position.symbol == "*" for position in positions_)
-    return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in positions_)
+    stars = any(position.symbol == "*" for position in printed)
+    return "".join("." if stars and p.symbol == "." else "*" if stars else " " for p in printed)
 
 
 _HOLDING_DIGITS: Final = (
@@ -166,15 +166,15 @@ class _Read:
 
 def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of an edited number."""
-    form, positions_ = number_form(field, options), printed_positions(field)
+    form, printed = number_form(field, options), printed_positions(field)
     back = np.zeros(256, np.uint8)
     table = _bytes_of(field, options)
     # Map bytes back to ASCII, so that reading does not depend on the code page.
     for character in _SYMBOLS:
         back[table[ord(character)]] = ord(character)
-    zero = format_zero(positions_)
+    zero = format_zero(printed)
     digit_bytes = DigitBytes(
-        _DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in positions_)
+        _DIGITS, 10, _SIGNS, sign_at=sum(p.kind in _HOLDING_DIGITS for p in printed)
     )
     template = None if zero is None else np.frombuffer(zero.encode(), np.uint8)
 
@@ -182,9 +182,9 @@ def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
         shown = back[matrix]
         rows = len(matrix)
         state = _Read(np.zeros(rows, bool), np.zeros(rows, bool), np.zeros(rows, bool))
-        for at, position in enumerate(positions_):
+        for at, position in enumerate(printed):
             _READERS[position.kind](state, shown[:, at], position)
-        state.bad |= _torn_credit(shown, positions_)
+        state.bad |= _torn_credit(shown, printed)
         if template is not None:
             # A fully suppressed zero is valid, although no digit is printed.
             state.bad &= ~(shown == template).all(axis=1)
@@ -252,10 +252,10 @@ def _read_credit(state: _Read, column: Octets, position: PrintedPosition) -> Non
     state.negative |= matches
 
 
-def _torn_credit(shown: Octets, positions_: tuple[PrintedPosition, ...]) -> Mask:
+def _torn_credit(shown: Octets, printed: tuple[PrintedPosition, ...]) -> Mask:
     """Return a mask of the rows with only one letter of CR or DB."""
     columns = [
-        at for at, position in enumerate(positions_) if position.kind is PrintedPositionType.CREDIT
+        at for at, position in enumerate(printed) if position.kind is PrintedPositionType.CREDIT
     ]
     blank = shown[:, columns] == ord(" ")
     torn: Mask = blank.any(axis=1) & ~blank.all(axis=1)
@@ -281,18 +281,18 @@ _READERS: Final[Mapping[PrintedPositionType, Callable[[_Read, Octets, PrintedPos
 
 def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
     """Return the encoder of an edited number."""
-    number, form, positions_ = (
+    number, form, printed = (
         number_of(field),
         number_form(field, options),
         printed_positions(field),
     )
     table = _bytes_of(field, options)
-    zero = format_zero(positions_)
+    zero = format_zero(printed)
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
         empty = ~written.digits.any(axis=1)
-        shown = _print(written, written.negative & ~empty, positions_)
+        shown = _print(written, written.negative & ~empty, printed)
         if zero is not None:
             shown[empty] = np.frombuffer(zero.encode(), np.uint8)
         shown[written.blank] = ord(" ")
@@ -301,7 +301,7 @@ def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
     return encode
 
 
-def _print(written: DigitRows, negative: Mask, positions_: tuple[PrintedPosition, ...]) -> Octets:
+def _print(written: DigitRows, negative: Mask, printed: tuple[PrintedPosition, ...]) -> Octets:
     """Print rows of digits by the positions of the picture.
 
     ``started`` selects the rows whose first significant digit has been printed. A floating symbol
@@ -309,12 +309,12 @@ def _print(written: DigitRows, negative: Mask, positions_: tuple[PrintedPosition
     ``--,--9`` prints as five blanks and digits with the sign before the first digit.
     """
     rows = len(negative)
-    shown = np.full((rows, len(positions_)), ord(" "), np.uint8)
+    shown = np.full((rows, len(printed)), ord(" "), np.uint8)
     started = np.zeros(rows, bool)
     suppressing, filler, digit = False, " ", 0
     float_at: Longs | None = None  # per row, the last position before the first printed digit
     floated = ""
-    for at, position in enumerate(positions_):
+    for at, position in enumerate(printed):
         kind, symbol = position.kind, position.symbol
         # These do not depend on suppression.
         if kind in (

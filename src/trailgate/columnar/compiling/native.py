@@ -14,6 +14,8 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, Final
 
+from trailgate.columnar.compiling.parts import fingerprint
+
 EXTENSION: Final = "trailgate._loops"
 
 
@@ -28,11 +30,10 @@ def extension() -> Any:
 
 def native_loop(function: FunctionType) -> Callable[..., Any] | None:
     """Return a kernel's native loop, or None if it has none or its code has changed since the loop was built."""
-    from trailgate.columnar.compiling.parts import fingerprint  # noqa: PLC0415  hashlib, not needed by a wheel
-
     loops = extension()
     found = loops and loops.find(f"{function.__module__}.{function.__name__}")
     if not found:
         return None
     built_from, loop = found
-    return loop if built_from in {"", fingerprint(function)} else None
+    # A fingerprint takes longer than the few bytes of a short command.
+    return None if built_from and built_from != fingerprint(function) else loop

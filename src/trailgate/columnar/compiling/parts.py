@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import pkgutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import FunctionType
@@ -46,7 +44,9 @@ def fingerprint(function: FunctionType) -> str:
     That is the kernel, the inner functions that it calls, the constants that they name, the fields of
     the groups that it takes or they build, and the modules that compile it. The bytecode is part of it, so each Python has its own fingerprints.
     """
-    digest = hashlib.sha256(_compiler())
+    from hashlib import sha256  # noqa: PLC0415  slow to import, and not needed by a wheel
+
+    digest = sha256(_compiler())
     for part in sorted(set(_parts(function, set()))):
         digest.update(part.encode())
     return digest.hexdigest()[:16]
@@ -54,7 +54,9 @@ def fingerprint(function: FunctionType) -> str:
 
 @cache
 def _compiler() -> bytes:
-    sources = (pkgutil.get_data(__package__, name) for name in _COMPILER)
+    from pkgutil import get_data  # noqa: PLC0415  as above
+
+    sources = (get_data(__package__, name) for name in _COMPILER)
     return b"".join(source or b"" for source in sources)
 
 

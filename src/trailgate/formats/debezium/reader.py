@@ -336,6 +336,12 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
             others = self.others(records.nodes.names)
             image = group.image(records.holder[rows], converters, others, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
+        # The images that an event has, by its type:
+        #     type      before   after
+        #     insert    no       yes
+        #     update    perhaps  yes
+        #     delete    yes      no
+        #     truncate  no       no
         before, after = records.nodes.members(records.holder[rows], ["before", "after"])
         images: list[Image] = []
         for nodes, name, wanted, needed in (
@@ -360,6 +366,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         known = {f"{options.prefix}deleted"}
         for source in sources:
             if source is not None and source.kind is SourceKind.FIELD:
+                # A source such as a|b names two members, of which the first with a value is taken.
                 known.update(source.name.split(ALTERNATIVES))
         prefix = options.prefix
         return frozenset(known | {name for name in names if prefix and name.startswith(prefix)})

@@ -128,10 +128,12 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
     """
     marks = batch.tx_indicators()
     begins, ends = mask_begins(marks), mask_ends(marks)
+    # Example: begins 0 1 0 1 are the transactions 0 1 1 2.
     number = np.cumsum(begins, dtype=np.int64)  # 0 is the transaction that was open before
     rows = np.arange(batch.rows)
     # The row of the last begin up to each row; 0 for the transaction that was open before.
     first = np.maximum.accumulate(np.where(begins, rows, 0))
+    # In the example, first is 0 1 1 3, and so total is 1 1 2 1.
     total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)
     times = np.empty(batch.rows, np.int64)
     for block in batch.blocks:
@@ -140,6 +142,7 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
     # Transactions whose last operation is in this batch.
     ended = np.isin(every[0], number[ends])
     if batch.rows:
+        # The next batch continues the counts of the last transaction, unless it has ended.
         left = every[:, (every[0] == number[-1]) & ~ended]
         pairs = zip(left[1].tolist(), left[2].tolist(), strict=True)
         open_one.counts = {names[table]: count for table, count in pairs}
@@ -195,9 +198,11 @@ def _count_tables(
         if before[table]:
             first[transactions == 0] = table - len(names)
         parts.append(np.stack([transactions, np.full(len(order), table), counted, first])[:, last])
+        # The open transaction has operations of this table, but none of them in this batch.
         if before[table] and (not len(transactions) or transactions[0] > 0):
             parts.append(np.array([[0], [table], [before[table]], [table - len(names)]]))
     every = np.concatenate([np.zeros((4, 0), np.int64), *parts], axis=1)
+    # lexsort sorts by its last key first: by transaction, and in it by each table's first operation.
     return names, of_table, every[:3, np.lexsort((every[3], every[0]))]
 
 

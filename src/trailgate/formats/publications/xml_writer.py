@@ -223,6 +223,8 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiec
     opened = column.begin + column.type + b">"
     # An after value without a before value: only the start tags are written before it.
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
+    # Example, A from 1 to NULL: <col name="A"><integer><beforeVal>1</beforeVal> is the first piece, and
+    # <afterVal xsi:nil="1"/></integer></col> the second.
     first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
     forms = (
         PieceForm(opened + b"<" + first + b">", b"</" + first + b">"),
@@ -242,6 +244,7 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiec
 def _states(column: StateColumn, rows: int) -> Octets:
     if column.values is None:
         return np.full(rows, NOTHING, np.uint8)
+    # The last assignment decides: a missing value counts as NOTHING, also where its slot is null.
     states = np.full(rows, VALUE, np.uint8)
     if column.values.null_count:
         states[column.values.is_null().to_numpy(zero_copy_only=False)] = NULL

@@ -120,6 +120,7 @@ class RuleReader:
 
 
 def _fault_errors(faults: Sequence[XmlFault]) -> ErrorColumns:
+    # One fault per message becomes one list per field: problems, lines, columns and offsets.
     parts = list(zip(*faults, strict=True)) or [()] * len(XmlFault._fields)
     problem, line, column, offset = (list(part) for part in parts)
     problems = pa.array(problem, pa.string())

@@ -546,8 +546,8 @@ class _Delimited:
                 table.keys = [next(iter(table.sizes))]
         dates = [
             (f"{name}.{column}", form)
-            for (name, column), column_name in values.items()
-            if (form := date_format(column_name))
+            for (name, column), texts in values.items()
+            if (form := date_format(texts))
         ]
         return list(tables_by_name.values()), dates
 

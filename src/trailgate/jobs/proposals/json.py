@@ -368,6 +368,7 @@ class _Operations:
         objects = {
             path for one in self.members for path, value in _paths(one) if isinstance(value, dict)
         }
+        # Outer members come first: after, then payload.after.
         paths = sorted(objects, key=lambda path: path.count("."))
 
         def first(names: Sequence[str]) -> str:

@@ -99,6 +99,8 @@ def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
         record = split.raw(number)
         name = ".".join(text(record[at]).strip() for at in (_OWNER, _NAME))
         table = tables.setdefault(name, TableDraft(name))
+        # The columns' before values come first, then their after values: 7,A,7,B are two columns, of
+        # which the second changes from A to B.
         columns = (len(record) - len(HEADER)) // 2
         values = record[len(HEADER) :]
         for i in range(columns):
@@ -107,6 +109,7 @@ def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
         kind = _KINDS.get(text(record[_OPERATION]), "")
         before, after = (values[0], values[columns]) if columns else (b"", b"")
         key_value = {"I": after, "D": before, "U": before and after}.get(kind, b"")
+        # The first column is taken for the key, unless it has no value or an update changes it.
         if not key_value or (kind == "U" and before != after):
             keyless.add(name)
     for name, table in tables.items():

@@ -288,6 +288,7 @@ class _Messages:
     ) -> list[str]:
         """Add the sources of the table to a rule. Returns each element's table."""
         sources = list(own)
+        # Sources of the elements around it have paths such as ../@table and ../../name/text().
         above, prefix = group, ""
         for _ in steps[:-1]:
             above = [one.parent for one in above if one.parent is not None]
@@ -319,6 +320,7 @@ class _Messages:
         """Create a rule with a unique name."""
         base = re.sub(r"[^\w-]", "_", f"{name}_{more}" if more else name)
         known, number = base, 2
+        # Names are made unique by a number: row, row2, row3.
         while known in self.rules or known == "txrule":
             known, number = f"{base}{number}", number + 1
         return self.rules.setdefault(known, ProposedRule(known, kind))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final, Self
 
 from trailgate.errors import OptionError, Where
-from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
+from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.run import BatchReport
 from trailgate.storage.writing.table_writing import Counts, add_counts
@@ -126,21 +126,18 @@ assert set(SUMMED) < {one.name for one in fields(CaptureStatistics)}
 def format_metrics(statistics: CaptureStatistics, trail: str) -> str:
     """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
-    lines: list[str] = []
-    for row in COUNTERS:
-        lines += row.lines(COUNTER, [(labels, getattr(statistics, row.of))])
     counts = [
         ({**labels, "table": table, "kind": kind}, count)
         for table, kinds in sorted(statistics.counts.items())
         for kind, count in sorted(kinds.items())
     ]
-    lines += OPERATIONS.lines(COUNTER, counts)
-    gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
-    for row, source in gauges:
-        # No batch yet, or a value that is not known: omit the metric.
-        value = getattr(source, row.of, None)
-        if value is not None:
-            lines += row.lines(GAUGE, [(labels, value)])
+    # Before the first batch the last one is None, and its metrics are omitted.
+    lines = (
+        *known_lines(COUNTER, COUNTERS, statistics, labels),
+        *OPERATIONS.lines(COUNTER, counts),
+        *known_lines(GAUGE, OF_NOW, statistics, labels),
+        *known_lines(GAUGE, GAUGES, statistics.last, labels),
+    )
     return "".join(f"{line}\n" for line in lines)
 
 

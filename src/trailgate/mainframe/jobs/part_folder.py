@@ -147,13 +147,13 @@ def part_folder(
     target: str, what: str = "Parquet", tables: Iterable[str] = ("",), ending: str = PARQUET
 ) -> PartFolder:
     """Return the folder of a new run at an address. Raises OptionError if the store cannot be written."""
-    run, tables_ = uuid.uuid4().hex[:12], tuple(tables)
+    run, names = uuid.uuid4().hex[:12], tuple(tables)
     if not is_stored(target):
         disk = LocalBackend(locate(target)[1], DONE, is_folder=True)
-        return PartFolder(disk, run, (), tables_, ending)
+        return PartFolder(disk, run, (), names, ending)
     store, key = writable_store(target, what)
     return PartFolder(
-        StoreBackend.of_folder(store, key), run, (SidecarFile(DONE, b""),), tables_, ending
+        StoreBackend.of_folder(store, key), run, (SidecarFile(DONE, b""),), names, ending
     )
 
 

@@ -9,14 +9,22 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from itertools import chain
+from typing import Final
 
 from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, MetricsOutput, metrics_output
+from trailgate.jobs.metrics import (
+    COUNTER,
+    GAUGE,
+    Metric,
+    MetricsOutput,
+    known_lines,
+    metrics_output,
+)
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.job import Publication, PublishSummary
+from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.live_view import catch_stop_signals
 from trailgate.terminal.output import quiet_pipe
@@ -69,13 +77,9 @@ class PublishStatistics:
 
 def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, str]) -> str:
     """Format all known metrics in Prometheus's text format, each with these labels."""
-    lines: list[str] = []
-    for kind, rows in ((COUNTER, COUNTERS), (GAUGE, GAUGES)):
-        for row in rows:
-            value = getattr(statistics, row.of)
-            if value is not None:
-                lines += row.lines(kind, [(labels, value)])
-    return "".join(f"{line}\n" for line in lines)
+    rows = ((COUNTER, COUNTERS), (GAUGE, GAUGES))
+    lines = (known_lines(kind, of_kind, statistics, labels) for kind, of_kind in rows)
+    return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
 class PublishWatch:
@@ -131,7 +135,13 @@ class PublishWatch:
 
 
 def follow_trail(
-    trail: str, to: str, metrics: str | None, options: Mapping[str, Any], *, as_json: bool
+    trail: str,
+    to: str,
+    settings: PublicationSettings,
+    definitions: str | None = None,
+    *,
+    metrics: str | None = None,
+    as_json: bool,
 ) -> PublishSummary:
     """Publish a trail to a broker as it grows, until SIGTERM or SIGINT, and return the result."""
     address = parse_address(to, direction=Direction.SENT)
@@ -152,7 +162,9 @@ def follow_trail(
         retries = Retries(patience, lasting=True, stopped=stopped, what="the broker", log=LOG)
         watch = PublishWatch(output, retries, as_json=as_json)
         try:
-            with Publication(trail, to, **options, retries=retries, sent=watch.sent) as publication:
+            with Publication(
+                trail, to, settings, definitions=definitions, retries=retries, sent=watch.sent
+            ) as publication:
                 watch.publication = publication
                 print_guarantee(publication.guarantee, to, as_json=as_json)
                 publication.follow(stopped)

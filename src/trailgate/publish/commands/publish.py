@@ -98,7 +98,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 def publish(trail: str, given: PublishArguments) -> None:
     """Publish a trail, or only show the state of its publication, and print the result."""
     from trailgate.publish.commands.follow import follow_trail, print_guarantee
-    from trailgate.publish.job import Publication
+    from trailgate.publish.job import Publication, PublicationSettings
     from trailgate.storage.files.trail_files import find_trail
 
     if given.follow and given.status:
@@ -116,12 +116,20 @@ def publish(trail: str, given: PublishArguments) -> None:
     )
     named["after"] = position_in(files.files, given.after)
     named["options"] = named_values(given.option or [])
+    settings = PublicationSettings(**named)
     if is_address(given.target):
         log_to_stderr(logging.getLogger("trailgate.brokers"))
     if given.follow:
-        summary = follow_trail(trail, given.target, given.metrics, named, as_json=given.as_json)
+        summary = follow_trail(
+            trail,
+            given.target,
+            settings,
+            given.definitions,
+            metrics=given.metrics,
+            as_json=given.as_json,
+        )
     else:
-        with Publication(files, given.target, **named) as publication:
+        with Publication(files, given.target, settings) as publication:
             if is_address(given.target) and not given.as_json:
                 print_guarantee(publication.guarantee, given.target)
             with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:

@@ -121,12 +121,16 @@ def parse_azure_address(address: str) -> AzurePath:
         account = replace(
             account, name=account_host["account"], blob=f".blob{tail}", dfs=f".dfs{tail}"
         )
+        # container@account.dfs.core.windows.net/key has the container before the host, and
+        # account.blob.core.windows.net/container/key has it in the path.
         if account_host["service"] == "dfs":
             path, inside = f"{user}/{path}", False
     # Some other server, such as an emulator: the account is the user, the container in the path.
     elif "." in host or ":" in host:
+        # Example: account@127.0.0.1:10000/container/key.
         account = replace(account, name=user, blob=host, dfs=host)
     else:
+        # Example: account@container/key.
         account, inside = replace(account, name=user), False
         path = f"{host}/{path}"
     account = _complete(_with_parameters(account, parameters))
@@ -198,6 +202,7 @@ def _parse_connection(text: str) -> AzureAccount:
     scheme = parts.get("defaultendpointsprotocol", "https")
     blob, dfs = f".blob.{tail}", f".dfs.{tail}"
     if "blobendpoint" in parts:
+        # Examples: http://account.blob.localhost:10000, and http://127.0.0.1:10000/account.
         url = urlsplit(parts["blobendpoint"])
         scheme, host, path_name = url.scheme, url.netloc, url.path.strip("/")
         # The host may start with the account's name, or the path may have it.

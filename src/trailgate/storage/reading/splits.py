@@ -150,8 +150,7 @@ def plan_splits(
     # Each split ends where the next one starts.
     ends = [*cuts[1:], stop]
     return [
-        TrailSplit(start_, end_, whole=start_ == start)
-        for start_, end_ in zip(cuts, ends, strict=True)
+        TrailSplit(begin, end, whole=begin == start) for begin, end in zip(cuts, ends, strict=True)
     ]
 
 

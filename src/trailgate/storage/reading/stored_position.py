@@ -109,6 +109,8 @@ def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> No
             where=where,
             hint=use.missing.format(skip),
         )
+    # Example: file 3 was read to its end at byte 500. Reading continues at byte 500 of file 3, or at
+    # the start of file 4, which does not exist yet.
     if needed in (TrailPosition(trail.end.number + 1, 0), trail.end):
         return  # the file was read to its end, and nothing follows it yet
     if needed > trail.end or needed.offset > trail.file(needed.number).size:

@@ -98,9 +98,9 @@ class TrailStream:
         if trail is None:
             return NOWHERE
         if position == EARLIEST:
-            position_: TrailPosition | None = trail.begin
+            found: TrailPosition | None = trail.begin
         elif position == LATEST:
-            position_ = find_last_end(trail, trail.end, trail.begin)
+            found = find_last_end(trail, trail.end, trail.begin)
         else:
             requested = TrailPosition(*parse_position(position))
             if requested > trail.end:
@@ -110,10 +110,10 @@ class TrailStream:
                     problem, hint="latest begins with operations that are added from now on"
                 )
             if requested == trail.end == find_last_end(trail, trail.end, trail.begin):
-                position_ = requested  # after the last transaction, not inside it
+                found = requested  # after the last transaction, not inside it
             else:
-                position_ = find_last_begin(trail, requested) if requested > trail.begin else None
-        return _offset(trail, position_ or trail.begin)
+                found = find_last_begin(trail, requested) if requested > trail.begin else None
+        return _offset(trail, found or trail.begin)
 
     def stop_at_present_end(self) -> None:
         """Limit all later batches to what exists now (Spark's ``availableNow``)."""

@@ -126,6 +126,8 @@ def _image(
     columns = []
     offset, problem = start + width, ""
     while offset < len(data):
+        # A column is its index (2 bytes), its length (2 bytes) and its bytes. In big-endian order
+        # 00 01 00 03 00 C8 41 is the column 1 with three bytes.
         value = offset + COLUMN_HEAD
         if value > len(data):
             problem = "no column fits here"
