@@ -255,6 +255,10 @@ def test_a_span_of_time_is_chosen_by_keys(browser: Any, tmp_path: Path) -> None:
         bars = page.locator("figure[data-brush] a.bar")
         playwright.expect(bars).to_have_count(10, timeout=20_000)
         bars.nth(3).focus()
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('figure')") is None
+        page.keyboard.press("Shift+Tab")
+        assert page.evaluate("document.activeElement.closest('figure')") is not None
         for key in ("Shift+ArrowRight", "Shift+ArrowRight", "Escape"):
             page.keyboard.press(key)
         assert page.locator("figure[data-brush] output").inner_text() == ""

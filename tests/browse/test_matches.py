@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,7 @@ from hypothesis import strategies as st
 from browse.test_operation_pages import plain
 from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
-from trailgate.browse import matches
+from trailgate.browse import answers, matches
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.histogram import WIDTHS
 from trailgate.browse.index import KINDS, TrailIndex
@@ -225,6 +226,24 @@ def test_a_file_of_a_damaged_trail_is_refused_unless_damage_is_left_out(tmp_path
     assert "cannot be read" in refused.text
     assert "unread=skip" in refused.text
     assert skipped.status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("export?", "operations"), ("answer?sql=SELECT * FROM operations&", "answer")],
+)
+def test_a_full_disk_is_stated(
+    client: Any, monkeypatch: pytest.MonkeyPatch, kind: str, page: str, name: str
+) -> None:
+    saved = client.get(f"/t/{page}to={kind}")
+    monkeypatch.setattr(answers, "TemporaryFile", partial(Path("/dev/full").open, "w+b", 64))
+    refused = client.get(f"/t/{page}to={kind}")
+
+    assert saved.headers["content-disposition"] == f'attachment; filename="{name}.{kind}"'
+    assert refused.status_code == 422
+    assert "the file cannot be written: No space left on device" in plain(refused.text)
+    assert "TMPDIR" in refused.text
 
 
 @pytest.mark.parametrize("query", ["to=xml", "to=csv&match=like", "to=csv&match=missing"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
-from typing import BinaryIO, Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
+from tempfile import TemporaryFile, gettempdir
+from typing import BinaryIO, Final, NamedTuple
 
 import pyarrow as pa
 
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.terminal.columns import json_text, values_of
 
 FILE_TYPES: Final[Mapping[str, str]] = {
@@ -70,3 +73,42 @@ def write_json(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
 
 
 WRITERS: Final = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_json}
+
+
+class RowsFile(NamedTuple):
+    """An open temporary file of rows, its media type, and the end of its name."""
+
+    file: BinaryIO
+    media_type: str
+    kind: str
+
+
+def write_rows(
+    kind: str, rows: Callable[[], AbstractContextManager[pa.RecordBatchReader]]
+) -> RowsFile:
+    """Write the rows that a function opens to an unnamed temporary file, which the caller closes.
+
+    Raises OptionError for an unknown format, and StorageError if the disk is full.
+    """
+    if kind not in WRITERS:
+        raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
+    with ExitStack() as failed:
+        try:
+            file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
+            failed.callback(_close, file)
+            with rows() as reader:
+                WRITERS[kind](file, reader)
+            file.seek(0)
+        except OSError as error:
+            raise StorageError(
+                f"the file cannot be written: {error.strerror or error}",
+                where=Where(source=gettempdir()),
+                hint="Free some space, or start trailgate browse with TMPDIR=FOLDER",
+            ) from None
+        failed.pop_all()
+    return RowsFile(file, FILE_TYPES[kind], kind)
+
+
+def _close(file: BinaryIO) -> None:
+    with suppress(OSError):  # what is not written yet cannot be written either
+        file.close()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from tempfile import TemporaryFile
+from functools import partial
 from time import monotonic
-from typing import BinaryIO, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.browse.answers import FILE_TYPES, WRITERS
+from trailgate.browse.answers import RowsFile, write_rows
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import LABELS
@@ -27,27 +27,16 @@ from trailgate.sql.job import QueryCancellation
 SKIP: Final = "skip"  # the value of ``unread`` with which unreadable parts are left out
 
 
-def export_file(
-    index: TrailIndex, query: Query, cancellation: QueryCancellation
-) -> tuple[BinaryIO, str]:
-    """Return the matching operations as an unnamed temporary file, and its media type.
+def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation) -> RowsFile:
+    """Return the matching operations as a temporary file.
 
-    The rows are those of ``trailgate.read_trail``. Raises OptionError for an unknown format, or if
-    it takes too long, and StorageError if a part of the trail cannot be read.
+    The rows are those of ``trailgate.read_trail``. Raises the errors of ``write_rows``,
+    OptionError if it takes too long, and StorageError if a part of the trail cannot be read.
     """
-    kind = query.get("to", "")
-    if kind not in WRITERS:
-        raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
     filters = OperationFilters.of(query)
-    file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
-    try:
-        batches = _matching(index, filters, query, cancellation)
-        WRITERS[kind](file, pa.RecordBatchReader.from_batches(OPERATIONS_SCHEMA, batches))
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    return file, FILE_TYPES[kind]
+    batches = _matching(index, filters, query, cancellation)
+    rows = partial(pa.RecordBatchReader.from_batches, OPERATIONS_SCHEMA, batches)
+    return write_rows(query.get("to", ""), rows)
 
 
 def _matching(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from secrets import token_urlsafe
 from threading import Thread
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 import uvicorn
@@ -33,6 +33,7 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
+from trailgate.browse.answers import RowsFile
 from trailgate.browse.byte_pages import bytes_page
 from trailgate.browse.exports import export_file
 from trailgate.browse.growth import GrowingIndex
@@ -208,20 +209,22 @@ class _TrailPages:
 
     async def _save(self, request: Request) -> Response:
         make = partial(answer_file, self.index, self.statements, request.query_params)
-        return await self._sent(request, make)
+        return await self._sent(request, make, "answer")
 
     async def _export(self, request: Request) -> Response:
         make = partial(export_file, self.index, request.query_params)
-        return await self._sent(request, make)
+        return await self._sent(request, make, "operations")
 
     async def _sent(
-        self, request: Request, make: Callable[[QueryCancellation], tuple[BinaryIO, str]]
+        self, request: Request, make: Callable[[QueryCancellation], RowsFile], name: str
     ) -> Response:
         """Send the file that a function makes, and cancel the function if the client leaves."""
-        file, kind = await until_left(request, make)
+        file, media_type, kind = await until_left(request, make)
         # iter() with a sentinel: call until it returns b"".
         parts = iter(lambda: file.read(SENT), b"")
-        return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
+        saved = {"content-disposition": f'attachment; filename="{name}.{kind}"'}
+        close = BackgroundTask(file.close)
+        return StreamingResponse(parts, media_type=media_type, headers=saved, background=close)
 
     async def _cancel(self, request: Request) -> Response:
         await run_in_threadpool(self.statements.end)

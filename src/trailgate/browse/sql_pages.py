@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from markupsafe import escape
 
-from trailgate.browse.answers import FILE_TYPES, WRITERS, row_texts
+from trailgate.browse.answers import WRITERS, RowsFile, row_texts, write_rows
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import CHARACTERS, LONGEST
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import TrailgateError
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.tables import Column
 from trailgate.sql.job import QueryCancellation, QueryRows, run_query
@@ -166,24 +166,19 @@ def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
 
 def answer_file(
     index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
-) -> tuple[BinaryIO, str]:
-    """Return the result of a statement as an unnamed temporary file, and its media type.
+) -> RowsFile:
+    """Return the result of a statement as a temporary file.
 
-    Raises OptionError.
+    Raises the errors of ``write_rows``, and OptionError for the statement.
     """
-    kind = query.get("to", "")
-    if kind not in WRITERS:
-        raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
-    file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
-    try:
-        text = query.get("sql", "")
+    text = query.get("sql", "")
+
+    @contextmanager
+    def rows() -> Iterator[pa.RecordBatchReader]:
         with (
             statements.run(text, cancellation, FILE_SECONDS),
             rows_of(index, text, cancellation) as reader,
         ):
-            WRITERS[kind](file, reader)
-    except BaseException:
-        file.close()
-        raise
-    file.seek(0)
-    return file, FILE_TYPES[kind]
+            yield reader
+
+    return write_rows(query.get("to", ""), rows)

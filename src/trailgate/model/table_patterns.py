@@ -10,7 +10,6 @@ from typing import Final, Self
 
 from trailgate.errors import OptionError, did_you_mean
 
-_WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
 NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # one part of a table name
 NAMED: Final = 8  # tables listed in a message
 EVERY: Final = "*"  # alone, it matches every table, however many parts its name has
@@ -135,5 +134,15 @@ def _fits(pattern: str, name: str, *, all_parts: bool) -> bool:
 @cache
 def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
     parts = map(unquote, NAME_PART.findall(pattern))
-    wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
-    return tuple(re.compile(expression, re.IGNORECASE | re.DOTALL) for expression in wholes)
+    return tuple(re.compile(_expression(part), re.IGNORECASE | re.DOTALL) for part in parts)
+
+
+def _expression(part: str) -> str:
+    """Return the regular expression for one part of a pattern."""
+    begin, *others = (".".join(map(re.escape, text.split("?"))) for text in part.split("*"))
+    if not others:
+        return begin
+    # The first place of a text between two wildcards is as good as any later one. Atomic groups
+    # try no other, so that a pattern of many wildcards is fast on a long name.
+    between = "".join(f"(?>.*?{text})" for text in others[:-1])
+    return f"{begin}{between}.*{others[-1]}"

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from random import Random
+from threading import Event
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from laws import chance
 from memory_broker import STEPS, FaultyBroker
 from sample_trail import Op, write_trail
 from trailgate.jobs.retries import Retries
+from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.commands.follow import follow_trail
 from trailgate.publish.job import PublicationSettings, publish_trail
+from trailgate.publish.origins import MessageOrigins
 from trailgate.publish.senders.broker import BrokerSink
+from trailgate.publish.senders.sender import OutgoingMessages
 
 TRANSACTIONS = 12
 RUNS = 40
@@ -51,6 +60,50 @@ def test_a_broker_that_fails_at_any_step_gets_each_message_once(
         faults |= opened[-1].faults
 
     assert faults == set(STEPS)
+
+
+class WaitingBroker(FaultyBroker):
+    """A broker in memory that takes messages only while ``takes`` is set."""
+
+    def __init__(self) -> None:
+        super().__init__(Random(0), 0.0)
+        self.takes = Event()
+        self.takes.set()
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        assert self.takes.wait(60)
+        super().send(parts, state)
+
+
+def one_message(body: bytes) -> OutgoingMessages:
+    zero = np.zeros(1, np.int64)
+    origins = MessageOrigins(
+        positions=pa.array(["0" * 20]),
+        tables=pa.array(["MY.ORDERS"]),
+        op_types=np.array([ord("I")], np.uint8),
+        times=zero,
+        numbers=zero,
+        marks=zero.astype(bool),
+    )
+    return OutgoingMessages(WrittenMessages(pa.array([body], pa.large_binary()), zero), origins)
+
+
+def test_messages_are_written_while_a_batch_is_sent() -> None:
+    broker = WaitingBroker()
+    sink = BrokerSink(broker, "memory", Retries(60), most=1)
+    state = sink.begin("trail", {}, None)
+    broker.takes.clear()
+    sink.append(one_message(b"1"))
+    sink.commit(replace(state, messages=1))
+    sink.append(one_message(b"2"))
+    assert broker.messages == []
+    broker.takes.set()
+    sink.commit(replace(state, messages=2))
+    sink.close()
+
+    assert broker.messages == [b"1", b"2"]
+    assert broker.stored is not None
+    assert json.loads(broker.stored)["messages"] == 2
 
 
 def test_a_followed_trail_is_read_with_the_given_definitions(

@@ -111,7 +111,7 @@ def test_an_open_transaction_is_left_for_later(tmp_path: Path) -> None:
     [
         ({"content": "row"}, "published with content transaction, not row"),
         ({"missing": "null"}, "published with missing error, not null"),
-        ({"tables": "MY.*"}, "published with tables , not MY"),
+        ({"tables": "MY.*"}, "published without tables, not with MY"),
     ],
 )
 def test_a_folder_has_messages_of_one_form(
@@ -121,6 +121,15 @@ def test_a_folder_has_messages_of_one_form(
 
     with pytest.raises(StorageError, match=problem):
         publish(trail, tmp_path / "to", options)
+
+
+def test_another_format_is_named_before_its_options(trail: Path, tmp_path: Path) -> None:
+    publish_trail(trail, tmp_path / "to", "json", tables="MY.*")
+
+    with pytest.raises(StorageError, match="published with format json, not debezium"):
+        publish_trail(trail, tmp_path / "to", "debezium", tables="MY.*")
+    with pytest.raises(StorageError, match=r"published with tables MY\.\*, not without"):
+        publish_trail(trail, tmp_path / "to", "json")
 
 
 def test_a_run_that_wrote_nothing_leaves_the_folder_to_any_form(tmp_path: Path) -> None:

@@ -75,6 +75,11 @@ document.addEventListener("click", (event) => {
   dragged = false;
 }, true);
 
+// The Tab key stops at one bar of a chart; arrow keys lead to the others.
+document.addEventListener("focusin", (event) => {
+  const bar = event.target.closest?.("[data-brush] a.bar");
+  for (const one of bar ? barsOf(bar.closest("figure")) : []) one.setAttribute("tabindex", one === bar ? "0" : "-1");
+});
 document.addEventListener("keydown", (event) => {
   const bar = event.target.closest?.("a.bar");
   const chart = bar?.closest("[data-brush]");

@@ -20,6 +20,7 @@ VERSION: Final = 2
 GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
+FIRST: Final = frozenset({"trail", "to", "format"})
 EXACTLY_ONCE: Final = "exactly once"
 AT_LEAST_ONCE: Final = "at least once"
 # The hint if two runs publish for one group.
@@ -50,11 +51,20 @@ class PublishedState:
     ) -> None:
         """Raise StorageError if this was published from another source, or with other options."""
         expected, stored = {"trail": source, **form}, {"trail": self.source, **self.form}
-        for name in sorted(expected.keys() | stored.keys()):
-            wanted, before = expected.get(name), stored.get(name)
-            if wanted != before:
-                problem = f"{what} published with {name} {before}, not {wanted}"
-                raise StorageError(problem, where=where, hint=hint)
+        # Another format has other options, so it is named before them.
+        for name in sorted(
+            expected.keys() | stored.keys(), key=lambda name: (name not in FIRST, name)
+        ):
+            wanted, before = expected.get(name) or "", stored.get(name) or ""
+            if wanted == before:
+                continue
+            if before and wanted:
+                difference = f"with {name} {before}, not {wanted}"
+            elif before:
+                difference = f"with {name} {before}, not without"
+            else:
+                difference = f"without {name}, not with {wanted}"
+            raise StorageError(f"{what} published {difference}", where=where, hint=hint)
 
 
 class StoredState(NamedTuple):
