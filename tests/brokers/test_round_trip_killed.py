@@ -169,7 +169,7 @@ def test_a_round_trip_over_topics_survives_all_kills(kafka: Kafka, tmp_path: Pat
         chain = Chain(
             tmp_path / f"kafka-{name}",
             name,
-            (kafka.address(source), kafka.address(to), kafka.address(to)),
+            (kafka.address(source), kafka.address(to, "?create"), kafka.address(to)),
         )
         with closing(chain):
             check_chain(chain, drawn, kafka, lambda part: kafka.send(source, part))  # noqa: B023

@@ -104,7 +104,7 @@ class ReaderCheck:
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
-        """Decode a chunk's records as the readers do, and note those that they refuse."""
+        """Decode a chunk's records as the readers do, and note the records that they refuse."""
         known = _TablesAtRows.of(records, source, tables)
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 

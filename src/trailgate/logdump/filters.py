@@ -199,7 +199,7 @@ class RecordFilters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> RecordFilters:
-        """Return the filters without those that ``what`` names.
+        """Return the filters without the ones that ``what`` names.
 
         ``what`` is the number of a filter in FILTER SHOW, an option (which removes all filters of
         it, for example "RECTYPE"), or "ALL".

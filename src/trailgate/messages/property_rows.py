@@ -56,7 +56,7 @@ class SourceKind(Enum):
 
 
 class PropertyEffect(Enum):
-    """Whether Trailgate uses a property."""
+    """Whether a property changes what Trailgate reads, or is accepted without effect."""
 
     USED = "used"
     NONE = "without effect"

@@ -158,8 +158,8 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     with the number of operations.
 
     Raises OptionError, StorageError if the folder contains something else, BrokerError, and
-    EncodeError for a value that the format cannot represent or a message that is too large. Complete files written before an error stay, and a later
-    run continues after them.
+    EncodeError for a value that the format cannot represent or a message that is too large. Complete
+    files written before an error stay, and a later run continues after them.
     """
     settings = PublicationSettings(
         format=format,

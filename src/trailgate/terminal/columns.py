@@ -440,7 +440,7 @@ def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Ar
 
 
 def _quote(strings: pa.Array) -> pa.Array:
-    """Format strings as JSON. Only those that need escapes are formatted one by one."""
+    """Format strings as JSON. Only strings that need escapes are formatted one by one."""
     quoted = pc.binary_join_element_wise('"', strings, '"', "")
     special = pc.match_substring_regex(strings, ESCAPED).fill_null(fill_value=False)
     if pc.any(special).as_py():

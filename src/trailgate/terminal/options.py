@@ -97,10 +97,10 @@ def flag_of(name: str) -> str:
 
 
 def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
-    """Return a position as file:offset.
+    """Return a position in the form file:offset.
 
-    A number alone, decimal or hex with 0x, is a byte offset if the trail has only one file. Raises
-    OptionError if it has several.
+    In a trail with only the file 0, the byte offsets 679 and 0x2A7 become 0:679. Other texts are
+    returned as they are. Raises OptionError for an offset alone if the trail has several files.
     """
     if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text

@@ -24,4 +24,4 @@ async function count() {
 }
 
 document.addEventListener("more-matches", count); // the trail has grown
-count();
+requestAnimationFrame(() => setTimeout(count)); // after the rows are on the screen

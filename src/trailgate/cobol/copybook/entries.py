@@ -315,7 +315,7 @@ def _is_format(word: str) -> bool:
 
 
 def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
-    """Nest the entries by level number and return those of the outermost level.
+    """Nest the entries by level number and return the outermost ones.
 
     Conditions (88) are added to the item before them, and RENAMES (66) are dropped.
     """

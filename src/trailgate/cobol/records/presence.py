@@ -1,4 +1,4 @@
-"""Find the records that have a value for an item, and pad or report those that end too early.
+"""Find the records that have a value for an item, and pad or report records that end too early.
 
 A record may lack an item because it is shorter than its layout, because an OCCURS DEPENDING ON has
 fewer elements, or because an indicator states NULL. The policy for short records (the option

@@ -147,7 +147,8 @@ class DebeziumRecords(JsonRecords):
     def times(self) -> Longs | None:
         """Return each event's commit time in microseconds since 1970 UTC.
 
-        None if another member has it.
+        None if properties take the time from another member, or if an event has no time, which the
+        caller reports.
         """
         assert self.options is not None
         source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix

@@ -311,7 +311,7 @@ def _with_surroundings(problem: str, data: bytes, here: int) -> str:
 
 
 class XmlFault(NamedTuple):
-    """The first fault of a document: the problem, and its place from 1, 1 and 0."""
+    """The first fault of a document. Lines and columns count from 1, and ``offset`` is the byte, from 0."""
 
     problem: str
     line: int

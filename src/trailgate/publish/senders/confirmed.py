@@ -158,7 +158,7 @@ class ConfirmedStompSender(StompSender):
         self._messages.clear()
 
     def _receipt(self, waiting: set[str]) -> str:
-        """Return a new receipt, and add it to those that are waited for."""
+        """Return a new receipt, and add it to the receipts that are waited for."""
         self._count += 1
         receipt = f"r{self._count}"
         waiting.add(receipt)

@@ -53,12 +53,12 @@ class TopicNames:
         return tuple(self._known) if self.is_by_table else ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables of earlier runs. Raises OptionError if two would have the same topic."""
+        """Add the tables of earlier runs. Raises OptionError if two of them would share a topic."""
         for name in tables:
             self._of_table(name)
 
     def of_messages(self, origins: MessageOrigins) -> list[str]:
-        """Return the topic of each message. Raises OptionError if two tables would have the same."""
+        """Return the topic of each message. Raises OptionError if two tables would share a topic."""
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
         # After the topics of the tables come the one of messages without a table, which nulls select,
@@ -81,7 +81,7 @@ class TopicNames:
         return topic
 
     def _take(self, topic: str, owner: str, hint: str) -> None:
-        """Note whose topic it is. Raises OptionError if it is another's."""
+        """Reserve a topic for its owner. Raises OptionError if it belongs to a different owner."""
         other = self._owners.setdefault(topic, owner)
         if other != owner:
             problem = f"{other} and {owner} would have the same topic {topic}"
