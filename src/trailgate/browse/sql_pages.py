@@ -16,10 +16,10 @@ from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import CHARACTERS, LONGEST
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
-from trailgate.errors import TrailgateError
+from trailgate.errors import OptionError, TrailgateError, did_you_mean
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.tables import Column
-from trailgate.sql.job import QueryCancellation, QueryRows, run_query
+from trailgate.sql.job import OTHERS, QueryCancellation, QueryRows, run_query
 from trailgate.storage.reading.trails import read_trail
 
 SHOWN: Final = 500  # the most rows on a page, and the most tables listed
@@ -27,6 +27,8 @@ WIDEST: Final = 500  # the most columns of an answer on a page
 NAMED: Final = 2000  # the most columns listed, of all tables together
 OPERATIONS: Final = "operations"  # the name of the table of all operations
 SHOW_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+MISSING: Final = re.compile(r"Table with name (\S+) does not exist")
+NO_FILES: Final = "file system operations are disabled"
 EXAMPLES: Final[Mapping[str, str]] = {
     "Changes per hour": 'SELECT time_bucket(INTERVAL 1 hour, op_ts) AS hour, "table", count(*) AS changes '
     "FROM operations GROUP BY ALL ORDER BY hour",
@@ -94,7 +96,25 @@ def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa
     """Run a statement and return its rows. Raises OptionError if it is refused or cancelled."""
     if SHOW_TABLES.fullmatch(text):
         return _table_list(index).to_reader()
-    return run_query(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
+    try:
+        return run_query(text, partial(_rows_named, index), closed=True, cancellation=cancellation)
+    except OptionError as error:
+        if error.hint != OTHERS and NO_FILES not in error.problem:
+            raise
+        hint = _hint(index, error.problem)
+        raise OptionError(error.problem, where=error.where, hint=hint) from None
+
+
+def _hint(index: TrailIndex, problem: str) -> str:
+    """Return what can be selected from on the page."""
+    if NO_FILES in problem:
+        return "Files cannot be read on this page; trailgate sql can read them"
+    with index.lock:
+        names = [OPERATIONS, *index.tables]
+    missing = MISSING.search(problem)
+    near = did_you_mean(missing[1], names) if missing else ""
+    shown = names[-1].replace("'", "''")
+    return f"FROM {OPERATIONS} has all operations, FROM '{shown}' those of a table; SHOW TABLES lists the tables. {near}".strip()
 
 
 def _table_list(index: TrailIndex) -> pa.Table:
