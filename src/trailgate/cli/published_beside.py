@@ -45,7 +45,7 @@ class CompanionPublish:
         self._thread.start()
 
     def published(self, new: bool) -> None:
-        """Raise what has ended the publication."""
+        """Raise the error that has ended the publication beside the capture, if any."""
         del new  # the thread looks at the trail itself
         if self._error:
             raise self._error[0]
@@ -57,7 +57,7 @@ class CompanionPublish:
         self.published(new=False)
 
     def text(self) -> str:
-        """Return the metrics of publishing."""
+        """Return the metrics of the companion publication."""
         self._watch.tick()
         return format_publish_metrics(self._watch.statistics, self._labels)
 

@@ -114,7 +114,7 @@ def with_version_key(table: TargetTable) -> TargetTable:
 def compute_versions(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return the changes that a batch makes, as a list of steps.
+    """Compute the row versions that a batch opens and closes (``--mode history``), as a list of steps.
 
     The operations before each truncate are one step, and the truncate itself is another step, which
     closes all current rows. Raises OptionError unless collisions and errors stop the run: a history
