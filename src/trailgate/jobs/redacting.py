@@ -29,7 +29,7 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """The result: files, records, skipped records by type and reason, and unknown tokens set to zeros."""
+    """The result of redacting a trail: files, records, skipped records by type and reason, and unknown tokens set to zeros."""
 
     target: str
     files: tuple[str, ...]

@@ -40,7 +40,7 @@ OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
 class OutputFormat(StrEnum):
-    """How rows are printed."""
+    """The values of ``--format``: how rows are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -81,7 +81,7 @@ JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line
 
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
-    """Parse options written as NAME=VALUE. Raises OptionError."""
+    """Parse command-line options written as NAME=VALUE. Raises OptionError."""
     values = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -92,7 +92,7 @@ def named_values(given: Iterable[str]) -> dict[str, str]:
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of an option: ``to_position`` → ``--to-position``."""
+    """Return the command-line flag of an option: ``to_position`` → ``--to-position``."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -121,7 +121,7 @@ def named_fields(given: Any, *others: str) -> dict[str, Any]:
 
 
 def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) -> Command:
-    """Give a command the flags that its parameters and their dataclasses declare.
+    """Decorate a command with the flags that its parameters and their dataclasses declare.
 
     ``panels`` maps further sections of the help to the names of the options in them.
     """
