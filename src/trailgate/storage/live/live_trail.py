@@ -63,7 +63,7 @@ class AppendOptions(WriteOptions):
 
     @property
     def mode(self) -> Recovery:
-        """The recovery mode that applies."""
+        """The recovery mode that applies to the live trail."""
         return self.recovery or (Recovery.APPEND if self._appends else Recovery.OVERWRITE)
 
     @property
@@ -128,7 +128,10 @@ class LiveTrail:
         return modes[self._options.mode]()
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Begin the next file. The checkpoint is written first, so that a later start recognizes the file."""
+        """Begin the live trail's next file.
+
+        The checkpoint is written first, so that a later start recognizes the file.
+        """
         number = self.files.number
         if number > self._checkpoint.begun:
             self._write_checkpoint(replace(self._checkpoint, begun=number))

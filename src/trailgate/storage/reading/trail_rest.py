@@ -37,7 +37,7 @@ INSIDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TrailRest:
-    """The bytes of a trail that are not part of complete transactions.
+    """The rest of a trail: the bytes that are not part of complete transactions.
 
     ``since`` is where the open transaction begins.
     """
@@ -68,7 +68,7 @@ class TrailRest:
 
 
 def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
-    """Return what follows the last complete transaction, which ends at ``since`` or later.
+    """Find what follows the last complete transaction, which ends at ``since`` or later.
 
     Raises TrailgateError if bytes are damaged.
     """
@@ -107,7 +107,7 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
-    """Check the ends of all files from a position on.
+    """Check the ends of all trail files from a position on.
 
     Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
     follow a damaged length, and StorageError if a file has a different number than its name.
@@ -125,14 +125,14 @@ def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
 
 
 def check_numbers(files: Iterable[TrailFile]) -> None:
-    """Raise StorageError if a file's header has a different number than its name."""
+    """Raise StorageError if a trail file's header has a different number than its name."""
     for file in files:
         with TrailFileReader(file) as reader:
             reader.check_number()
 
 
 def check_complete(file: TrailFile) -> None:
-    """Raise StorageError if a file is shorter than its header states, although another file follows."""
+    """Raise StorageError if a trail file is shorter than its header states, although another file follows."""
     with TrailFileReader(file) as reader:
         stated, size = size_in_header(reader), reader.size_now()
     if stated > size:
@@ -144,7 +144,7 @@ def check_complete(file: TrailFile) -> None:
 
 
 def size_in_header(reader: TrailFileReader) -> int:
-    """Return the size that a file's header states, or 0."""
+    """Return the size that a trail file's header states, or 0."""
     header = reader.header
     return 0 if header is None else header.trail.file_size or 0
 
