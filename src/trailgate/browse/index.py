@@ -99,7 +99,7 @@ class IndexSpan:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position of the span's first record."""
+        """The position of the first record of the index span."""
         return TrailPosition(self.number, self.start)
 
     @property

@@ -71,7 +71,7 @@ class ShownCell:
 
     @property
     def changed(self) -> bool:
-        """Whether an update changed the value."""
+        """Whether an update changed the value of this column."""
         return self.before is not None and self.after is not MISSING
 
     @property

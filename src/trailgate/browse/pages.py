@@ -119,7 +119,7 @@ class Chart:
 
 
 def link_to(page: str, **query: object) -> str:
-    """Return the relative address of a page."""
+    """Return the relative address of a page of browse."""
     known = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
     return f"{page}?{urlencode(known)}" if known else page
 

@@ -159,7 +159,7 @@ def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 @dataclass(frozen=True)
 class Capture:
-    """Options, definitions and rules: everything a worker needs to parse messages.
+    """A capture: the options, definitions and rules by which a worker parses messages.
 
     It can be pickled.
 

@@ -62,7 +62,7 @@ class ParserType(NamedTuple):
         return found
 
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
-        """Create the cutter for messages that are too large for memory.
+        """Create the cutter for messages of this parser that are too large for memory.
 
         None if the format has no cutter.
         """

@@ -51,7 +51,10 @@ class CompanionPublish:
             raise self._error[0]
 
     def finish(self) -> None:
-        """Publish everything captured. Raises BrokerError if the broker does not work now."""
+        """Publish everything captured, after the capture has ended.
+
+        Raises BrokerError if the broker does not work now.
+        """
         self._stopped.set()
         self._thread.join()
         self.published(new=False)

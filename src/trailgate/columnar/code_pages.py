@@ -351,7 +351,7 @@ class DoubleBytePage:
 
     @property
     def blank(self) -> bytes:
-        """Return the two bytes of the wide blank."""
+        """The two bytes of the double-byte page's wide blank."""
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
     def decode(self, matrix: Octets) -> DecodedText:

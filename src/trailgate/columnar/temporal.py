@@ -312,7 +312,7 @@ _PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
-    """Parse dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
+    """Parse a column of dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
 
     Width 10 holds a date, 19 a time to the second, and 20 + n a time with n fraction digits (at
     most 9). Nulls stay null. Raises DecodeError, with the row in ``where.record``, for a value that does
@@ -340,7 +340,9 @@ def iso_width(width: int) -> int:
 
 
 def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Longs, int]:
-    """Parse times to microseconds since 1970 UTC. Without a format, they are milliseconds since 1970.
+    """Parse a column of times to microseconds since 1970 UTC.
+
+    Without a format, they are milliseconds since 1970.
 
     Fraction digits beyond microseconds are dropped. The second result is the first row in which
     these are not zeros, or -1. Raises DecodeError, with the row in ``where.record``, for a null or a

@@ -135,7 +135,7 @@ class DefgenLine:
 
     @property
     def whole(self) -> DefgenWord:
-        """The line without surrounding blanks, as one word."""
+        """The Defgen line without surrounding blanks, as one word."""
         text = self.text.strip(" \t")
         return DefgenWord(text, self.number, self.text.find(text) + 1, text)
 

@@ -221,7 +221,7 @@ class RecordCounter:
         self._large = large
 
     def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
-        """Count the selected records of a chunk."""
+        """Add the selected records of a chunk to COUNT's counts."""
         rows = np.flatnonzero(mask)
         self.suppressed += len(chunk) - len(rows)
         types = chunk.view.io_type
@@ -242,7 +242,7 @@ class RecordCounter:
             self._large.add(chunk, mask)
 
     def total(self) -> RecordTally:
-        """Return the counts of all records."""
+        """Return COUNT's counts of all records."""
         return self._total.sums.get("", RecordSums()).tally("")
 
     def tables(self) -> tuple[RecordTally, ...]:

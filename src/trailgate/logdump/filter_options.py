@@ -97,7 +97,7 @@ class OptionArguments:
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 
     def time(self) -> int:
-        """Return a time in microseconds since 1970 UTC."""
+        """Return a FILTER option's time in microseconds since 1970 UTC."""
         return read_time(" ".join(self.words), self.offset, self.now)
 
 

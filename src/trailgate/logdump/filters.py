@@ -173,7 +173,7 @@ class RecordFilters:
         return self.include if side is FilterSide.INCLUDE else self.exclude
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return the mask of records that are shown."""
+        """Return the mask of records that the session's filters show."""
         shown = np.ones(len(chunk), bool)
         if not self.enabled or not len(chunk):
             return shown

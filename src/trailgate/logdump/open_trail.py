@@ -511,6 +511,6 @@ def next_path(path: str) -> str | None:
 
 
 def file_exists(path: str) -> bool:
-    """Return whether a file exists."""
+    """Return whether a trail file exists at a path."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -33,7 +33,7 @@ class DisplayLevel(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """How much of a record's columns is shown."""
+    """A level of detail: how much of a record's columns is shown."""
 
     OFF = "off"
     ON = "on"
@@ -132,7 +132,7 @@ class ShownBytes:
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
-    """The result of COUNT for a file."""
+    """A result of a Logdump command: the counts of COUNT for a file."""
 
     path: str
     start: int

@@ -141,7 +141,7 @@ class LogdumpSession:
         self._trail, self.position, self.current = None, 0, None
 
     def path(self, name: str) -> str:
-        """Return a typed path. Relative paths start at the session's folder."""
+        """Resolve a typed path. Relative paths start at the session's folder."""
         if URI.match(name) or name.startswith(("/", "file:")):
             return name
         if name.startswith("~"):

@@ -204,7 +204,7 @@ def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Join names with commas."""
+    """Join the names of choices with commas."""
     return ", ".join(names)
 
 

@@ -73,7 +73,7 @@ class MessageFormat(ABC, Generic[R]):
         tables: Sequence[Table],  # noqa: ARG002  as above
         table_of: Longs,
     ) -> Longs:
-        """Return a layout number for each record.
+        """Return a layout number for each record of the messages.
 
         Records of one table with the same number have their columns at the same positions.
         """

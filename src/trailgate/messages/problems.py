@@ -209,7 +209,7 @@ class MessageErrors:
         return bool(self._parts)
 
     def add(self, messages: Longs, errors: ErrorColumns) -> None:
-        """Add the errors of messages."""
+        """Add errors of messages to the batch."""
         if len(messages):
             self._parts.append((messages, errors))
 

@@ -360,11 +360,11 @@ class DefinitionFiles(Protocol):
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
-        """Read the tables of a definitions file."""
+        """Read the tables of a definitions file that a property names."""
         ...
 
     def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
-        """Read the records of a copybook."""
+        """Read the records of a copybook that a property names."""
         ...
 
 
@@ -385,7 +385,7 @@ class PropertyReader:
     binding: bool = False
 
     def entry(self, name: str) -> PropertyEntry | None:
-        """Return the entry of a property, or None."""
+        """Return the parser's property with this name, or None."""
         return self.properties.get(f"{self.parser}.{name}")
 
     def error(self, problem: str, name: str, hint: str = "") -> OptionError:
@@ -397,7 +397,7 @@ class PropertyReader:
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def required(self, name: str, parse: Callable[[str], T]) -> T:
-        """Parse a required property."""
+        """Parse a required property of the parser."""
         entry = self.entry(name)
         if entry is None:
             raise self.missing_error(name)

@@ -41,7 +41,7 @@ class PropertyType(Enum):
 
 
 class SourceKind(Enum):
-    """The kinds of sources of a metadata value.
+    """The kinds of sources that a metadata property may name.
 
     Each value is its notation (capture properties §1.1).
     """

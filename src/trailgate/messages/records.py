@@ -99,11 +99,11 @@ class ValueColumn(Protocol):
 
     def __len__(self) -> int: ...
     def slice(self, at: int, count: int, /) -> Self:
-        """Return `count` consecutive values from `at` on."""
+        """Return `count` consecutive values of the column, from index `at` on."""
         ...
 
     def take(self, rows: pa.Array, /) -> Self:
-        """Return the values of the given rows."""
+        """Return the column's values at these row indexes."""
         ...
 
 
@@ -186,7 +186,7 @@ class MessageRecords(ABC):
         """Return a header field as text, one value per record."""
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a header field as codes: for each record an index into the list of distinct strings."""
+        """Return a header field of the records as codes: for each record an index into the list of distinct strings."""
         return encode_distinct(self.text(name))
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
@@ -263,7 +263,7 @@ class MessageRecords(ABC):
         """Return the bytes of several records, for errors. Long records are cut."""
 
     def raw(self, row: int) -> bytes:
-        """Return the bytes of a record."""
+        """Return the bytes of one record of a message."""
         return bytes(self.raws(np.array([row]))[0].as_py())
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
@@ -335,7 +335,7 @@ def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
 
 
 class MessageRecordGroup(Generic[R]):
-    """Records of one table that are read together.
+    """Records of one table in a batch of messages, which are read together.
 
     Collects their errors; the first of each message counts.
     """
@@ -450,7 +450,7 @@ def are_utf8(messages: MessageBatch) -> bool:
 
 
 def is_utf8(text: pa.Buffer | bytes) -> bool:
-    """Return whether bytes are UTF-8.
+    """Return whether the bytes of a message are UTF-8.
 
     Uses Arrow's validation, which is several times as fast as decoding.
     """

@@ -58,7 +58,10 @@ def split_owner(name: str) -> tuple[str, str]:
 
 
 def join_owner(owner: str, name: str) -> str:
-    """Join what ``split_owner`` returns. A point in ``name`` is part of the name."""
+    """Join an owner and a table name to one name: the reverse of ``split_owner``.
+
+    A point in ``name`` is part of the name.
+    """
     return f"{owner}.{join_table_name((name,))}"
 
 

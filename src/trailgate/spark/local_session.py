@@ -88,7 +88,7 @@ logger.writing.level = off
 
 
 class JavaRuntime(NamedTuple):
-    """A Java runtime: its program and its major version."""
+    """A Java runtime that Spark may use: its program and its major version."""
 
     program: Path
     version: int

@@ -100,7 +100,7 @@ class MessageOptions:
         return cls(paths, **values)
 
     def capture(self) -> Capture:
-        """Load the capture that parses the messages."""
+        """Load the capture that parses the messages of ``message_capture``."""
         return load_capture(
             self.properties,
             self.extract,
@@ -194,7 +194,7 @@ class MessageStreamReader(FileStreamReader):
         return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return the offset of a new stream: before the first file."""
+        """Return the offset of a new message stream: before the first file."""
         return BEGIN.json()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -95,19 +95,19 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             raise self._error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def partitions(self, start: Any, end: Any) -> NoReturn:
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse(start, end)
 
     def read(self, partition: Any) -> NoReturn:
@@ -115,7 +115,7 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse(start, limit)
 
 
@@ -139,7 +139,7 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         self._cannot("cannot be read")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the batch reader."""
+        """Return the batch reader, or raise the error of a Spark format that has none."""
         del schema
         self._cannot("cannot be read as a batch")
 
@@ -155,14 +155,14 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         self._cannot("cannot be read as a stream")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer."""
+        """Return the batch writer, or raise the error of a Spark format that has none."""
         del schema, overwrite
         self._cannot("cannot be written as a batch")
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the stream writer."""
+        """Return the stream writer, or raise the error of a Spark format that has none."""
         del schema, overwrite
         self._cannot("cannot be written as a stream")
 

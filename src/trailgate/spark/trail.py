@@ -95,7 +95,7 @@ class TrailOptions:
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
-        """Return the trails as they are now."""
+        """Return the trails that the options name, with their present files."""
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:

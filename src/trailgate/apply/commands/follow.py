@@ -170,7 +170,7 @@ def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
 
 
 class FollowLoop:
-    """A run that follows a trail.
+    """The loop of ``trailgate apply --follow``: applies a trail as it grows.
 
     ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
     """
@@ -264,7 +264,7 @@ def retry_policy(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return the retry policy for a target.
+    """Return the policy of retries after faults of an apply target.
 
     ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
     end.

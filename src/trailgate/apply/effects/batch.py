@@ -98,7 +98,7 @@ def compute_changes(
 
 @dataclass(frozen=True, slots=True)
 class ChangesBetweenTruncates:
-    """Compute the changes between two truncates.
+    """Computes the changes to a target table between two truncates.
 
     With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
     """
@@ -114,7 +114,7 @@ class ChangesBetweenTruncates:
         unended: int | None,
         marked: TargetOperations | None = None,
     ) -> TableChanges:
-        """Compute the changes of the operations.
+        """Compute the changes of a table's operations, none of which is a truncate.
 
         ``unended`` is the transaction of the truncate that follows, if there is one.
 

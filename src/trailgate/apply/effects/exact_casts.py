@@ -63,7 +63,7 @@ class CastGroup(Enum):
 
 
 def cast_group_of(arrow_type: pa.DataType) -> CastGroup:
-    """Return the group of an Arrow type."""
+    """Return the ``CastGroup`` of an Arrow type."""
     tests = {
         CastGroup.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
         CastGroup.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
@@ -174,7 +174,7 @@ def _plain(text: str) -> str:
 
 
 def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Convert numbers, floats or text to plain numbers in text.
+    """Convert integers, floats or text to plain decimal text, such as "12" for " +12".
 
     Raises DecodeError for text that is not a number.
     """

@@ -51,12 +51,12 @@ class ErrorResponses:
 
     @property
     def may_take_transactions(self) -> bool:
-        """Whether some errors exclude complete transactions."""
+        """Whether the errors of some operations exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
 
     @property
     def always_stop(self) -> bool:
-        """Whether every error stops the run."""
+        """Whether every error of an operation stops the run."""
         return {self.default, *self.by_number.values()} == {STOP}
 
 

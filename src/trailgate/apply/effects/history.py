@@ -89,7 +89,7 @@ NEVER: Final = np.iinfo(np.int64).max
 def add_version_columns(
     table: TargetTable, columns: tuple[TargetColumn, ...] = COLUMNS
 ) -> TargetTable:
-    """Return the table with the version columns added.
+    """Return the target table with the columns of row versions added (``--mode history``).
 
     Its key stays the source's, by which operations find current rows.
     """

@@ -328,7 +328,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
 
 
 def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
-    """Concatenate operations on one table, sorted by ``order``."""
+    """Concatenate operations on one target table, sorted by ``order``."""
     joined = parts[0] if len(parts) == 1 else _join(parts)
     if (joined.order[1:] >= joined.order[:-1]).all():
         return joined

@@ -82,7 +82,7 @@ class ResolvedApplyOptions:
 
     @property
     def selection(self) -> ReadSelection:
-        """The tables that are read from a trail."""
+        """The tables and parts that apply reads from a trail."""
         if self.mapping is not None:
             return ReadSelection(self.mapping.sources)
         patterns = self.options.tables

@@ -123,7 +123,7 @@ class BoundedTarget(ApplyTarget, Protocol):
         ...
 
     def record_discarded(self, operations: TargetOperations) -> None:
-        """Record the discarded operations on a table."""
+        """Record the operations on a table that an earlier run discarded."""
         ...
 
 

@@ -87,7 +87,7 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing, because tasks write nothing."""
+        """Do nothing, because the tasks of the batch only convert operations."""
 
 
 @with_brief_errors

@@ -175,7 +175,7 @@ class ApplyTarget(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the target."""
+        """Close the target's files or connection."""
         ...
 
 

@@ -27,7 +27,7 @@ class SourceFormat(Enum):
 
 
 class TextWordUnits(Enum):
-    """The units that COPY REPLACING and REPLACE compare."""
+    """The units of copybook text that COPY REPLACING and REPLACE compare."""
 
     SEPARATED = "separated"  # the text between blanks, parentheses and colons
     CHARACTERS = "characters"  # names, numbers, and single other characters (GnuCOBOL)
@@ -43,7 +43,7 @@ class BinarySizes(Enum):
 
 
 class SignRules(Enum):
-    """The sign nibbles and overpunches that are accepted."""
+    """The sign nibbles and overpunches that a compiler accepts in numbers."""
 
     STRICT = "strict"  # only C, D and F
     LENIENT = "lenient"  # also A and E as plus and B as minus
@@ -57,7 +57,7 @@ class FloatFormat(Enum):
 
 
 class Endian(Enum):
-    """The byte order of binary numbers."""
+    """The byte order of a compiler's binary numbers."""
 
     BIG = "big"
     LITTLE = "little"
@@ -152,7 +152,7 @@ class SignPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """The format of a number: how many digits are stored, and where the decimal point is.
+    """The format of a number item: how many digits are stored, and where the decimal point is.
 
     The value is the digits as an integer times 10 to the power of ``-scale``. The scale is negative
     for trailing Ps.
@@ -180,7 +180,10 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest accepted count. It is 0 even if 1 is declared, as COBOL programs allow that."""
+        """The smallest accepted count of an OCCURS.
+
+        It is 0 even if 1 is declared, as COBOL programs allow that.
+        """
         return self.least if self.least > 1 else 0
 
 

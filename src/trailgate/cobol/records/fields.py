@@ -84,7 +84,7 @@ class RecordBytes:
         return len(self.starts)
 
     def part(self, begin: int, end: int) -> RecordBytes:
-        """Return the records from ``begin`` to ``end``."""
+        """Return the records from index ``begin`` to before ``end``."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
         numbers = None if self.given_numbers is None else self.given_numbers[cut]

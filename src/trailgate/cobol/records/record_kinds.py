@@ -412,7 +412,7 @@ class SegmentDecoder:
         return self._kinds.table_schema(self.name)
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks that can be decoded independently. See ``KindsDecoder.whole``."""
+        """Return chunks of records that can be decoded independently. See ``KindsDecoder.whole``."""
         return self._kinds.whole(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:

@@ -23,7 +23,9 @@ class SegmentLength(Enum):
 
 
 def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Return the layout of a record or segment. Without a name, there must be only one record.
+    """Find the layout of a record or segment in a copybook.
+
+    Without a name, the copybook must have only one record.
 
     Raises OptionError if there is no such record, or several.
     """

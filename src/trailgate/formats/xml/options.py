@@ -170,7 +170,7 @@ class _Sources:
         )
 
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
-        """Return the source of a required value.
+        """Return the source of a required metadata value, which all operation rules share.
 
         With `mixes`, rules may generate it for some operations.
 

@@ -96,7 +96,7 @@ def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """Return the files and folders in a folder. Raises StorageError."""
+    """List the files and folders in a folder for FILES. Raises StorageError."""
     store, path = locate(folder)
     try:
         entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
@@ -113,7 +113,7 @@ def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
 
 
 def change_folder(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set the folder that relative paths start from."""
+    """CD: set the folder that relative paths start from."""
     if arguments.text:
         folder = session.path(unquote(arguments.text))
         store, path = locate(folder)

@@ -19,7 +19,7 @@ MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 
 
 def filter_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show, add, switch or clear filters."""
+    """FILTER: show, add, switch or clear filters."""
     first, rest = _first_word(arguments.text)
     verb = VERBS.get(first.upper())
     if verb is not None:

@@ -83,7 +83,7 @@ def _records_read(session: LogdumpSession, chunk: LogdumpChunk, rows: list[int])
 
 
 def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Skip records. With FILTER, records that do not pass the filters are not counted."""
+    """SKIP: skip records. With FILTER, records that do not pass the filters are not counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
@@ -102,7 +102,7 @@ def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set the position or the direction of reading."""
+    """POSITION: set the position or the direction of reading."""
     trail = session.trail
     word = arguments.only("").upper()
     if word[:3] in ("FOR", "REV"):

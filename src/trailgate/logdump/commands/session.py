@@ -214,7 +214,7 @@ def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator
 
 
 def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """List the record types."""
+    """List the record types of trails."""
     yield ListingResult(
         "Record types",
         tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),

@@ -111,7 +111,7 @@ class PartFolder:
         return self.backend.file(self.staging, staged, f"{table}/{name}" if table else name)
 
     def part_name(self, number: int) -> str:
-        """Return the final name of a part."""
+        """Return the final name of a part's file."""
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:

@@ -70,7 +70,7 @@ class BadField:
 
 @dataclass(frozen=True, slots=True)
 class RecordsReport:
-    """The result of verifying files of records.
+    """The report of verifying record files (``records --verify``).
 
     ``unread`` are the errors of files that could not be read to the end. ``counts`` has the values
     that options decided on, by option, record and field.

@@ -61,7 +61,7 @@ class BrokerSink:
 
     @property
     def guarantee(self) -> str:
-        """The delivery guarantee of the broker."""
+        """The delivery guarantee of the broker's sender."""
         return self._sender.guarantee
 
     names: tuple[str, ...] = ()

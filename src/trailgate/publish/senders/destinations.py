@@ -53,7 +53,7 @@ class TopicNames:
         return tuple(self._known) if self.is_by_table else ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables of earlier runs. Raises OptionError if two of them would share a topic."""
+        """Add the tables and topics of earlier runs. Raises OptionError if two tables would share a topic."""
         for name in tables:
             self._of_table(name)
 

@@ -52,7 +52,7 @@ class QueueSender:
         return ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Do nothing; see ``tables``."""
+        """Do nothing: messages to a queue have no topics; see ``tables``."""
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:

@@ -104,7 +104,7 @@ class OutgoingMessages(NamedTuple):
     origins: MessageOrigins
 
     def slice(self, begin: int, stop: int) -> OutgoingMessages:
-        """Return messages [begin, stop)."""
+        """Return the outgoing messages [begin, stop)."""
         return OutgoingMessages(self.messages.slice(begin, stop), self.origins.slice(begin, stop))
 
 

@@ -116,13 +116,13 @@ def scheme_of(address: str) -> str:
 
 
 def is_absolute(address: Address) -> bool:
-    """Return True if an address does not depend on the working directory."""
+    """Return True if a file address does not depend on the working directory."""
     text = os.fspath(address)
     return URI.match(text) is not None or text.startswith(("file:", "/"))
 
 
 def absolute(address: Address, base: Address | None = None) -> str:
-    """Return an absolute address. A relative path is based on ``base``, or on the working directory.
+    """Make a file address absolute. A relative path is based on ``base``, or on the working directory.
 
     The base may be an address in any store.
     """

@@ -71,7 +71,7 @@ def _remove(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
+    """Sync a local folder, so that renames in it are durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

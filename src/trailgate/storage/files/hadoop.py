@@ -264,7 +264,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         return hash(self.authority)
 
     def get_type_name(self) -> str:
-        """Return the name of the file system type."""
+        """Return the name of the HDFS file system type."""
         return "hadoop"
 
     def normalize_path(self, path: str) -> str:

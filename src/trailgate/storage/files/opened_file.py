@@ -41,7 +41,7 @@ class OpenedFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the open file."""
         self._handle.close()
 
     def size_now(self) -> int:

@@ -73,12 +73,12 @@ class TrailFiles:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position at which the trail begins."""
+        """The position at which the trail's first file begins."""
         return TrailPosition(self.files[0].number, 0)
 
     @property
     def end(self) -> TrailPosition:
-        """The position at which the trail ends."""
+        """The position at which the trail's last file ends."""
         return TrailPosition(self.files[-1].number, self.files[-1].size)
 
     def file(self, number: int) -> TrailFile:

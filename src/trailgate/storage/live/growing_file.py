@@ -27,7 +27,7 @@ class Disk:
     """The operations on a local disk by which a live trail is written."""
 
     def open(self, path: Path) -> WrittenFile:
-        """Open a file for writing in place."""
+        """Open a local file for writing in place."""
         return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -41,7 +41,7 @@ class Disk:
             sync_folder(final.parent)
 
     def remove(self, path: Path) -> None:
-        """Delete a file, and sync the folder."""
+        """Delete a local file, and sync the folder."""
         with convert_write_errors(path):
             path.unlink()
             sync_folder(path.parent)

@@ -45,7 +45,7 @@ class Recovery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AppendOptions(WriteOptions):
-    """How to write a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
+    """The options of writing a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
 
     ``new_file`` begins a new file at each start. ``group`` is the writer's name in headers and
     restart records.

@@ -59,7 +59,7 @@ class DuplicateSkipper:
 
     @property
     def is_done(self) -> bool:
-        """True if no more transactions are skipped."""
+        """True if no more transactions of the source are skipped."""
         count = self._recovered.transactions
         return self._seen > count or not count
 

@@ -71,7 +71,7 @@ class LocalBackend(PublishBackend):
         return lock(self.name)
 
     def check(self) -> None:
-        """Do nothing, since the lock prevents concurrent runs."""
+        """Do nothing: the operating system lock prevents concurrent runs."""
 
     def recover(self) -> RecoveredState:
         """Return the state file's content, which cannot change while the lock is held."""
@@ -191,7 +191,7 @@ class LocalBackend(PublishBackend):
 
 
 def replace_state(path: Path, data: bytes) -> None:
-    """Replace a state file atomically."""
+    """Replace a state file on a local disk atomically."""
     replace_whole_file(path, data)
 
 

@@ -504,7 +504,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
 
 
 def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
-    """Combine messages of several files. A single part is not copied."""
+    """Combine messages read from several files. A single part is not copied."""
     if len(parts) == 1:
         return parts[0]
     batches = [part.messages for part in parts]

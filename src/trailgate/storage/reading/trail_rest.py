@@ -53,7 +53,7 @@ class TrailRest:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A sentence for each kind of unread bytes."""
+        """A sentence for each kind of unread bytes at the trail's end."""
         file = mask_logins(self.file)
         sentences = []
         if self.missing_file is not None:

@@ -115,7 +115,7 @@ class RecordColumns:
 
     @cached_property
     def has_problems(self) -> bool:
-        """Return whether any record has a problem."""
+        """Return whether any of the parsed trail records has a problem."""
         return bool(self.problems.any())
 
     def take(self, rows: Longs | slice) -> RecordColumns:
