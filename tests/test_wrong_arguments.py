@@ -205,6 +205,6 @@ def test_an_empty_text_is_an_error_and_writes_nothing(
     before = sorted(tmp_path.rglob("*"))
     for parameter, value in GOOD[name](tmp_path).items():
         if isinstance(value, str | Path) and parameter not in ("copybook_text", "source"):
-            with pytest.raises(trailgate.OptionError, match="empty|not the name of a file"):
+            with pytest.raises(trailgate.OptionError, match=r"empty|not the name of a file"):
                 _use(getattr(trailgate, name)(**{**GOOD[name](tmp_path), parameter: ""}))
     assert sorted(tmp_path.rglob("*")) == before

@@ -14,7 +14,7 @@ from apply.test_net_effects import history
 from apply.value_histories import mixed_histories, run_histories
 from laws import chance
 from oracles.apply_naive import Operation
-from trailgate import ApplyError, apply_trail
+from trailgate import ApplyError, OptionError, apply_trail
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.spark.trail import TaskReading
@@ -74,3 +74,13 @@ def test_the_error_of_an_operation_is_that_of_one_process(
         trailgate.spark.apply(spark, tmp_path / "ot", address)
 
     assert str(tasks.value) == str(alone.value)
+
+
+def test_a_value_that_is_no_csn_of_the_trail_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": 7}, 1)])
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    with pytest.raises(OptionError, match="after_csn is 'abc', but the CSNs of the trail are"):
+        trailgate.spark.apply(spark, tmp_path / "ot", to, after_csn="abc")
+    assert not list(tmp_path.glob("*.duckdb"))

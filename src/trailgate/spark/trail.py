@@ -55,7 +55,7 @@ from trailgate.storage.reading.trail_stream import (
     check_starting_position,
 )
 from trailgate.storage.reading.trails import (
-    check_csns,
+    check_csn_limits,
     choice_notices,
     find_wanted_table,
     plan_reading,
@@ -222,7 +222,7 @@ class TrailStreamReader(FileStreamReader):
         if planned is None:
             return []
         if not self._checked:
-            check_csns(planned[0], self.options.reading)
+            check_csn_limits(planned[0], self.options.reading.csn_limits)
             self._checked = True
         return plan_partitions(*planned, self.options.reading)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
 from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import COUNT, TEXT, Flag
 from trailgate.terminal.layout import print_rows
@@ -110,7 +110,8 @@ class ApplyArguments(ApplyOptions):
     def options(self) -> ApplyOptions:
         """The options of ``apply_trail``, without flags that only the command has, such as --json."""
         # This class inherits the fields of ApplyOptions. Copy only these.
-        return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
+        named = {one.name: getattr(self, one.name) for one in fields(ApplyOptions)}
+        return ApplyOptions(**OPTIONS.read(named))
 
 
 TrailToApply = Annotated[

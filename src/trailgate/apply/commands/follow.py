@@ -99,7 +99,7 @@ class UnappliedWatch:
 
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
-        self._first = (*run.first_file_notices, *run.pattern_notices)
+        self._first = (*run.first_file_notices, *run.csn_notices, *run.pattern_notices)
         self._patience = RestTimer(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_defined_tables
 from trailgate.storage.reading.trail_rest import TrailRest, count_bytes_after, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
+from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
 
 LOG: Final = logging.getLogger("trailgate.jobs.apply")  # `--follow` prints "trailgate.apply"
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, in which tables are searched for patterns
@@ -144,7 +145,9 @@ class ApplyRun:
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
-        self._source = mapped.source(self._find().prefix)
+        found = self._find()
+        check_csn_limits(found, self._options.csn_limits)
+        self._source = mapped.source(found.prefix)
         self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
         self.retries = retries or Retries()
@@ -163,6 +166,7 @@ class ApplyRun:
         self._opened: TargetTables | None = None
         # Set only if the trail is applied from its beginning.
         self.first_file_notices: tuple[str, ...] = ()
+        self.csn_notices: tuple[str, ...] = ()
         if target is None:
             call_with_retries(self._begin, self.retries)
         else:
@@ -184,7 +188,9 @@ class ApplyRun:
         known = self._position = self._opened.done
         try:
             if known is None:
-                self.first_file_notices = first_file_notices(self._find())
+                trail = self._find()
+                self.first_file_notices = first_file_notices(trail)
+                self.csn_notices = tuple(csn_limit_notices(trail, self._options.csn_limits))
                 self._place = self._stream.initial(EARLIEST)
             else:
                 self._place = self._stream.resume_at(to_stored_position(known))
@@ -241,6 +247,7 @@ class ApplyRun:
         rest = self.rest
         return (
             *self.first_file_notices,
+            *self.csn_notices,
             *self.pattern_notices,
             *self._tables.unmatched_columns(self._defined_tables),
             *(() if rest is None else rest.notices),

@@ -39,8 +39,10 @@ from trailgate.model.operations_table import to_operations
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
+from trailgate.storage.reading.options import check_csn
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import latest_tables
+from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
 
 SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are searched
 TORN: Final = (
@@ -68,21 +70,29 @@ class FrameApplier:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table."""
+        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table, for each type of a column that does not exist, and for each CSN that the trail has not reached."""
         check_address(self.to)
         check_effects(self.to, self.options)
         mapped = resolve_apply_options(self.options)
         types = ChosenColumnTypes.read(mapped.options.column or ())
+        notices: list[str] = []
+        if tables.files:
+            check_csn_limits(tables, self.options.csn_limits)
+            notices += csn_limit_notices(tables, self.options.csn_limits)
         known = {table.name for table in tables.definitions}
         if tables.files:
             known, _ = latest_tables(
-                tables, lambda found: not mapped.unmatched_patterns(found), SEARCHED
+                tables,
+                lambda found: not (types.chosen or mapped.unmatched_patterns(found)),
+                SEARCHED,
             )
-        columns = _target_columns(tables, known, mapped) if types.chosen else {}
-        return [
+        notices += [
             describe_no_match(place, pattern, sorted(known), "the trail's definitions")
             for place, pattern in (mapped.unmatched_patterns(known) if known else ())
-        ] + [*types.unmatched(columns)]
+        ]
+        if types.chosen:
+            notices += types.unmatched(_target_columns(tables, known, mapped))
+        return notices
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
         """Apply the operations of all batches, sorted by position. Retries after faults of the target that may pass.
@@ -95,6 +105,9 @@ class FrameApplier:
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
+        for name, limit in self.options.csn_limits.items():
+            if limit is not None:
+                check_csn(name, limit, batch.in_order("csn")[0].as_py() or "")
         return call_with_retries(partial(self._apply, batch), Retries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:

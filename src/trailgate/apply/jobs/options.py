@@ -120,6 +120,11 @@ class ApplyOptions:
     ] = False
     dry_run: Annotated[bool, "Count the changes, without writing them."] = False
 
+    @property
+    def csn_limits(self) -> dict[str, str | None]:
+        """The values that are CSNs, by the names of their options."""
+        return {name: getattr(self, name) for name in ("after_csn", "overlay_until")}
+
 
 class ApplyKeywords(TypedDict, total=False):
     """The fields of ``ApplyOptions`` as keyword arguments."""

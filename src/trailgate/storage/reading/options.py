@@ -138,13 +138,10 @@ class ReadOptions:
                 problem = f"{_spelling(first)} {low} is above {_spelling(last)} {high}"
                 raise OptionError(problem, hint="The range is empty")
 
-    def check_csns(self, csn: str) -> None:
-        """Raise OptionError if a limit is not a number, but the trail's CSNs are."""
-        for name in ("from_csn", "to_csn"):
-            bound = getattr(self, name)
-            if bound is not None and not _is_number(bound) and _is_number(csn):
-                problem = f"{_spelling(name)} is {bound!r}, but the CSNs of the trail are numbers such as {csn}"
-                raise OptionError(problem)
+    @property
+    def csn_limits(self) -> dict[str, str | None]:
+        """The limits that are CSNs, by the spelling of their options."""
+        return {_spelling(name): getattr(self, name) for name in ("from_csn", "to_csn")}
 
 
 OPTIONS: Final = Options("trail", field_options(ReadOptions))
@@ -152,6 +149,14 @@ OPTIONS: Final = Options("trail", field_options(ReadOptions))
 
 def _spelling(name: str) -> str:
     return OPTIONS.row(name).spelling
+
+
+def check_csn(name: str, limit: str, csn: str) -> None:
+    """Raise OptionError if the limit that an option states is not a number, but the trail's CSNs are."""
+    if not _is_number(limit) and _is_number(csn):
+        raise OptionError(
+            f"{name} is {limit!r}, but the CSNs of the trail are numbers such as {csn}"
+        )
 
 
 def _is_number(text: str) -> bool:

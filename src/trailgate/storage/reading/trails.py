@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, Literal
 
@@ -20,6 +20,8 @@ from trailgate.storage.reading.options import (
     AS_TEXT,
     OPTIONS,
     ReadOptions,
+    above_csn,
+    check_csn,
     columns_for_selection,
     match_tables,
     select_rows_by_position,
@@ -32,6 +34,7 @@ from trailgate.storage.reading.splits import (
     plan_splits,
     read_records,
 )
+from trailgate.storage.reading.stored_position import find_last_csn
 from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_file import find_table, latest_tables
 from trailgate.storage.reading.transaction_spans import find_last_begin
@@ -53,6 +56,10 @@ __all__ = [
 
 EVERYTHING: Final = ReadOptions()
 DAMAGED: Final = "trailgate check {} lists the damage, and --salvage OUT saves the rest"
+NOT_REACHED: Final = (
+    "{} is {}, and no transaction of the trail is after it: the last one has the CSN {}"
+)
+NO_CSN: Final = "{} is {}, but the last transaction of the trail has no CSN"
 OUTSIDE: Final = "position {}:{} is {} the trail's {}, which is {}:{}"
 SEARCHED_BYTES: Final = 64 << 20  # the most bytes of a trail to search for tables
 THREAD_BYTES: Final = 16 << 20  # the size of a thread's splits
@@ -115,7 +122,7 @@ def read_with_options(
     """Return a reader of what the options select, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
-    check_csns(trail, options)
+    check_csn_limits(trail, options.csn_limits)
     start, end = bounds = _bounds(trail, options)
     # With a limit, reading ahead in threads would be wasted.
     splits = [TrailSplit(start, end, whole=True)]
@@ -133,7 +140,7 @@ def plan_reading(
     trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = TRAIL_SPLIT_BYTES
 ) -> list[TrailSplit]:
     """Return splits that together contain everything that the options select. Raises OptionError."""
-    check_csns(trail, options)
+    check_csn_limits(trail, options.csn_limits)
     return plan_splits(trail, split_bytes, _bounds(trail, options))
 
 
@@ -174,17 +181,34 @@ def _limits_outside(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
             yield OUTSIDE.format(*position, "before", "beginning", *trail.begin)
 
 
-def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
-    """Raise OptionError if a CSN limit does not look like the trail's CSNs (its first one is read)."""
-    bounds = [text for text in (options.from_csn, options.to_csn) if text is not None]
-    if all(text.isdigit() for text in bounds):
+def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> None:
+    """Raise OptionError if a CSN limit does not look like the trail's CSNs (its first one is read).
+
+    ``limits`` are the values of options, by their names.
+    """
+    stated = {name: text for name, text in limits.items() if text is not None}
+    if all(text.isascii() and text.isdigit() for text in stated.values()):
         return
     try:
         first = list(read_with_options(trail, ReadOptions(columns=("csn",)), 1, 1))
     except DecodeError:
         return  # reading will raise the same error, or starts after it
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
-        options.check_csns(csn or "")
+        for name, limit in stated.items():
+            check_csn(name, limit, csn or "")
+
+
+def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield a warning for each CSN limit after which the trail has no transaction yet."""
+    stated = {name: text for name, text in limits.items() if text is not None}
+    if not stated:
+        return
+    last = find_last_csn(trail)
+    for name, limit in stated.items():
+        if last == "":
+            yield NO_CSN.format(name, limit)
+        elif last is not None and not above_csn(pa.array([last]), limit)[0].as_py():
+            yield NOT_REACHED.format(name, limit, last)
 
 
 def read_split(
