@@ -83,7 +83,7 @@ JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
     """Parse options written as NAME=VALUE. Raises OptionError."""
-    values = {}
+    values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
