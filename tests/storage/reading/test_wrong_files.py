@@ -23,8 +23,7 @@ from apply.test_changing_trails import (
 from trailgate import StorageError, apply_trail, find_trail, query, read_trail
 from trailgate.cli.main import run
 from trailgate.jobs.trail_check import check_trail
-from trailgate.storage.files import trail_files
-from trailgate.storage.files.manifest import Manifest, ManifestFile, write_manifest
+from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest, write_manifest
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
 Change = Callable[[Path], None]
@@ -143,13 +142,12 @@ def test_a_file_that_is_published_during_the_listing_is_not_missing(
     prefix = with_manifest(write_trail(tmp_path / "ot", THREE))
     last = path_of(prefix, 2)
     hidden = last.rename(tmp_path / "hidden")
-    read_manifest = trail_files.read_manifest
 
     def publish_meanwhile(*given: Any) -> Any:
         hidden.rename(last)
         return read_manifest(*given)
 
-    monkeypatch.setattr(trail_files, "read_manifest", publish_meanwhile)
+    monkeypatch.setattr("trailgate.storage.files.trail_files.read_manifest", publish_meanwhile)
     trail = find_trail(prefix)
     assert [file.number for file in trail.files] == [0, 1, 2]
     assert trail.missing == ()
