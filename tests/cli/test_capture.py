@@ -121,6 +121,21 @@ def test_a_transaction_is_counted_with_its_bad_message(capsys: pytest.CaptureFix
     assert "2  another message of its transaction is bad" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--max-bad", "3"], "--max-bad has no effect with --on-error stop"),
+        (["--publish-format", "json"], "--publish-format needs --publish"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot", *options]) == 2
+    assert problem in capsys.readouterr().err
+    assert not Path("dirdat/ot000000000").exists()
+
+
 def test_more_bad_messages_than_allowed_publish_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
-from trailgate.cobol.copybook.conditional_text import parse_constants
+from trailgate.cobol.copybook.conditional_text import parse_constants, warn_of_unused_constants
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     RECORD,
@@ -444,11 +444,13 @@ def read_copybook(
     source: str = "copybook",
     dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
+    mentioned: set[str] | None = None,
 ) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
-    ``member`` returns the text of a COPY member by its name, or None if it does not exist. Raises
-    DefinitionError with file, line and column.
+    ``member`` returns the text of a COPY member by its name, or None if it does not exist. The names
+    that may be constants are added to ``mentioned``; without it, a constant of the dialect that
+    no directive names is logged as a warning. Raises DefinitionError with file, line and column.
     """
 
     def members(name: str) -> tuple[list[SourceLine], str] | None:
@@ -469,6 +471,10 @@ def read_copybook(
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
     tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
+    if mentioned is None:
+        warn_of_unused_constants(dialect.constants, copybook.constants.mentioned, source)
+    else:
+        mentioned |= copybook.constants.mentioned
     entries = parse_entries(tokens, measure, copybook.constants.named, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))

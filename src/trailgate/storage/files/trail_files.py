@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import StorageError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.file_search import Addresses, addresses_of
@@ -161,6 +161,8 @@ def find_begun_trail(
     path: Address, definitions: Address | Definitions | None = None
 ) -> TrailFiles | None:
     """Find a trail as ``find_trail`` does, or return None if it has no files yet."""
+    if not str(path):
+        raise OptionError("the path of the trail is empty", hint=HINT)
     listing = list_trail(path)
     if listing.alone and not number_digits(listing.files[0].path):
         problem = "a trail file's name ends in 6 or 9 digits"
