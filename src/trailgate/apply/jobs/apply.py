@@ -295,9 +295,9 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations: its first files, or bytes at its end. A transaction that is still being written does not count."""
+        """Whether the trail lacks operations: its first files, or bytes of its last one. A transaction that is still being written does not count."""
         rest = self.rest
-        return bool(self.first_file_notices) or (rest is not None and rest.missing_bytes > 0)
+        return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
 
     @property
     def keeps(self) -> bool:
