@@ -655,7 +655,7 @@ def test_a_counter_that_no_item_is_has_a_warning(caplog: pytest.LogCaptureFixtur
         else:
             (warning,) = caplog.messages
             assert (
-                f"A depends on {counter}, which is no item of this record (od.cpy, line 3"
+                f"A depends on {counter}, which is not an item of this record (od.cpy, line 3"
                 in warning
             )
             assert warning.endswith(hint or ")")

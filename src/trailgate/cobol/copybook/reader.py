@@ -111,7 +111,7 @@ def _find_counters(record: CopybookEntry) -> None:
         named = index.get(occurs.counter.upper(), [])
         if not named:
             problem = (
-                f"{path[-1].name} depends on {occurs.counter}, which is no item of this record"
+                f"{path[-1].name} depends on {occurs.counter}, which is not an item of this record"
             )
             error = path[-1].token.error(problem, did_you_mean(occurs.counter, index))
             _LOG.warning("%s", error)
