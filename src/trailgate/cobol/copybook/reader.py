@@ -11,6 +11,7 @@ For example, ``01 R. 05 A PIC 9(3). 05 B PIC S9(5) COMP-3.`` becomes a layout of
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -44,8 +45,9 @@ from trailgate.cobol.copybook.layouts import (
 from trailgate.cobol.copybook.replacing import CopybookText
 from trailgate.cobol.copybook.source import SourceLine, read_lines
 from trailgate.cobol.copybook.sql_types import BYTES
-from trailgate.errors import DefinitionError, Where
+from trailgate.errors import DefinitionError, Where, did_you_mean
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_DIGITS: Final = 38  # the precision of Arrow's decimal128
 MAX_SIZE: Final = 1 << 27
 MAX_BINARY: Final = 8  # bytes of PIC X(n) COMP-X
@@ -107,6 +109,12 @@ def _find_counters(record: CopybookEntry) -> None:
         if occurs is None or occurs.counter is None:
             continue
         named = index.get(occurs.counter.upper(), [])
+        if not named:
+            problem = (
+                f"{path[-1].name} depends on {occurs.counter}, which is not an item of this record"
+            )
+            error = path[-1].token.error(problem, did_you_mean(occurs.counter, index))
+            _LOG.warning("%s", error)
         matches = [other for other in named if _is_in(other, occurs.groups or ())]
         # Narrow the candidates down by the innermost group that contains only one of them.
         for group in reversed(path[:-1]):
