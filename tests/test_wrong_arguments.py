@@ -194,3 +194,17 @@ def test_rows_are_an_error_that_states_what_to_do(tmp_path: Path) -> None:
     ):
         write_records(rows, tmp_path / "new", copybook_text=COPYBOOK)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(GOOD))
+def test_an_empty_text_is_an_error_and_writes_nothing(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty path would mean the working folder."""
+    monkeypatch.chdir(_data(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    for parameter, value in GOOD[name](tmp_path).items():
+        if isinstance(value, str | Path) and parameter not in ("copybook_text", "source"):
+            with pytest.raises(trailgate.OptionError, match=r"empty|not the name of a file"):
+                _use(getattr(trailgate, name)(**{**GOOD[name](tmp_path), parameter: ""}))
+    assert sorted(tmp_path.rglob("*")) == before

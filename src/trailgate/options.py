@@ -178,7 +178,8 @@ def check_arguments(function: Function) -> Function:
 
     Items of lists and mappings are not checked.
     """
-    names = list(signature(function).parameters)
+    parameters = signature(function).parameters
+    names = list(parameters)
 
     @cache
     def hints() -> dict[str, Any]:
@@ -204,6 +205,10 @@ def check_arguments(function: Function) -> Function:
             # open() would raise ValueError without naming the argument.
             if isinstance(value, str) and "\0" in value:
                 raise OptionError(f"{name} has a zero byte: {value!r}")
+            # An empty path would mean the working folder.
+            stated = parameters.get(name)  # None for one of **options
+            if isinstance(value, str) and not value and stated and stated.default != "":
+                raise OptionError(f"the value of {name} is empty")
         return function(*given, **named)
 
     return cast("Function", checked)

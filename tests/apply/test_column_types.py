@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -61,3 +62,46 @@ def test_lists_of_types_have_commas_in_parentheses() -> None:
     assert ChosenColumnTypes.read(split_column_types("A.B=decimal(18, 2)")).of(table).columns == (
         TargetColumn("b", pa.decimal128(18, 2)),
     )
+
+
+@pytest.mark.parametrize(
+    ("columns", "notices"),
+    [
+        (["HR.T.A=text", "T.B=text", "*.*.c=text"], []),
+        (
+            ["HR.NOPE.A=text"],
+            ["--column HR.NOPE: no table of the group fits; there is hr.t."],
+        ),
+        (["HR.T.AA=text"], ["--column HR.T.AA: hr.t has no such column. Did you mean a?"]),
+        (["hr.*.zzz=text"], ["--column hr.*.zzz: hr.t has no such column."]),
+    ],
+)
+def test_a_type_for_no_column_is_a_note(
+    columns: list[str], notices: list[str], tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = f"duckdb:{tmp_path}/x.duckdb"
+    assert list(apply_trail(tmp_path / "ot", to, column=columns, dry_run=True).notices) == notices
+    assert list(apply_trail(tmp_path / "ot", to, column=columns).notices) == notices
+    # A later run without new operations looks at no table.
+    assert apply_trail(tmp_path / "ot", to, column=columns).notices == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"sizes": True}, "--sizes applies only to PostgreSQL, and the target is duckdb"),
+        ({"discards": "d.jsonl"}, "--discards has no effect with --on-error stop"),
+        (
+            {"discards": "d.jsonl", "on_error": "ignore"},
+            "--discards has no effect with --on-error ignore",
+        ),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    options: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", LOG)
+    with pytest.raises(OptionError, match=problem):
+        apply_trail(tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", **options)
+    assert not (tmp_path / "x.duckdb").exists()

@@ -149,9 +149,10 @@ def test_all_numbers_with_one_response_are_the_default(folder: Path, response: s
         place.mkdir()
         write_log(place / "ot", log)
         (place / "n.prm").write_text(parameters(*(f"{one}, {response}" for one in numbers)))
+        own_file = {} if policy == "ignore" else {"discards": str(place / "y.jsonl")}
         for name, options in (
             ("x", {"params": str(place / "n.prm"), "discards": str(place / "x.jsonl")}),
-            ("y", {"on_error": policy, "discards": str(place / "y.jsonl")}),
+            ("y", {"on_error": policy} | own_file),
         ):
             apply_trail(place / "ot", f"duckdb:{place}/{name}.duckdb", **options)  # type: ignore[arg-type]
         with duckdb.connect(str(place / "y.duckdb")) as connection:

@@ -121,6 +121,21 @@ def test_a_transaction_is_counted_with_its_bad_message(capsys: pytest.CaptureFix
     assert "2  another message of its transaction is bad" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--max-bad", "3"], "--max-bad has no effect with --on-error stop"),
+        (["--publish-format", "json"], "--publish-format needs --publish"),
+    ],
+)
+def test_an_option_without_effect_is_refused(
+    options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot", *options]) == 2
+    assert problem in capsys.readouterr().err
+    assert not Path("dirdat/ot000000000").exists()
+
+
 def test_more_bad_messages_than_allowed_publish_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -270,3 +285,35 @@ def test_several_sources_and_captures_again_are_summed_up(
     assert "6 files skipped: captured before" in capsys.readouterr().out
     assert run([*given, "--from", "messages", "--again"]) == 0
     assert json.loads(capsys.readouterr().out)["operations"] == 13
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("5", "the body is a number, not text"),
+        ("1.5", "the body is a number, not text"),
+        ("true", "the body is true or false, not text"),
+        ("{}", "the body is an object, not text"),
+        ("[]", "the body is an array, not text"),
+    ],
+)
+def test_a_body_of_another_type_is_named(
+    body: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("lines.jsonl").write_text(f'{{"body": {body}}}\n')
+    given = ["capture", "--properties", "dirprm/shop.properties", "--from", "lines.jsonl"]
+    assert run([*given, "--to", "dirdat/ot"]) == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_sql_over_a_damaged_trail_points_to_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*GIVEN, "--to", "dirdat/ot"]) == 0
+    file = Path("dirdat/ot000000000")
+    file.write_bytes(file.read_bytes()[:-50])
+    assert run(["sql", "FROM 'dirdat/ot'"]) == 1
+    error = capsys.readouterr().err
+    assert "but the manifest states" in error
+    assert "trailgate check dirdat/ot lists the damage" in error
+    assert "DuckDB knows no" not in error
+    assert run(["sql", "FROM 'dirdat/zz'"]) == 1
+    assert "DuckDB knows no table or file of this name either" in capsys.readouterr().err

@@ -154,6 +154,20 @@ def test_a_hostile_value_is_an_error_of_one_line(
 
 @pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("command", sorted(GOOD))
+def test_an_empty_value_is_refused_and_nothing_is_written(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(Path().rglob("*"))
+    for name in [parameter for one, parameter in parameters() if one == command]:
+        assert run(line_of(command, **{name: [""]})) == 2, name
+        error = capsys.readouterr().err
+        assert error.startswith("error: "), (name, error)
+        assert "empty" in error or "''" in error, (name, error)
+    assert sorted(Path().rglob("*")) == before
+
+
+@pytest.mark.usefixtures("_here")
+@pytest.mark.parametrize("command", sorted(GOOD))
 def test_a_reader_that_is_gone_is_no_error(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,17 @@ CASES = {
             "json.after=new",
         ],
     ),
+    **{
+        f"JSON with a time of any name, {form}": Case(
+            [
+                json.dumps({"kind": kind, "table": "S.C", "when": when, "before": old, "after": new})
+                for kind, old, new in (("INSERT", None, ALICE), ("UPDATE", ALICE, BOB))
+            ],
+            [INSERT, UPDATE],
+            ["json.optype=kind", "json.timestamp=when"],
+        )
+        for form, when in (("SQL", "2026-01-05 09:00:00"), ("ISO", "2026-01-05T09:00:00Z"))
+    },
     "JSON with the schema in another member": Case(
         [
             json.dumps(

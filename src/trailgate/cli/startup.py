@@ -67,7 +67,8 @@ class _Conversion:
         kind = annotation if isinstance(annotation, type) else get_origin(annotation)
         if isinstance(kind, type) and issubclass(kind, Enum):
             kind = Enum
-        parsed = descriptor.parameter_info.parser is not None
+        # The parser of paths only refuses an empty text, as ``_path`` below does.
+        parsed = descriptor.parameter_info.parser is not None and kind is not Path
         self._convert = None if parsed else CONVERSIONS.get(kind)
         self._of_typer = of_typer
 
@@ -109,7 +110,7 @@ def _path(value: Any, descriptor: Any) -> Path | None:
     checks = descriptor.parameter_info
     others = (checks.exists, checks.writable, checks.resolve_path, checks.allow_dash)
     plain = checks.file_okay and checks.dir_okay and checks.path_type is None and not any(others)
-    if type(value) is not str or not plain:
+    if type(value) is not str or not value or not plain:
         return None
     path = Path(value)
     return path if not path.exists() or os.access(path, os.R_OK) else None

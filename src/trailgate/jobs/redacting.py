@@ -18,6 +18,7 @@ from trailgate.storage.files.durable import convert_write_errors, replace_whole_
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail_rest import describe_wrong_size
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
 from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name
@@ -29,13 +30,17 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """The result: files, records, skipped records by type and reason, and unknown tokens set to zeros."""
+    """The result: files, records, skipped records by type and reason, and unknown tokens set to zeros.
+
+    ``notices`` state files that are missing, empty, or not of the size that their headers state.
+    """
 
     target: str
     files: tuple[str, ...]
     records: int
     left_out: dict[str, int]
     zeros: dict[str, int]
+    notices: tuple[str, ...] = ()
 
 
 @check_arguments
@@ -61,6 +66,8 @@ def redact_trail(
         secrets.token_bytes() if key is None else key.encode("utf-8", "surrogatepass"), names=names
     )
     left_out: Counter[str] = Counter()
+    missing = source.describe_missing()
+    notices = [missing] if missing else []
     written, count = [], 0
     for file in source.files:
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
@@ -69,7 +76,7 @@ def redact_trail(
         with convert_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")
-            count += _redact_file(file, staged, redaction, left_out, records)
+            count += _redact_file(file, staged, redaction, left_out, records, notices)
             staged.replace(target)
         written.append(str(target))
     if len(source.definitions):
@@ -78,7 +85,9 @@ def redact_trail(
             replace_whole_file(
                 definitions_file, write_sourcedefs(_rename(source.definitions, redaction))
             )
-    return RedactSummary(str(to), tuple(written), count, dict(left_out), dict(redaction.zeros))
+    return RedactSummary(
+        str(to), tuple(written), count, dict(left_out), dict(redaction.zeros), tuple(notices)
+    )
 
 
 def _redact_file(
@@ -87,10 +96,12 @@ def _redact_file(
     redaction: Redactor,
     left_out: Counter[str],
     records: int | None,
+    notices: list[str],
 ) -> int:
-    """Write the records of a file with other values, and return their number."""
+    """Write the records of a file with other values, and return their number. Adds notices about its size."""
     taken, header = 0, None
     with TrailFileReader(file) as reader, staged.open("wb") as out:
+        notices += describe_wrong_size(reader)
         for part in explain_trail(reader.read, file.size):
             if taken == records:
                 break

@@ -27,7 +27,7 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail, missing_files
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
@@ -562,10 +562,11 @@ def files_to_check(trail: StoredTrail, findings: FindingCollector) -> tuple[Trai
         kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
         findings.add(Finding(kind.name, detail=fault))
     files = [file for file in map(_size(trail, findings), trail.files) if file is not None]
-    present = {name_of(file.path) for file in trail.files}
-    for name in trail.manifest or ():
-        if not trail.alone and name not in present:
-            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is missing"))
+    stated = () if trail.alone or trail.manifest is None else trail.manifest.values()
+    for missing in missing_files(stated, trail.files):
+        findings.add(Finding(kinds.MANIFEST.name, missing.name, detail="the file is missing"))
+    if files and files[0].number and not trail.alone:
+        findings.add(Finding(kinds.FIRST.name, name_of(files[0].path)))
     _check_numbers(files, findings)
     return tuple(files)
 

@@ -361,6 +361,12 @@ class Publication:
             guarantee=self._sink.guarantee,
         )
 
+    @property
+    def lacks_operations(self) -> bool:
+        """Whether the trail lacks operations, as for ``ApplyRun``: its first files, or bytes of its last one."""
+        rest = self._stream.rest(self._place)
+        return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
+
     def _source(self) -> TrailFiles:
         """Find the trail's files as they are now."""
         if isinstance(self._trail, TrailFiles):

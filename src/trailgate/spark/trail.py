@@ -252,6 +252,9 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         for number, trail in enumerate(self._trails):
             for notice in choice_notices(trail, options.reading):
                 notices.once(mask_logins(f"{trail.prefix}: {notice}"))
+            missing = trail.describe_missing()
+            if missing:
+                notices.once(mask_logins(f"{trail.prefix}: {missing}"))
             splits = plan_reading(trail, options.reading, options.split_bytes)
             if splits and splits[-1].end == trail.end:
                 for notice in notices_of_end(trail):  # log here: tasks log on their machines

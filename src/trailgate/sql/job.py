@@ -291,6 +291,11 @@ def _problem(
     not_found = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
     if not_found is not None and "does not exist" in line:
         hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
+        name = next(name for name, one in missing.items() if one is not_found)
+        source = "" if not_found.where is None else not_found.where.source or ""
+        # A file of the trail is at fault, so the trail exists.
+        if source.startswith(name) and source != name:
+            hint = f"trailgate check {name} lists the damage"
         return StorageError(not_found.problem, where=not_found.where, hint=hint)
     unmatched = NO_FILES.search(line)
     if unmatched is not None:

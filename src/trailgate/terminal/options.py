@@ -14,6 +14,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -82,13 +83,20 @@ JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
     """Parse options written as NAME=VALUE. Raises OptionError."""
-    values = {}
+    values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
             raise OptionError(f"expected NAME=VALUE, found {text!r}")
+        if any(_fold(name) == _fold(one) for one in values):
+            raise OptionError(f"{name.strip()} is set twice", hint="Set it once")
         values[name.strip()] = value
     return values
+
+
+def _fold(name: str) -> str:
+    """Return a name as options compare it: ``recordFormat`` and ``record_format`` are equal."""
+    return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def flag_of(name: str) -> str:
@@ -129,6 +137,7 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
     own: list[Parameter] = []
     flags: list[Parameter] = []
     grouped: dict[str, tuple[Any, list[str]]] = {}
+    spellings: dict[str, str] = {}
     for one in plain.parameters.values():
         if is_dataclass(one.annotation):
             hints = get_type_hints(one.annotation, include_extras=True)
@@ -136,8 +145,10 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
             # flags.
             grouped[one.name] = one.annotation, [field.name for field in fields(one.annotation)]
             flags += [_of_field(field, hints[field.name]) for field in fields(one.annotation)]
+            spellings |= {name: _spelling(name, hints[name]) for name in grouped[one.name][1]}
         else:
             own.append(one.replace(annotation=_typer_option(one.name, one.annotation)))
+            spellings[one.name] = _spelling(one.name, one.annotation)
 
     flags.sort(key=lambda one: one.default is not Parameter.empty)  # required flags first
     by_name = {one.name: get_args(one.annotation)[1] for one in flags}
@@ -147,6 +158,9 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
 
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> None:
+        for name, value in given.items():
+            if value == "" or (isinstance(value, list | tuple) and "" in value):
+                raise OptionError(f"the value of {spellings[name]} is empty")
         made = {
             name: kind(**{field: given.pop(field) for field in names})
             for name, (kind, names) in grouped.items()
@@ -156,6 +170,15 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
     vars(command)["__signature__"] = plain.replace(parameters=[*own, *flags])
     command.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
     return command  # type: ignore[return-value]  # as it is called by typer
+
+
+def _spelling(name: str, annotation: Any) -> str:
+    """Return how the help spells a parameter: ``--to``, or the metavar of an argument, such as TRAIL."""
+    *given, meaning = get_args(annotation)
+    if not isinstance(meaning, str):
+        return meaning.metavar or name.upper()
+    flag = next((one for one in given if isinstance(one, Flag)), Flag())
+    return (flag.name or flag_of(name)).split()[0]
 
 
 def _of_field(field: Field[Any], annotation: Any) -> Parameter:
@@ -187,9 +210,16 @@ def _typer_option(name: str, annotation: Any) -> Any:
             metavar=metavar,
             help=meaning,
             min=flag.least,
-            parser=flag.read,
+            parser=flag.read or (_path if Path in (hint, *get_args(hint)) else None),
         ),
     ]
+
+
+def _path(text: str) -> Path:
+    """Return a path. Raises BadParameter if it is empty, because ``Path("")`` is the working folder."""
+    if not text:
+        raise typer.BadParameter("the value is empty")
+    return Path(text)
 
 
 def _choices(hint: Any) -> list[str]:

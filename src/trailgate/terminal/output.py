@@ -20,6 +20,7 @@ from trailgate.errors import WriteError
 GAP: Final = "  "  # between two cells, or two parts of data
 NULL: Final = "NULL"  # how every table prints NULL
 WIDTH: Final = 140  # of a table if there is no terminal
+NOT_ALL: Final = 4  # the exit code of a run that processed only a part, and listed the rest
 
 # Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).
 STYLES: Final[Mapping[str, str]] = MappingProxyType(

@@ -113,6 +113,9 @@ SIZE = FindingType("size", ERROR, "the file does not have the size that its head
 SEQNO = FindingType("number", ERROR, "the header's sequence number is not that of the file's name")
 FACT = FindingType("fact", WARNING, "the header contradicts the records")
 GAP = FindingType("gap", ERROR, "files are missing")
+FIRST = FindingType(
+    "first", NOTE, "the trail does not begin with file 0: earlier files are missing"
+)
 TWICE = FindingType("twice", ERROR, "two files have the same number")
 DIGITS = FindingType("digits", WARNING, "file names differ in their number of digits")
 MANIFEST = FindingType("manifest", ERROR, "the manifest does not agree with the files")

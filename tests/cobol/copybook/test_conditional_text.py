@@ -297,6 +297,52 @@ def test_other_constants_are_an_error(given: Any, tmp_path: Path) -> None:
         read_records(tmp_path / "data", copybook_text="01 R PIC X.", constants=given)
 
 
+def test_a_constant_without_effect_is_refused_or_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = """      $IF SITE = "EU"
+       05 A PIC X(3).
+      $ELSE
+      $IF ZONE = 2
+      $END
+      $END
+       05 B PIC X.
+"""
+    for given in ("SITE=EU, SITE=US", "SITE=EU, site=EU", "SITE=", "SITE= , ZONE=2"):
+        with pytest.raises(OptionError, match="constants must be"):
+            read_records("data", copybook_text="01 R PIC X.", constants=given)
+    warned = {
+        "SITE=EU, ZONE=2": "",
+        "SITE=EU, SITTE=2": "no directive names the constant SITTE (copybook). Did you mean SITE?",
+        "SITE, ZONE=2": 'equals nothing: $IF SITE = "EU" (copybook, line 2, column 7)',
+    }
+    for given, expected in warned.items():
+        caplog.clear()
+        sizes(text, given)
+        assert len(caplog.messages) == bool(expected)
+        assert expected in "".join(caplog.messages)
+    # Of several copybooks, one may name a constant.
+    (tmp_path / "a.cpy").write_text("       01 R.\n" + text)
+    (tmp_path / "b.cpy").write_text("       01 Q.\n       05 C PIC X.\n")
+    caplog.clear()
+    assert (
+        run(
+            [
+                "copybook",
+                *map(str, (tmp_path / "a.cpy", tmp_path / "b.cpy")),
+                "--constant",
+                "SITE=EU",
+            ]
+        )
+        == 0
+    )
+    assert (
+        run(["copybook", str(tmp_path / "a.cpy"), "--constant", "SITE=EU", "--copy-path", "/no"])
+        != 0
+    )
+    assert not caplog.messages
+
+
 def test_the_command_takes_constants(tmp_path: Path) -> None:
     path = tmp_path / "A.cpy"
     path.write_text(

@@ -643,3 +643,19 @@ def test_compilers_that_refuse_a_copybook_are_named(
     assert [line.split(":")[0] for line in shown.err.splitlines()] == ["ibm", "gnucobol", "fujitsu"]
     path.write_text("01 R.\n  05 A PIC Q.\n")
     assert run(["copybook", str(path), "--dialects"]) == 1
+
+
+def test_a_counter_that_no_item_is_has_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    text = "01 R.\n  05 CNT PIC 9.\n  05 A PIC X OCCURS 1 TO 3 DEPENDING ON {}.\n"
+    for counter, hint in {"CNT": None, "CNTT": "Did you mean CNT?", "ZZZ": ""}.items():
+        caplog.clear()
+        read_copybook(text.format(counter), source="od.cpy")
+        if hint is None:
+            assert not caplog.messages
+        else:
+            (warning,) = caplog.messages
+            assert (
+                f"A depends on {counter}, which is not an item of this record (od.cpy, line 3"
+                in warning
+            )
+            assert warning.endswith(hint or ")")

@@ -167,5 +167,5 @@ def test_a_first_run_says_that_earlier_files_are_missing(tmp_path: Path) -> None
 
 def test_a_group_needs_a_name(tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "ot", FILES)
-    with pytest.raises(OptionError, match="a group needs a name"):
+    with pytest.raises(OptionError, match="the value of group is empty"):
         publish_trail(trail, "kafka://127.0.0.1:1/topic", "json", group="")

@@ -90,7 +90,7 @@ def test_a_file_shorter_than_its_header_states_is_logged(
     size = path.stat().st_size
     os.truncate(path, size - 1)
     read_trail(path, records=records).read_all()  # type: ignore[arg-type]
-    assert f"the header states {size} bytes, but the file has {size - 1}" in caplog.text
+    assert f"the file has {size - 1:,} bytes, 1 fewer than its header states" in caplog.text
 
 
 def test_tables_that_nothing_defines_are_logged_once(

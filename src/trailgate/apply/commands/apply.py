@@ -18,7 +18,7 @@ from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import COUNT, TEXT, Flag
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
-from trailgate.terminal.output import progress_bar, report_finished, say
+from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.apply.jobs.apply import ApplyRun
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from trailgate.apply.jobs.verify import VerifyReport
     from trailgate.jobs.retries import Retries
 
-NOT_ALL: Final = 4  # the exit code of a run that applied only a part, and listed the rest
 EXIT_CODES: Final = (
     "0 everything is applied, or --verify found no difference",
     "1 something is wrong, or --verify found differences",

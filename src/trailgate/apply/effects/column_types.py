@@ -6,7 +6,7 @@ For example, ``GG.ORDERS.PRICE=decimal(18,2)`` creates the column PRICE of GG.OR
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Self
@@ -14,8 +14,8 @@ from typing import Final, Self
 import pyarrow as pa
 
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.errors import OptionError
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.model.table_patterns import TablePatterns, describe_no_match
 
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
 # The names of types in --column-type and the option columnTypes, beside decimal(p,s).
@@ -52,6 +52,31 @@ class ChosenColumnTypes:
             for patterns, column, arrow_type in self.chosen
             if patterns.fits_end(str(table))
         }
+
+    def unmatched(
+        self, columns: Mapping[str, Collection[str]], others: Collection[str] = ()
+    ) -> tuple[str, ...]:
+        """Return one sentence for each chosen type that no column has.
+
+        ``columns`` are the columns of each known table, and ``others`` are tables whose columns are
+        unknown. Without tables nothing is known, and there are no sentences.
+        """
+        # Targets that fold case name the same table in two ways.
+        folded = {name.casefold() for name in columns}
+        known = sorted({*columns, *(one for one in others if one.casefold() not in folded)})
+        notices = []
+        for patterns, column, _ in self.chosen if known else ():
+            (pattern,) = patterns.patterns
+            fitting = [name for name in known if patterns.fits_end(name)]
+            listed = sorted({one for name in fitting for one in columns.get(name, ())})
+            if not fitting:
+                notices.append(describe_no_match("--column", pattern, known, "the group"))
+            elif all(name in columns for name in fitting) and column.casefold() not in {
+                one.casefold() for one in listed
+            }:
+                problem = f"--column {pattern}.{column}: {', '.join(fitting)} has no such column"
+                notices.append(f"{problem}. {did_you_mean(column, listed)}".strip())
+        return tuple(notices)
 
     def of(self, table: TargetTable) -> TargetTable:
         """Return the table with the chosen types."""

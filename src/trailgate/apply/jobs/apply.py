@@ -22,7 +22,7 @@ from typing import Final, Self, Unpack
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.parameters import check_effects, resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
@@ -140,6 +140,8 @@ class ApplyRun:
         target: ApplyTarget | None = None,
         retries: Retries | None = None,
     ) -> None:
+        if target is None:
+            check_effects(to, options)
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
@@ -247,6 +249,7 @@ class ApplyRun:
             *self.first_file_notices,
             *self.csn_notices,
             *self.pattern_notices,
+            *self._tables.unmatched_columns(self._defined_tables),
             *(() if rest is None else rest.notices),
         )
 
@@ -277,6 +280,13 @@ class ApplyRun:
             *(describe_no_match(place, pattern, known, whole) for place, pattern in missed),
         )
 
+    def _defined_tables(self) -> set[str]:
+        """Return the names of target tables of the trail, also of those without operations. With a mapping they are unknown."""
+        trail = self._find()
+        if self.mapped.mapping is not None:
+            return set()
+        return latest_tables(trail, lambda _: False, SEARCHED_BYTES)[0]
+
     def _is_absent(self, pattern: str) -> bool:
         """Return whether no table of the trail matches a pattern."""
         trail = self._find()
@@ -285,9 +295,9 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations: its first files, or bytes at its end. A transaction that is still being written does not count."""
+        """Whether the trail lacks operations: its first files, or bytes of its last one. A transaction that is still being written does not count."""
         rest = self.rest
-        return bool(self.first_file_notices) or (rest is not None and rest.missing_bytes > 0)
+        return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
 
     @property
     def keeps(self) -> bool:

@@ -7,7 +7,7 @@ complete. Then they are applied as one batch, in the same way as a batch of a tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,13 +21,17 @@ from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
+from trailgate.apply.jobs.parameters import (
+    ResolvedApplyOptions,
+    check_effects,
+    resolve_apply_options,
+)
 from trailgate.apply.jobs.reading import Prepare, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import short_position
+from trailgate.columnar.digits import long_position, short_position
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -66,10 +70,11 @@ class FrameApplier:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table, and for each CSN that the trail has not reached."""
+        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table, for each type of a column that does not exist, and for each CSN that the trail has not reached."""
         check_address(self.to)
+        check_effects(self.to, self.options)
         mapped = resolve_apply_options(self.options)
-        ChosenColumnTypes.read(mapped.options.column or ())
+        types = ChosenColumnTypes.read(mapped.options.column or ())
         notices: list[str] = []
         if tables.files:
             check_csn_limits(tables, self.options.csn_limits)
@@ -77,12 +82,17 @@ class FrameApplier:
         known = {table.name for table in tables.definitions}
         if tables.files:
             known, _ = latest_tables(
-                tables, lambda found: not mapped.unmatched_patterns(found), SEARCHED
+                tables,
+                lambda found: not (types.chosen or mapped.unmatched_patterns(found)),
+                SEARCHED,
             )
-        return notices + [
+        notices += [
             describe_no_match(place, pattern, sorted(known), "the trail's definitions")
             for place, pattern in (mapped.unmatched_patterns(known) if known else ())
         ]
+        if types.chosen:
+            notices += types.unmatched(_target_columns(tables, known, mapped))
+        return notices
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
         """Apply the operations of all batches, sorted by position. Retries after faults of the target that may pass.
@@ -135,6 +145,22 @@ class FrameApplier:
 def _earlier_error(first: str, done: str) -> OptionError:
     problem = f"the batch begins at position {short_position(first)}, and the tables are applied up to {short_position(done)}"
     return OptionError(problem, hint=EARLIER)
+
+
+def _target_columns(
+    trail: TrailFiles, known: Collection[str], mapped: ResolvedApplyOptions
+) -> Mapping[str, Collection[str]]:
+    """Return the columns of each target table that the trail defines."""
+    defined = {table.name: table for table in trail.definitions}
+    if trail.files:
+        last, found = trail.files[-1], TrailDefinitions(trail)
+        end = long_position(last.number, last.size)
+        defined = {name: table for name in known if (table := found.before(name, end))}
+    to_targets = (lambda table: (table,)) if mapped.mapping is None else mapped.mapping.tables
+    targets = [
+        target for table in defined.values() if not table.guessed for target in to_targets(table)
+    ]
+    return {table.name: [column.name for column in table.columns] for table in targets}
 
 
 def _prepare_for(mapped: ResolvedApplyOptions) -> Prepare:

@@ -17,6 +17,7 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import Prepare, map_to_same_table
 from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
+from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.extract_files import ParameterRemark
 from trailgate.expressions.selection import items_of
@@ -103,6 +104,19 @@ class ResolvedApplyOptions:
 def local_time() -> datetime:
     """Return the current time in the time zone of this process."""
     return datetime.now(UTC).astimezone()
+
+
+def check_effects(to: str, options: ApplyOptions) -> None:
+    """Raise OptionError for an option that has no effect with the others or with this target."""
+    # A parameter file may discard operations by REPERROR.
+    discards = options.on_error.startswith("discard") or options.params is not None
+    if options.discards is not None and not discards:
+        problem = f"--discards has no effect with --on-error {options.on_error}"
+        raise OptionError(problem, hint="Add --on-error discard, or omit --discards")
+    scheme = to.partition(":")[0]
+    if options.sizes and is_target_address(to) and scheme != "postgresql":
+        problem = f"--sizes applies only to PostgreSQL, and the target is {scheme}"
+        raise OptionError(problem, hint="Omit it: text columns there have no lengths")
 
 
 def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:

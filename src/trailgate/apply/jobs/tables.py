@@ -159,7 +159,7 @@ class TargetTables:
             self._responses = ErrorResponses(options.on_error, mapping.responses)
         bounded = target if isinstance(target, BoundedTarget) else None
         self._bounded = bounded
-        types = ChosenColumnTypes.read(options.column or ())
+        self._types = types = ChosenColumnTypes.read(options.column or ())
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
         self._target: ApplyTarget = target or open_target(to, options.group, options.mode)
@@ -255,6 +255,18 @@ class TargetTables:
     def sources(self) -> set[str]:
         """The names of the source tables whose operations were applied."""
         return {table.name for table in self._schemas.defined.values()}
+
+    def unmatched_columns(self, defined: Callable[[], Collection[str]]) -> tuple[str, ...]:
+        """Return one sentence for each chosen column type that had no effect. ``defined`` returns the names of tables without operations."""
+        columns = {
+            name: [column.name for column in one.table.columns]
+            for name, one in self._schemas.known.items()
+        }
+        # Searching for further tables takes time, and most options name a known one.
+        if not self._types.unmatched(columns):
+            return ()
+        positions = {one.table for one in self._target.positions()}
+        return self._types.unmatched(columns, {*positions, *defined()})
 
     @property
     def done_before(self) -> str:

@@ -44,6 +44,7 @@ def command(
     from trailgate.columnar.digits import parse_position
     from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
+    from trailgate.storage.reading.trail_rest import describe_wrong_size
     from trailgate.trail.annotation.elements import DamagedSpan, find_problems
     from trailgate.trail.annotation.walk import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD
@@ -53,6 +54,7 @@ def command(
         None if text is None else parse_position(position_in(files, text) or "")
         for text in (from_position, to_position)
     )
+    wrong_sizes: list[str] = []
     damaged = False  # also if the reader of the output stops early
     left = records
     with output.quiet_pipe(), show_in_pager():
@@ -62,6 +64,7 @@ def command(
             if name and not as_json:
                 print(f"# {name}")
             with TrailFileReader(file) as reader:
+                wrong_sizes += describe_wrong_size(reader)
                 for found in explain_trail(reader.read, file.size, start):
                     kind = getattr(found, "path", ())
                     # the file header does not count as a record
@@ -76,6 +79,10 @@ def command(
                         show(found, name)
             if left == 0:
                 break
+    for problem in wrong_sizes:
+        output.say(
+            f"note: {problem}. trailgate check {mask_logins(path)} lists the damage", stderr=True
+        )
     if damaged:
         raise typer.Exit(1)
 

@@ -63,6 +63,13 @@ def command(arguments: CaptureArguments) -> None:
     from trailgate.jobs.capture.loading import load_with_notes
     from trailgate.storage.files.addresses import absolute
 
+    if arguments.max_bad is not None and arguments.on_error == "stop" and not arguments.dry_run:
+        problem = (
+            "--max-bad has no effect with --on-error stop, which stops at the first bad message"
+        )
+        raise OptionError(problem, hint="Add --on-error quarantine")
+    if _given(arguments, ("publish_format",)) and arguments.publish_to is None:
+        raise OptionError("--publish-format needs --publish", hint="Add --publish FOLDER|ADDRESS")
     loaded = load_with_notes(
         arguments.properties,
         arguments.extract,

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from trailgate.errors import count_noun
+from trailgate.errors import count_noun, mask_logins
 from trailgate.options import Flag
 from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.terminal.output import report_finished, say
@@ -45,4 +45,9 @@ def command(trail: TrailPath, arguments: RedactArguments) -> None:
             say(f"skipped: {count_noun(count, 'record')}, {reason}")
         for name, count in summary.zeros.items():
             say(f"replaced by zeros, because not understood: {count:,} x {name}")
+        for notice in summary.notices:
+            say(
+                f"note: {notice}. trailgate check {mask_logins(trail)} lists the damage",
+                stderr=True,
+            )
         say("Look before you send it: trailgate show, trailgate analyze")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
@@ -25,6 +25,7 @@ from trailgate.cobol.copybook.source import (
     join_lines,
     scan_line,
 )
+from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.options import instance
 
 _LOG: Final = logging.getLogger(__name__)
@@ -131,15 +132,18 @@ class CompileConstants:
     """The constants of conditional text: those ``given`` by an option, and those defined so far.
 
     ``named`` are those of ``$SET CONSTANT``, which pictures and OCCURS can name too. A constant
-    without an integer is None there.
+    without an integer is None there. ``mentioned`` are the words, in capitals, of directives, of
+    lines that are not compiled, and of other places where a constant can be named.
     """
 
     given: Mapping[str, Value]
+    mentioned: set[str] = field(default_factory=set)  # words that may be names of constants
     defined: dict[str, Value] = field(default_factory=dict)
     named: dict[str, int | None] = field(default_factory=dict)
 
     def known(self, name: str) -> Value | None:
         """Return the value of a constant, or None if neither the text nor the option states it."""
+        self.mentioned.add(name.upper())
         defined_value = self.defined.get(name.upper())
         return self.given.get(name.upper()) if defined_value is None else defined_value
 
@@ -157,9 +161,13 @@ class CompileConstants:
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
     """Parse the option ``constants``: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or ``NAME`` alone.
 
-    A name alone is defined without a value. Raises ValueError if a name is wrong or repeated.
+    A name alone is defined without a value. Raises ValueError if a name is wrong or repeated, or if
+    nothing follows an equals sign.
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    names = {name.strip().upper() for name, _, _ in pairs}
+    if len(names) < len(pairs) or any(mark and not value.strip() for _, mark, value in pairs):
+        raise ValueError
     return normalize_constants({name: value if mark else True for name, mark, value in pairs})
 
 
@@ -188,6 +196,17 @@ def parse_constants(pairs: Sequence[tuple[str, str]]) -> CompileConstants:
     return CompileConstants({name: _value_of(text) for name, text in pairs})
 
 
+def warn_of_unused_constants(
+    given: Sequence[tuple[str, str]], mentioned: Collection[str], source: str
+) -> None:
+    """Log a warning for each constant of the option that no directive names."""
+    for name, _ in given:
+        if name not in mentioned:
+            hint = did_you_mean(name, mentioned) or "Omit it, or correct its name"
+            problem = f"no directive names the constant {name}"
+            _LOG.warning("%s", OptionError(problem, where=Where(source=source), hint=hint))
+
+
 def _shown(value: Value | None) -> str:
     return value.value.lower() if isinstance(value, ConstantState) else str(value)
 
@@ -214,6 +233,8 @@ def select_compiled_text(
     reader = _Directives(source, constants)
     piece: list[CopybookToken] = []
     for line in join_lines(lines):
+        if line.directive or not reader.active:
+            constants.mentioned.update(_NAME.findall(line.text.upper()))
         if line.directive:
             if piece:
                 yield piece
@@ -496,6 +517,9 @@ class _Expression:
     def _compare(self, left: Value, relation: str, right: Value) -> bool:
         """Compare two values. A constant without a value compares as False with everything."""
         if isinstance(left, ConstantState) or isinstance(right, ConstantState):
+            if DEFINED in (left, right):
+                problem = f"a constant without a value equals nothing: {self.text.strip()}"
+                _LOG.warning("%s", self.token.error(problem, "Give its value: NAME=VALUE"))
             return False
         if isinstance(left, bool) and isinstance(right, bool):
             return _RELATIONS[relation](left - right)

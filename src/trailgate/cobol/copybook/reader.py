@@ -11,6 +11,7 @@ For example, ``01 R. 05 A PIC 9(3). 05 B PIC S9(5) COMP-3.`` becomes a layout of
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
-from trailgate.cobol.copybook.conditional_text import parse_constants
+from trailgate.cobol.copybook.conditional_text import parse_constants, warn_of_unused_constants
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     RECORD,
@@ -44,8 +45,9 @@ from trailgate.cobol.copybook.layouts import (
 from trailgate.cobol.copybook.replacing import CopybookText
 from trailgate.cobol.copybook.source import SourceLine, read_lines
 from trailgate.cobol.copybook.sql_types import BYTES
-from trailgate.errors import DefinitionError, Where
+from trailgate.errors import DefinitionError, Where, did_you_mean
 
+_LOG: Final = logging.getLogger(__name__)
 MAX_DIGITS: Final = 38  # the precision of Arrow's decimal128
 MAX_SIZE: Final = 1 << 27
 MAX_BINARY: Final = 8  # bytes of PIC X(n) COMP-X
@@ -107,6 +109,12 @@ def _find_counters(record: CopybookEntry) -> None:
         if occurs is None or occurs.counter is None:
             continue
         named = index.get(occurs.counter.upper(), [])
+        if not named:
+            problem = (
+                f"{path[-1].name} depends on {occurs.counter}, which is not an item of this record"
+            )
+            error = path[-1].token.error(problem, did_you_mean(occurs.counter, index))
+            _LOG.warning("%s", error)
         matches = [other for other in named if _is_in(other, occurs.groups or ())]
         # Narrow the candidates down by the innermost group that contains only one of them.
         for group in reversed(path[:-1]):
@@ -444,11 +452,13 @@ def read_copybook(
     source: str = "copybook",
     dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
+    mentioned: set[str] | None = None,
 ) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
-    ``member`` returns the text of a COPY member by its name, or None if it does not exist. Raises
-    DefinitionError with file, line and column.
+    ``member`` returns the text of a COPY member by its name, or None if it does not exist. The names
+    that may be constants are added to ``mentioned``; without it, a constant of the dialect that
+    no directive names is logged as a warning. Raises DefinitionError with file, line and column.
     """
 
     def members(name: str) -> tuple[list[SourceLine], str] | None:
@@ -469,6 +479,10 @@ def read_copybook(
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
     tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
+    if mentioned is None:
+        warn_of_unused_constants(dialect.constants, copybook.constants.mentioned, source)
+    else:
+        mentioned |= copybook.constants.mentioned
     entries = parse_entries(tokens, measure, copybook.constants.named, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))

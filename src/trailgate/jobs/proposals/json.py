@@ -243,7 +243,7 @@ class _Operations:
         self.scalars = _scalars(members)
         self.types = self._find("op_type", _TYPES, lambda own: operation_style(own) is not None)
         self.table = self._find("table", _TABLES, lambda own: all(map(TABLE.fullmatch, own)))
-        self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times)
+        self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times) or self._other_time()
         if not self.types:
             hint = "A capture needs a member with the operation, as I, U and D, in each document: json.optype, and json.schemaandtable for the table"
             raise OptionError("no member of the JSON documents has operation types", hint=hint)
@@ -258,6 +258,16 @@ class _Operations:
         if usual in good:
             return usual
         return next((name for name in good if names.fullmatch(name.rpartition(".")[2])), "")
+
+    def _other_time(self) -> str:
+        """Return the first member of any name whose values are all dates and times, or "".
+
+        Only members beside the images count: in a row, it would be a column.
+        """
+        if not any(self._images()):
+            return ""
+        beside = (item for item in self.scalars.items() if "." not in item[0])
+        return next((name for name, values in beside if date_format(values)), "")
 
     def text(self) -> str:
         """Return the properties."""

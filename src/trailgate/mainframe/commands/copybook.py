@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from trailgate.cobol.copybook.conditional_text import read_constants
+from trailgate.cobol.copybook.conditional_text import read_constants, warn_of_unused_constants
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
@@ -106,7 +106,12 @@ def _read(
     paths: Sequence[str], arguments: CopybookArguments, compiler: str
 ) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
-    from trailgate.storage.files.file_search import folder_of, member_finder, read_source
+    from trailgate.storage.files.file_search import (
+        check_folder,
+        folder_of,
+        member_finder,
+        read_source,
+    )
 
     stated: dict[str, Any] = {
         "source_format": arguments.source_format,
@@ -116,12 +121,21 @@ def _read(
     if arguments.binary_sizes is not None:
         stated["binary_sizes"] = arguments.binary_sizes
     dialect = CobolDialect(**{**COMPILERS[compiler], **stated})
+    for folder in arguments.copy_path or ():
+        check_folder(folder, "--copy-path")
     members = member_finder([*(arguments.copy_path or ()), *map(folder_of, paths)])
-    return [
+    mentioned: set[str] = set()
+    layouts = [
         layout
         for path in paths
-        for layout in read_copybook(read_source(path), source=path, dialect=dialect, member=members)
+        for layout in read_copybook(
+            read_source(path), source=path, dialect=dialect, member=members, mentioned=mentioned
+        )
     ]
+    # With --dialects the copybooks are read once per compiler.
+    if compiler == arguments.compiler:
+        warn_of_unused_constants(dialect.constants, mentioned, ", ".join(paths))
+    return layouts
 
 
 def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -129,7 +143,9 @@ def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     try:
         return read_constants(",".join(given))
     except ValueError:
-        problem = f"--constant must be NAME=VALUE or NAME=OFF, not {', '.join(given)}"
+        problem = (
+            f"--constant must be NAME=VALUE or NAME=OFF, and each name once, not {', '.join(given)}"
+        )
         raise OptionError(problem) from None
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import CHUNK
+from trailgate.cobol.copybook.conditional_text import warn_of_unused_constants
 from trailgate.cobol.copybook.items import counter_keys
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout
 from trailgate.cobol.copybook.names import ItemNames
@@ -308,15 +309,21 @@ def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[Copybook
         check_folder(folder, "copyPath")
     folders = [*options["copy_path"], *map(folder_of, paths or ())]
     layouts: list[CopybookLayout] = []
+    mentioned: set[str] = set()
     for source, content in sources:
         parsed = read_copybook(
-            content, source=source, dialect=dialect, member=member_finder(folders)
+            content,
+            source=source,
+            dialect=dialect,
+            member=member_finder(folders),
+            mentioned=mentioned,
         )
         for layout in parsed:
             if any(layout.name.upper() == other.name.upper() for other in layouts):
                 problem = f"another copybook has a record {layout.name} too"
                 raise OptionError(problem, where=Where(source=source))
         layouts += parsed
+    warn_of_unused_constants(dialect.constants, mentioned, ", ".join(name for name, _ in sources))
     return layouts
 
 

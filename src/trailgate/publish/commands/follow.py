@@ -142,8 +142,11 @@ def follow_trail(
     *,
     metrics: str | None = None,
     as_json: bool,
-) -> PublishSummary:
-    """Publish a trail to a broker as it grows, until SIGTERM or SIGINT, and return the result."""
+) -> tuple[PublishSummary, bool]:
+    """Publish a trail to a broker as it grows, until SIGTERM or SIGINT, and return the result.
+
+    The second value is whether the trail lacks operations.
+    """
     address = parse_address(to, direction=Direction.SENT)
     labels = {"trail": mask_logins(trail), "target": str(address)}
     with ExitStack() as stack:
@@ -172,7 +175,7 @@ def follow_trail(
         except BaseException:
             watch.failed()
             raise
-        return publication.summary()
+        return publication.summary(), publication.lacks_operations
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:

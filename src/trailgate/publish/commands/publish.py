@@ -7,6 +7,8 @@ import logging
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+import typer
+
 from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
@@ -24,7 +26,7 @@ from trailgate.terminal.options import (
     position_in,
     takes,
 )
-from trailgate.terminal.output import progress_bar, report_finished, say
+from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
@@ -120,7 +122,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     if is_address(given.target):
         log_to_stderr(logging.getLogger("trailgate.brokers"))
     if given.follow:
-        summary = follow_trail(
+        summary, lacks_operations = follow_trail(
             trail,
             given.target,
             settings,
@@ -134,12 +136,14 @@ def publish(trail: str, given: PublishArguments) -> None:
                 print_guarantee(publication.guarantee, given.target)
             with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
                 publication.run(progress)
-        summary = publication.summary()
+        summary, lacks_operations = publication.summary(), publication.lacks_operations
     with report_finished():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             _print(summary)
+    if lacks_operations:
+        raise typer.Exit(NOT_ALL)
 
 
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:

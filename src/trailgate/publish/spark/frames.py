@@ -25,6 +25,7 @@ from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit, files_for_split
+from trailgate.storage.reading.trail_rest import check_last_files
 
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
@@ -71,6 +72,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
     trail = find_trail(source, definitions)
+    check_last_files(trail)
     patterns = None if tables is None else TablePatterns.of(tables)
     # The definitions are sent once, not with each part.
     known = trail.definitions

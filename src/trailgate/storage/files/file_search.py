@@ -58,11 +58,14 @@ def is_pattern(address: str) -> bool:
 
 
 def addresses_of(sources: Addresses) -> tuple[str, ...]:
-    """Return one or several addresses as strings. Raises OptionError if there are none."""
+    """Return one or several addresses as strings. Raises OptionError if there are none, or if one is empty."""
     several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
     if not several:
         raise OptionError("the list of paths is empty")
-    return tuple(os.fspath(one) for one in several)
+    addresses = tuple(os.fspath(one) for one in several)
+    if not all(addresses):
+        raise OptionError("a path is empty", hint="A point (.) is the working folder")
+    return addresses
 
 
 def find_files(

@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +128,16 @@ def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
     return _body(fields, line), {str(name): _text(value) for name, value in headers.items()}
 
 
+# The types of a body that is not text, as json.loads returns them.
+_JSON_TYPES: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    dict: "an object",
+    list: "an array",
+}
+
+
 def _body(fields: dict[str, Any], line: bytes) -> bytes:
     body, encoded = fields.get("body"), fields.get("body_base64")
     try:
@@ -144,6 +154,10 @@ def _body(fields: dict[str, Any], line: bytes) -> bytes:
         hint = "Kafka's tombstones have a null value; parser.type=debezium skips them"
         raise DecodeError(TOMBSTONE, where=Where(raw=line), hint=hint)
     hint = 'A line is {"body": "...", "headers": {...}}'
+    if body is not None:
+        raise DecodeError(
+            f"the body is {_JSON_TYPES[type(body)]}, not text", where=Where(raw=line), hint=hint
+        )
     raise DecodeError("the line has no body", where=Where(raw=line), hint=hint)
 
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import StorageError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.file_search import Addresses, addresses_of
@@ -27,7 +27,7 @@ from trailgate.storage.files.listing import (
     read_definitions,
     trail_definitions,
 )
-from trailgate.storage.files.manifest import ManifestFile, read_manifest
+from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
 
 __all__ = [
     "TrailFile",
@@ -60,6 +60,7 @@ class TrailFiles:
 
     ``growing``: the last file may end in an unfinished record, as no manifest states its size.
     ``cut_off``: the trail continues after these files.
+    ``missing``: the files that the manifest states, but which do not exist.
     """
 
     prefix: str
@@ -67,6 +68,7 @@ class TrailFiles:
     definitions: Definitions
     growing: bool = True
     cut_off: bool = False
+    missing: tuple[ManifestFile, ...] = ()
 
     @property
     def begin(self) -> TrailPosition:
@@ -77,6 +79,20 @@ class TrailFiles:
     def end(self) -> TrailPosition:
         """The position at which the trail ends."""
         return TrailPosition(self.files[-1].number, self.files[-1].size)
+
+    @property
+    def missing_last(self) -> tuple[ManifestFile, ...]:
+        """The missing files after the last one. Files before the first one may have been purged."""
+        return tuple(file for file in self.missing if file.number > self.end.number)
+
+    def describe_missing(self, *, last: bool = False) -> str:
+        """Return a sentence about the missing files, with ``last`` about those after the last one, or ""."""
+        names = [file.name for file in (self.missing_last if last else self.missing)]
+        if not names:
+            return ""
+        if len(names) == 1:
+            return f"the manifest lists {names[0]}, but the file is missing"
+        return f"the manifest lists {names[0]} to {names[-1]}, but {len(names):,} files are missing"
 
     def file(self, number: int) -> TrailFile:
         """Return a file by its number. Raises StorageError if it does not exist."""
@@ -101,7 +117,8 @@ class TrailFiles:
         """Return only the files with these numbers, so that a task is not sent thousands of names."""
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
-        return replace(self, files=files, cut_off=last < self.files[-1].number or self.cut_off)
+        cut_off = last < self.files[-1].number or self.cut_off
+        return replace(self, files=files, cut_off=cut_off, missing=())
 
     def without_definitions(self) -> TrailFiles:
         """Return the files without definitions, for tasks that get those separately."""
@@ -112,9 +129,9 @@ class TrailFiles:
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
         # The position is the start of a file, so the files before it are complete.
         if not files or files[-1].number < end.number:
-            return replace(self, files=files, growing=False, cut_off=False)
+            return replace(self, files=files, growing=False, cut_off=False, missing=())
         last = replace(files[-1], size=min(end.offset, files[-1].size))
-        return replace(self, files=(*files[:-1], last), growing=False, cut_off=False)
+        return replace(self, files=(*files[:-1], last), growing=False, cut_off=False, missing=())
 
 
 def find_trail(path: Address, definitions: Address | Definitions | None = None) -> TrailFiles:
@@ -144,14 +161,20 @@ def find_begun_trail(
     path: Address, definitions: Address | Definitions | None = None
 ) -> TrailFiles | None:
     """Find a trail as ``find_trail`` does, or return None if it has no files yet."""
+    if not str(path):
+        raise OptionError("the path of the trail is empty", hint=HINT)
     listing = list_trail(path)
     if listing.alone and not number_digits(listing.files[0].path):
         problem = "a trail file's name ends in 6 or 9 digits"
         raise StorageError(problem, where=Where(source=str(path)), hint=HINT)
     files = _sized_again(listing.store, listing.files)
     manifest = read_manifest(listing.prefix, listing.store)
+    missing: tuple[ManifestFile, ...] = ()
     if manifest is not None:
         listed = manifest.by_name()
+        if not listing.alone:
+            files += _published_since(listing, files, manifest)
+            missing = missing_files(manifest.files, files)
         files = [_limit_size(file, listed) for file in files if name_of(file.path) in listed]
     if not files:
         return None
@@ -161,7 +184,33 @@ def find_begun_trail(
         tuple(replace(file, path=listing.spell(file.path)) for file in files),
         _definitions(listing, definitions),
         growing=manifest is None,
+        missing=missing,
     )
+
+
+def missing_files(
+    stated: Iterable[ManifestFile], files: Iterable[TrailFile]
+) -> tuple[ManifestFile, ...]:
+    """Return the files that a manifest states, but which are not among those that exist."""
+    present = {name_of(file.path) for file in files}
+    return tuple(file for file in stated if file.name not in present)
+
+
+def _published_since(
+    listing: TrailListing, files: list[TrailFile], manifest: Manifest
+) -> list[TrailFile]:
+    """Return the files that a writer has added between the listing and the reading of the manifest."""
+    last = files[-1].number if files else -1
+    added = [file for file in missing_files(manifest.files, files) if file.number > last]
+    if not added:
+        return []
+    folder = listing.prefix.removesuffix(name_of(listing.prefix))
+    infos = listing.store.get_file_info([f"{folder}{file.name}" for file in added])
+    return [
+        TrailFile(info.path, file.number, info.size)
+        for file, info in zip(added, infos, strict=True)
+        if info.type == fs.FileType.File
+    ]
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:

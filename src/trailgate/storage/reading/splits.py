@@ -33,6 +33,7 @@ from trailgate.storage.reading.trail_file import (
     TrailFileReader,
     usual_charset,
 )
+from trailgate.storage.reading.trail_rest import describe_size
 from trailgate.storage.reading.transaction_spans import (
     RecordRun,
     RestartFilter,
@@ -64,7 +65,7 @@ UNFINISHED: Final = (
     "%s, byte %d: the file ends inside a record, which is skipped (%d bytes): "
     "it is still being written, or the file was cut"
 )
-CUT: Final = "%s: the header states %d bytes, but the file has %d: its end is missing (trailgate check lists what is complete)"
+WRONG_SIZE: Final = "%s: %s (trailgate check lists what is complete)"
 UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
 UNPAIRED: Final = "%s, byte %d: the last update is skipped: its after image is not written yet"
 NEWER: Final = (
@@ -97,7 +98,7 @@ class NoticeLog:
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Warn if a file's number is wrong, its level is unknown, or the file is shorter than stated."""
+        """Warn if a file's number is wrong, its level is unknown, or the file does not have the size that it states."""
         file, header = reader.file, reader.header
         if header is None:
             return
@@ -106,10 +107,9 @@ class NoticeLog:
             self.once(OTHER_FILE, file.path, MISNUMBERED.format(other, file.number))
         if is_newer(header):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
-        stated = header.trail.file_size
-        # If the header was written after the file was listed, it states the file's new size.
-        if stated is not None and stated > file.size and stated > (size := reader.size_now()):
-            self.once(CUT, file.path, stated, size)
+        problem = describe_size(reader)
+        if problem:
+            self.once(WRONG_SIZE, file.path, problem)
 
     def of_undefined(self, path: str, names: list[str]) -> None:
         """Warn if tables are not defined."""

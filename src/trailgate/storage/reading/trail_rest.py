@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.errors import StorageError, TruncatedError, Where, mask_logins
+from trailgate.errors import DecodeError, StorageError, TruncatedError, Where, mask_logins
 from trailgate.model.kernels import APART, UNDOES
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
@@ -28,7 +28,11 @@ OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction
 PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
 TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
 GONE: Final = "file number {} existed when the trail was last read, but is missing now"
-MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
+EMPTY: Final = "{} is empty: its writer has not begun it yet, or its content is lost"
+SHORTER: Final = "the file has {:,} bytes, {:,} fewer than its header states. The header does not show where bytes are missing"
+LONGER: Final = (
+    "the file has {:,} bytes, {:,} more than its header states. Some records may be repeated"
+)
 FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"
 INSIDE: Final = (
     "the trail begins inside a transaction, at file number {}: its first operations are missing"
@@ -47,9 +51,10 @@ class TrailRest:
     open_bytes: int = 0
     torn_at: int = 0
     torn_bytes: int = 0
-    missing_bytes: int = 0
-    stated_bytes: int = 0
+    size_problem: str = ""
+    is_empty: bool = False
     missing_file: int | None = None
+    missing_files: str = ""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -58,12 +63,16 @@ class TrailRest:
         sentences = []
         if self.missing_file is not None:
             sentences.append(GONE.format(self.missing_file))
+        if self.missing_files:
+            sentences.append(self.missing_files)
+        if self.is_empty:
+            sentences.append(EMPTY.format(file))
         if self.open_bytes:
             sentences.append(OPEN.format(self.open_bytes, *self.since))
         if self.torn_bytes:
             sentences.append(TORN.format(self.torn_bytes, file, self.torn_at))
-        if self.missing_bytes:
-            sentences.append(MISSING.format(self.missing_bytes, file, self.stated_bytes))
+        if self.size_problem:
+            sentences.append(f"{file}: {self.size_problem}")
         return tuple(sentences)
 
 
@@ -75,7 +84,7 @@ def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
     file = trail.files[-1]
     with TrailFileReader(file) as reader:
         end = TrailPosition(file.number, reader.end_of_records())
-        stated = size_in_header(reader) if end.offset else 0
+        problem = describe_size(reader) if end.offset else ""
     since = max(since, trail.begin)
     # Move ``since`` forward to the last transaction end.
     if since < end:
@@ -88,14 +97,17 @@ def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
         open_bytes=waiting,
         torn_at=end.offset,
         torn_bytes=file.size - end.offset,
-        missing_bytes=max(0, stated - file.size),
-        stated_bytes=stated,
+        size_problem=problem,
+        is_empty=not file.size,
         missing_file=since.number if since.number > end.number else None,
+        missing_files=trail.describe_missing(last=True),
     )
 
 
 def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     """Return notices for a batch that reads a trail to its end, including an open transaction.
+
+    Missing files are not included, because they matter to other batches too.
 
     Raises TrailgateError if bytes near the end are damaged.
     """
@@ -103,7 +115,7 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     since = max(trail.begin, TrailPosition(last.number, max(0, last.size - SCANNED - 1)))
     rest = find_trail_rest(trail, since)
     partly = (PARTLY.format(*rest.since),) if rest.open_bytes else ()
-    return (*partly, *replace(rest, open_bytes=0).notices)
+    return (*partly, *replace(rest, open_bytes=0, missing_files="").notices)
 
 
 def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
@@ -131,22 +143,57 @@ def check_numbers(files: Iterable[TrailFile]) -> None:
             reader.check_number()
 
 
-def check_complete(file: TrailFile) -> None:
-    """Raise StorageError if a file is shorter than its header states, although another file follows."""
-    with TrailFileReader(file) as reader:
-        stated, size = size_in_header(reader), reader.size_now()
-    if stated > size:
+def check_last_files(trail: TrailFiles) -> None:
+    """Raise StorageError if the manifest lists files after the last one that exists.
+
+    The first files may be missing, because they were purged.
+    """
+    problem = trail.describe_missing(last=True)
+    if problem:
         raise StorageError(
-            f"{stated - size:,} bytes are missing at the file's end: its header states {stated:,}, but another file follows",
+            problem,
+            where=Where(source=trail.prefix),
+            hint=f"Restore the file. trailgate check {mask_logins(trail.prefix)} lists all missing files",
+        )
+
+
+def check_complete(file: TrailFile) -> None:
+    """Raise StorageError if a file does not have the size that its header states, although another file follows."""
+    with TrailFileReader(file) as reader:
+        problem = describe_size(reader)
+    if problem:
+        raise StorageError(
+            f"{problem}. Another file follows, so it is not being written any more",
             where=Where(source=file.path),
             hint="Copy the file again",
         )
 
 
-def size_in_header(reader: TrailFileReader) -> int:
-    """Return the size that a file's header states, or 0."""
-    header = reader.header
-    return 0 if header is None else header.trail.file_size or 0
+def describe_wrong_size(reader: TrailFileReader) -> list[str]:
+    """Return a sentence with the file's name if it is empty or does not have the size that its header states."""
+    file = mask_logins(reader.file.path)
+    if not reader.file.size:
+        return [EMPTY.format(file)]
+    try:
+        problem = describe_size(reader)
+    except DecodeError:
+        return []  # the header is damaged, or is still being written
+    return [f"{file}: {problem}"] if problem else []
+
+
+def describe_size(reader: TrailFileReader) -> str:
+    """Return a sentence if a file does not have the size that its header states, or "".
+
+    A file without a stated size is still being written.
+    """
+    file, header = reader.file, reader.header
+    stated = 0 if header is None else header.trail.file_size or 0
+    # If the header was written after the file was listed, it states the file's new size.
+    if stated > file.size and stated > (size := reader.size_now()):
+        return SHORTER.format(size, stated - size)
+    if 0 < stated < file.size:
+        return LONGER.format(file.size, file.size - stated)
+    return ""
 
 
 def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_rest import (
     TrailRest,
     check_complete,
+    check_last_files,
     check_numbers,
     check_rest,
     find_trail_rest,
@@ -132,6 +133,7 @@ class TrailStream:
             self._check_begun(trail, start)
             return start
         self._check(trail, start)
+        check_last_files(trail)
         begin = max(start.place, trail.begin)
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
         if ceiling <= begin:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
 
@@ -56,6 +57,7 @@ __all__ = [
 
 EVERYTHING: Final = ReadOptions()
 DAMAGED: Final = "trailgate check {} lists the damage, and --salvage OUT saves the rest"
+MISSING: Final = "%s: %s (trailgate check lists what is missing)"
 NOT_REACHED: Final = (
     "{} is {}, and no transaction of the trail is after it: the last one has the CSN {}"
 )
@@ -124,15 +126,19 @@ def read_with_options(
     many = thread_count(threads)
     check_csn_limits(trail, options.csn_limits)
     start, end = bounds = _bounds(trail, options)
+    notices = NoticeLog()
     # With a limit, reading ahead in threads would be wasted.
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = find_wanted_table(trail, options)
     read = partial(
-        read_split, trail, options=options, table=table, notices=NoticeLog(), allow_torn=True
+        read_split, trail, options=options, table=table, notices=notices, allow_torn=True
     )
     batches = _limit(run_in_order(read, splits, min(many, len(splits))), limit)
+    missing = trail.describe_missing()
+    if missing:
+        batches = _after_notice(notices, (trail.prefix, missing), batches)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
 
@@ -190,7 +196,8 @@ def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> Non
     if all(text.isascii() and text.isdigit() for text in stated.values()):
         return
     try:
-        first = list(read_with_options(trail, ReadOptions(columns=("csn",)), 1, 1))
+        alone = replace(trail, missing=())  # reading reports missing files
+        first = list(read_with_options(alone, ReadOptions(columns=("csn",)), 1, 1))
     except DecodeError:
         return  # reading will raise the same error, or starts after it
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
@@ -285,6 +292,14 @@ def _chosen_records(
             chosen = chosen.filter(match_tables(chosen["table"], options.tables))
         if chosen.num_rows:
             yield chosen.select(names)
+
+
+def _after_notice(
+    notices: NoticeLog, missing: tuple[str, str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches, and log missing files when the first batch is read."""
+    notices.once(MISSING, *missing)
+    yield from batches
 
 
 def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
