@@ -147,7 +147,7 @@ class Options:
         return _fold(name) in self.rows
 
     def row(self, name: str) -> Option:
-        """Return the option of a known name."""
+        """Return the option with this name, which the format must have."""
         return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -86,7 +86,12 @@ def redact_trail(
                 definitions_file, write_sourcedefs(_rename(source.definitions, redaction))
             )
     return RedactSummary(
-        str(to), tuple(written), count, dict(left_out), dict(redaction.zeros), tuple(notices)
+        str(to),
+        tuple(written),
+        count,
+        dict(left_out),
+        dict(redaction.zeros),
+        notices=tuple(notices),
     )
 
 

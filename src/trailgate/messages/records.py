@@ -279,7 +279,7 @@ class MessageRecords(ABC):
         return ErrorColumns.of(len(rows), problem, hint, **own | place)
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any] | None:
-        """Return the offsets and bytes of a header field in records, as columns of the place of errors.
+        """Return the offsets and bytes of a header field in records, to locate errors at it.
 
         None if the format does not know them.
         """

@@ -239,7 +239,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         return dict(self.stream.latest(self._offsets.read(start), bound).json())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Let the stream end at the present end of the files."""
+        """Let the stream end at what the files contain now (Spark's ``availableNow``)."""
         self.stream.stop_at_present_end()
 
 

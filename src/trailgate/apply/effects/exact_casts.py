@@ -126,7 +126,7 @@ def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) 
 
 
 def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
-    """Raise DecodeError for the first value whose row is false in the mask ``good``."""
+    """Raise DecodeError for the first value that the mask ``good`` does not select."""
     if not good.all():
         raise lost_value_error(values, int(np.argmin(good)), arrow_type)
 

@@ -144,12 +144,12 @@ class MessageFiles:
 
     @property
     def start(self) -> MessagePosition:
-        """The position of the first message."""
+        """The position of the first message in the files."""
         return MessagePosition(0, self.files[0].begin if self.files else 0)
 
     @property
     def end(self) -> MessagePosition:
-        """The position after the last message."""
+        """The position after the last message in the files."""
         return MessagePosition(len(self.files), 0)
 
     @property

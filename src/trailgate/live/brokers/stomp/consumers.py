@@ -79,7 +79,7 @@ def wait_for_return(
     The questions need a connection of their own, since Artemis closes a connection whose question it
     refuses. If the broker does not answer (the user may lack the permission), that is logged and the
     function returns. Raises BrokerRefusedError if messages are still held after ``RETURN_SECONDS``
-    although only our own consumers remain, and BrokerError if an error is not worth a retry.
+    although only our own consumers remain, and BrokerError if the broker cannot be reached.
     """
     questions = connection.dialect.questions
     if questions is None:
