@@ -19,7 +19,7 @@ GROUPS := --group dev --group docs
 SERVER_EXTRAS := amqp
 # These tests wait for servers more than they work, and one process runs all that need a broker.
 SERVER_WORKERS := 4
-EXAMPLES := half
+EXAMPLES := quarter
 # Some environments forbid compiled modules; tests start a thousand short commands, which would each compile what they import.
 unexport PYTHONDONTWRITEBYTECODE
 

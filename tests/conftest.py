@@ -1,7 +1,7 @@
 """What all tests share: the profiles of the laws, and the width of the terminal.
 
 Laws are judged by what they find, not by how busy the machine is. ``--hypothesis-profile=fast`` tries a tenth of the
-examples, for the inner loop, ``half`` a half of them, for ``make test``; ``make test-servers`` and ``make test-all`` try all.
+examples, for the inner loop, ``quarter`` a quarter of them, for ``make test``; ``make test-servers`` and ``make test-all`` try all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from brokers.real_brokers import OneBroker
-from laws import FAST, FULL, HALF, SEED_NAME, seed
+from laws import FAST, FULL, QUARTER, SEED_NAME, seed
 from store_servers.azure import AzureServer
 from store_servers.bucket import KINDS, Bucket, Server
 from store_servers.google import GoogleServer
@@ -25,7 +25,7 @@ from trailgate.columnar.compiling import checked_kernel
 
 # At a desk each run tries other examples; continuous integration tries the same ones again, so that a change is
 # judged by what it changed.
-for name, count in {"full": FULL, "half": HALF, "fast": FAST}.items():
+for name, count in {"full": FULL, "quarter": QUARTER, "fast": FAST}.items():
     settings.register_profile(
         name,
         deadline=None,

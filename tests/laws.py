@@ -17,7 +17,7 @@ import pytest
 from hypothesis import settings
 
 FULL: Final = 100
-HALF: Final = 50
+QUARTER: Final = 25
 FAST: Final = 10
 WHOLE: Final = "TRAILGATE_EVERY" in os.environ
 HISTORIES: Final = 5000  # of a class, with TRAILGATE_EVERY

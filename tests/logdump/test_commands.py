@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logdump.sessions import answers, session_in
-from trailgate.logdump.conversation import COMMANDS, ROWS
+from trailgate.logdump.conversation import ALL_COMMANDS, COMMANDS
 from trailgate.logdump.filter_options import OPTIONS, FilterOption
 from trailgate.logdump.results import FailureResult, ListingResult, TextResult
 from trailgate.logdump.session import LogdumpCommand
@@ -26,7 +26,7 @@ def identity(command: LogdumpCommand) -> str:
     return command.names[0]
 
 
-@pytest.mark.parametrize("command", ROWS, ids=identity)
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=identity)
 def test_a_command_has_help_and_is_documented(command: LogdumpCommand, tmp_path: Path) -> None:
     (shown,) = answers(session_in(tmp_path), f"HELP {command.names[0]}")
 
@@ -47,13 +47,13 @@ def test_a_filter_option_is_documented(option: FilterOption) -> None:
     assert f"| `{syntax}` | {option.help}{also} |" in DOCUMENT
 
 
-@pytest.mark.parametrize("command", ROWS, ids=identity)
+@pytest.mark.parametrize("command", ALL_COMMANDS, ids=identity)
 def test_a_command_is_tried(command: LogdumpCommand) -> None:
     assert any(re.search(rf"(?<![A-Z]){re.escape(name)}(?![A-Z])", TRIED) for name in command.names)
 
 
 def test_no_name_belongs_to_two_commands() -> None:
-    names = [name for command in ROWS for name in command.names]
+    names = [name for command in ALL_COMMANDS for name in command.names]
 
     assert len(names) == len(set(names)) == len(COMMANDS)
     assert all(name == name.upper() for name in names)
@@ -83,7 +83,7 @@ def test_help_lists_every_command(tmp_path: Path) -> None:
     assert isinstance(shown, TextResult)
     assert isinstance(refused, TextResult)
     lists = [[line.split()[0] for line in one.lines] for one in (shown, refused)]
-    assert sorted([*lists[0], *lists[1]]) == sorted(map(identity, ROWS))
+    assert sorted([*lists[0], *lists[1]]) == sorted(map(identity, ALL_COMMANDS))
     assert "DECRYPT" in lists[1]
     assert "NEXT" in lists[0]
 

@@ -23,7 +23,7 @@ FILE_TYPES: Final[Mapping[str, str]] = {
 
 
 def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Yield rows of strings, with None for NULL."""
+    """Convert rows to strings for a file to download, with None for NULL."""
     return zip(
         *(
             [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
@@ -44,7 +44,7 @@ def _text(value: object) -> str | None:
 
 
 def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as Parquet."""
+    """Write rows to a Parquet file to download."""
     import pyarrow.parquet as pq  # noqa: PLC0415  50 ms, and nothing else needs it
 
     with pq.ParquetWriter(file, reader.schema) as writer:
@@ -53,7 +53,7 @@ def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
 
 
 def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as CSV in UTF-8 with a header line. NULL is an empty field."""
+    """Write rows to download as CSV in UTF-8 with a header line. NULL is an empty field."""
     text = io.TextIOWrapper(file, "utf-8", newline="")
     rows = csv.writer(text)
     rows.writerow(reader.schema.names)
@@ -64,7 +64,7 @@ def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
 
 
 def write_json(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
-    """Write rows as JSON lines in UTF-8."""
+    """Write rows to download as JSON lines in UTF-8."""
     for batch in reader:
         columns = map(values_of, batch.columns)
         for row in zip(*columns, strict=True):
@@ -76,7 +76,7 @@ WRITERS: Final = {"csv": write_csv, "parquet": write_parquet, "jsonl": write_jso
 
 
 class RowsFile(NamedTuple):
-    """An open temporary file of rows, its media type, and the end of its name."""
+    """A file to download: an open temporary file of rows, its media type, and its file extension."""
 
     file: BinaryIO
     media_type: str

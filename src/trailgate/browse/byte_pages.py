@@ -43,7 +43,7 @@ PIECES: Final = 1500  # elements on a page
 
 @dataclass(frozen=True, slots=True)
 class BytePiece:
-    """Bytes with one meaning: their number on the page, their offset in the file, and if they are damaged."""
+    """Bytes of a dump with one meaning: their number on the page, their offset in the file, and whether they are damaged."""
 
     number: int
     offset: int
@@ -52,13 +52,13 @@ class BytePiece:
 
     @property
     def style(self) -> str:
-        """The CSS class of its colour."""
+        """The CSS class for the colour of the bytes."""
         return "damage" if self.bad else f"c{self.number % COLOURS}"
 
 
 @dataclass(slots=True)
 class ElementNode:
-    """An element of the tree. Its bytes are the pieces from ``first`` to ``last``."""
+    """An element in the tree of a record's bytes. It has the pieces from ``first`` to ``last``."""
 
     name: str
     value: str = ""
@@ -73,7 +73,7 @@ class ElementNode:
 
 @dataclass(frozen=True, slots=True)
 class DumpLine:
-    """A line of the dump: its offset, and its pieces with their bytes as hex and as text."""
+    """A line of the byte dump: its offset, and its pieces as hex and as text."""
 
     offset: int
     # Each with its bytes in hex, as text, and whether the piece begins in this line.
@@ -81,12 +81,12 @@ class DumpLine:
 
     @property
     def missing(self) -> str:
-        """Blanks for the bytes that are missing in an incomplete last line."""
+        """Blanks that pad an incomplete last line of the dump."""
         return "   " * (ROW - sum(len(text) for _, _, text, _ in self.parts))
 
 
 def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return the values for the page of the bytes at a position.
+    """Return the template values for the page of a record's bytes.
 
     Raises OptionError for an invalid position.
     """

@@ -25,7 +25,7 @@ JOURNAL: Final = "journal"  # the source of messages that were stored before the
 
 @dataclass(frozen=True, slots=True)
 class LastCommit:
-    """The last commit of a live capture. Times are microseconds since 1970.
+    """The last commit of the live capture that writes the browsed trail. Times are microseconds since 1970.
 
     ``number`` is the number of the next message in ``source``. ``source`` is None if the trail does
     not come from a broker.

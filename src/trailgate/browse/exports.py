@@ -28,7 +28,7 @@ SKIP: Final = "skip"  # the value of ``unread`` with which unreadable parts are 
 
 
 def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation) -> RowsFile:
-    """Return the matching operations as a temporary file.
+    """Write the operations that pass the page's filters to a temporary file, to download.
 
     The rows are those of ``trailgate.read_trail``. Raises the errors of ``write_rows``,
     OptionError if it takes too long, and StorageError if a part of the trail cannot be read.

@@ -35,7 +35,7 @@ MATCHES: Final = (CONTAINS, EQUALS, NULL, MISSING)  # how a value can be compare
 
 
 class RowKey(NamedTuple):
-    """The values of a key as text, and the positions between which a row had it (both included).
+    """The key values of a row as text, and the positions from and to which the row had this key (both included).
 
     None is the trail's beginning or end.
     """
@@ -53,7 +53,7 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def held_by(self, block: ChangeBlock) -> Mask:
-        """Return the mask of the operations on the row, by the key before or after."""
+        """Return the mask of the operations on the row: those with one of its keys, before or after."""
         found = np.zeros(len(block), bool)
         if tuple(column.name for column in key_columns(block)) != self.columns:
             return found
@@ -95,7 +95,7 @@ def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationFilters:
-    """Conditions for operations.
+    """The filters of operations in a page's address.
 
     Times are microseconds since 1970, and both bounds are included.
     """
@@ -117,7 +117,7 @@ class OperationFilters:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
-        """Parse the filters of an address. Raises OptionError if they are invalid."""
+        """Parse the filters in a page's address. Raises OptionError if they are invalid."""
         # Both "I,U" and "IU" are accepted.
         kinds = "".join(query.get("kinds", "").upper().split(","))
         if not set(kinds) <= set(KINDS):
@@ -186,7 +186,7 @@ class OperationFilters:
         )
 
     def matching(self, block: ChangeBlock) -> Mask:
-        """Return the mask of a block's operations that match."""
+        """Return the mask of a block's operations that pass the filters."""
         rows, keys, earliest, latest = len(block), self.keys, self.from_time, self.to_time
         # Each row: whether the filter is set, and its test. Values are the slowest, so they are last.
         tests: tuple[tuple[object, Callable[[], Mask]], ...] = (
@@ -238,7 +238,7 @@ class OperationFilters:
 
 
 def as_mask(values: pa.Array) -> Mask:
-    """Return booleans as a mask, in which null is False."""
+    """Convert Arrow booleans to a mask, in which null is False."""
     found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
     return found
 
@@ -249,7 +249,7 @@ def _is_true(compare: object, one: str, bound: str) -> bool:
 
 
 def exact_table(name: str) -> str:
-    """Return the text of the filter for one table. Its name may contain what patterns do, such as ``*``."""
+    """Return the filter text that matches exactly one table, even if its name contains wildcards such as ``*``."""
     return EXACTLY + name
 
 

@@ -37,17 +37,17 @@ LOOKS: Final = 31  # the number of looks over which the rate is measured
 
 @dataclass(slots=True)
 class TrailGrowth:
-    """How fast a trail has grown recently: the time of each look, and the operations it added."""
+    """How fast a growing trail has grown recently: the times at which it was read, and the operations added at each."""
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
 
     def note(self, operations: int) -> None:
-        """Add the result of a look."""
+        """Add a time at which the growing trail was read, and the operations added then."""
         self.looks.append((monotonic(), operations))
 
     @property
     def rate(self) -> float:
-        """Operations per second over the last looks."""
+        """The number of operations per second that the trail gained in the last readings."""
         if len(self.looks) < 2:
             return 0.0
         seconds = self.looks[-1][0] - self.looks[0][0]
@@ -55,7 +55,7 @@ class TrailGrowth:
 
 
 class GrowingIndex(TrailIndex):
-    """An index that is kept up to date: call ``follow`` after it is built."""
+    """A trail index that is kept up to date: call ``follow`` after it is built."""
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
         super().__init__(path, definitions)
@@ -65,7 +65,7 @@ class GrowingIndex(TrailIndex):
 
     @property
     def rate(self) -> float:
-        """The operations per second by which the trail has grown recently."""
+        """The number of operations per second that the trail has gained recently."""
         return self._growth.rate
 
     def follow(self) -> None:
@@ -80,7 +80,7 @@ class GrowingIndex(TrailIndex):
                 return
 
     def read_on(self) -> None:
-        """Read the records that were added since the last call."""
+        """Index the records that were added to the trail since the last call."""
         listed = find_stored_trail(*self._asked)
         known = {file.number: file for file in self._sources}
         # Files that were purged meanwhile keep their positions in the lists of the index.

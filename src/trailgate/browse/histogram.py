@@ -36,7 +36,7 @@ class TimeHistogram:
         self.first: int | None = None  # the start of the first bin, divided by the width
 
     def add(self, times: Longs, kinds: Longs, bounds: tuple[int, int]) -> None:
-        """Count times (microseconds), all within ``bounds``, each for a type.
+        """Count operations in the bins of their times (microseconds), which are all within ``bounds``.
 
         Type -1 is skipped, with any time.
         """
@@ -44,7 +44,7 @@ class TimeHistogram:
         _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
 
     def fit(self, low: int, high: int) -> None:
-        """Widen or move the bins until they contain both times and all earlier counts."""
+        """Widen or move the time bins until they contain both times and all earlier counts."""
         if self.first is not None:
             low = min(low, self.first * self.width)
         bins = self.counts.shape[1]
@@ -90,7 +90,7 @@ class TimeHistogram:
 
 
 def empty_runs(counts: Longs) -> list[tuple[int, int]]:
-    """Return the runs of empty bins between bins in use: the first bin and the one after the last.
+    """Return the runs of empty bins between bins in use, as (first, end) with ``end`` excluded.
 
     ``counts`` has one row for each type.
     """
@@ -101,7 +101,7 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
 
 
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count times in several histograms of one type, which already fit them.
+    """Count times in several histograms, all of one operation type, which already fit the times.
 
     A time's slot is the index of its histogram, or -1.
     """

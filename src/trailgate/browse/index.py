@@ -77,7 +77,7 @@ _KIND_OF_TYPE: Final = KIND_OF_LETTER[OP_TYPE_OF]
 
 @dataclass(frozen=True, slots=True)
 class IndexSpan:
-    """A range of records that were read together, with a summary of its operations.
+    """A range of records that the index read together, with a summary of its operations.
 
     ``first`` is the number of operations before the span. ``tables`` and ``kinds`` have one bit for
     each table and operation type that occurs. ``times`` are the earliest and the latest time;
@@ -99,18 +99,18 @@ class IndexSpan:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position of the span's first record."""
+        """The position of the first record of the index span."""
         return TrailPosition(self.number, self.start)
 
     @property
     def stop(self) -> TrailPosition:
-        """The position of its end."""
+        """The position of the span's end."""
         return TrailPosition(self.number, self.end)
 
 
 @dataclass(slots=True)
 class TableTotals:
-    """The totals of a table: operations by type, bytes, counts over time, and definitions with positions."""
+    """The totals of a table in the index: operations by type, bytes, counts over time, and definitions with positions."""
 
     name: str
     kinds: Longs = field(default_factory=lambda: np.zeros(NO_KIND, np.int64))
@@ -120,13 +120,13 @@ class TableTotals:
 
     @property
     def operations(self) -> int:
-        """The number of operations."""
+        """The number of operations on the table."""
         return int(self.kinds.sum())
 
 
 @dataclass(slots=True)
 class IndexedFile:
-    """A file of the trail: its header, and its counts after it is read."""
+    """A file of the indexed trail: its header, and its counts after it is read."""
 
     file: TrailFile
     header: FileHeader | None = None
@@ -136,7 +136,7 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class UnreadBytes:
-    """Bytes of a file that are not records, and the reason."""
+    """Bytes of a trail file that the index could not read as records, and the reason."""
 
     begin: TrailPosition
     end: TrailPosition
@@ -144,16 +144,16 @@ class UnreadBytes:
 
     @property
     def sentence(self) -> str:
-        """The number of bytes and the reason, as a sentence."""
+        """The number of unread bytes and the reason, as a sentence for the page."""
         return f"{self.end.offset - self.begin.offset:,} bytes are not a record: {self.problem}"
 
 
 class StoppedError(Exception):
-    """Raised to end the reading because the index is not needed any more."""
+    """Raised to end building an index that is not needed any more."""
 
 
 class TrailIndex:
-    """The index of a trail.
+    """The index of a trail: what the pages show of the complete trail, read in one pass.
 
     It can be used while it is built; hold ``lock`` to read several members consistently.
     """
@@ -211,7 +211,7 @@ class TrailIndex:
         self._stop.set()
 
     def build(self) -> None:
-        """Read the trail once.
+        """Read the trail once and fill the index.
 
         Damage becomes findings; an error that ends the reading becomes ``problem``.
 
@@ -245,7 +245,10 @@ class TrailIndex:
 
     @property
     def rate(self) -> float:
-        """The operations per second by which the trail grows; 0 in an index that does not follow it."""
+        """The number of operations per second that the trail gains.
+
+        It is 0 in an index that does not follow the trail.
+        """
         return 0.0
 
     @property
@@ -260,7 +263,7 @@ class TrailIndex:
 
     @property
     def unread(self) -> list[UnreadBytes]:
-        """The damaged bytes, in order, without the end of a file that has grown since."""
+        """The bytes that could not be read as records, in order, without the end of a file that has grown since."""
         sizes = {one.file.number: one.file.size for one in self.files}
         following = {(span.number, span.start) for span in self.spans}
         return [
@@ -287,11 +290,11 @@ class TrailIndex:
 
     @property
     def definitions(self) -> Definitions:
-        """The definitions beside the trail, which may be empty."""
+        """The table definitions beside the trail, which may be empty."""
         return self.found.definitions or Definitions(())
 
     def look_for_gone(self) -> set[int]:
-        """Return the numbers of files that do not exist any more or have shrunk."""
+        """Check which indexed files have been deleted or have shrunk, and return their numbers."""
         gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
         with self.lock:
             self.gone |= gone
@@ -299,14 +302,14 @@ class TrailIndex:
 
     @property
     def gone_names(self) -> list[str]:
-        """The names of the files that are gone."""
+        """The names of the indexed files that have been deleted or have shrunk."""
         with self.lock:
             return [
                 name_of(facts.file.path) for facts in self.files if facts.file.number in self.gone
             ]
 
     def readable_file(self, number: int) -> TrailFile:
-        """Return the file with a number.
+        """Return the indexed trail file with a number, if it can still be read.
 
         Raises OptionError if there is none, and StorageError if it is gone.
         """
@@ -320,19 +323,19 @@ class TrailIndex:
         return file
 
     def file(self, number: int) -> TrailFile:
-        """Return the file with a number. Raises OptionError."""
+        """Return the indexed trail file with a number. Raises OptionError if the trail has no such file."""
         for facts in self.files:
             if facts.file.number == number:
                 return facts.file
         raise OptionError(f"the trail has no file {number}", where=Where(source=self.found.prefix))
 
     def next_file(self, number: int) -> TrailPosition | None:
-        """Return the position of the next file, or None if this is the last."""
+        """Return the position at which the next trail file begins, or None for the last file."""
         later = [facts.file.number for facts in self.files if facts.file.number > number]
         return TrailPosition(min(later), 0) if later else None
 
     def file_named(self, name: str) -> TrailFile | None:
-        """Return the file with a name, or None."""
+        """Return the indexed trail file with a name, or None."""
         for facts in self.files:
             if facts.file.path.endswith(name):
                 return facts.file
@@ -345,14 +348,14 @@ class TrailIndex:
         return min(1.0, (before + place.offset) / max(self.bytes, 1))
 
     def bits(self, names: list[str]) -> int:
-        """Return the bits of these tables in ``IndexSpan.tables``."""
+        """Return the bits that stand for these tables in ``IndexSpan.tables``."""
         combined = 0
         for name in names:
             combined |= self._table_bits.get(name, 0)
         return combined
 
     def begin_of(self, text: str) -> TrailPosition | None:
-        """Return the position of the first transaction with an id, in the part of the trail that is read."""
+        """Return where the first transaction with this id begins, or None if the part of the trail that is read has none."""
         wanted, raw, at = hash(text), text.encode(), 0
         handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):

@@ -38,7 +38,7 @@ AT_ONCE: Final = 8 << 20  # a trail of at most this many bytes is counted before
 
 @dataclass(slots=True)
 class NameCounts:
-    """Counts of operations by name, in bounded memory.
+    """Counts of the matching operations by name, such as table or owner, in bounded memory.
 
     A trail has the operations of a transaction together. So a rare name can be dropped, unless it
     occurs in the latest batch, because its transaction may continue.
@@ -48,14 +48,14 @@ class NameCounts:
     latest: set[str] = field(default_factory=set)
 
     def start_batch(self) -> None:
-        """Drop rare names if there are too many."""
+        """Drop the rarest names if too many are counted."""
         if len(self.counts) > NAMES:
             kept = {name for name, _ in self.counts.most_common(NAMES // 10)} | self.latest
             self.counts = Counter({name: self.counts[name] for name in kept})
         self.latest = set()
 
     def add(self, names: pa.Array | None, rows: pa.Array) -> None:
-        """Count the names of the chosen rows (booleans)."""
+        """Count the names in the rows that a mask selects."""
         if names is not None:
             found = pc.value_counts(pc.drop_null(pc.filter(names, rows)))
             counted = dict(zip(*(part.to_pylist() for part in found.flatten()), strict=True))
@@ -84,12 +84,12 @@ class MatchSummary:
     lock: Lock = field(default_factory=Lock)
 
     def is_complete(self, index: TrailIndex) -> bool:
-        """Return whether all operations that the index has are counted."""
+        """Return whether the matches in all indexed operations are counted."""
         with index.lock:
             return index.done and (not index.spans or self.reached == index.spans[-1].stop)
 
     def count_on(self, index: TrailIndex, seconds: float) -> None:
-        """Count further spans for about ``seconds``, at least one."""
+        """Count matches in further spans for about ``seconds``, in at least one span."""
         until = monotonic() + seconds
         with self.lock:
             with index.lock:
@@ -134,7 +134,7 @@ class MatchSummary:
 
 
 class LatestResults(Generic[K, R]):
-    """The results for the latest requests, so that turning pages does not count again."""
+    """A cache of the results for the latest requests, so that turning pages does not count matches again."""
 
     def __init__(self, make: Callable[[K], R]) -> None:
         self._make = make
@@ -142,7 +142,7 @@ class LatestResults(Generic[K, R]):
         self._kept: OrderedDict[Hashable, R] = OrderedDict()
 
     def of(self, index: TrailIndex, asked: K) -> R:
-        """Return the result for a request, as far as earlier requests brought it."""
+        """Return the cached result for a request, which may be incomplete, or a new one."""
         with self._lock, index.lock:
             # A rebuilt index has new spans, and purged files cannot be counted any more.
             key = asked, index.builds, frozenset(index.gone)

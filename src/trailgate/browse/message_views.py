@@ -48,7 +48,7 @@ METADATA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """A field of a message: its byte span, its name, its role, and its text."""
+    """A field of a message on the workbench: its byte span, name, role and text."""
 
     begin: int
     end: int
@@ -60,7 +60,7 @@ class FieldView:
 
 @dataclass(frozen=True, slots=True)
 class MessageRecordView:
-    """A record of a message: its number, its table, and its fields in the order of their offsets."""
+    """A record of a message on the workbench: its number, its table, and its fields in the order of their offsets."""
 
     number: int
     table: str
@@ -71,14 +71,14 @@ class MessageRecordView:
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """The records of a message. ``more`` is the number of records that are not shown."""
+    """The records of a message on the workbench. ``more`` is the number of records that are not shown."""
 
     records: tuple[MessageRecordView, ...] = ()
     more: int = 0
 
 
 def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
-    """Return the records of one message.
+    """Return the records of one message with their fields, as the capture's reader splits them.
 
     The result is empty if the format has no fields at fixed places (XML, JSON), or if no records
     are found.
@@ -92,7 +92,7 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
 
 
 def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> list[TrailgateError]:
-    """Parse each record by itself, and return the errors with offsets within the message."""
+    """Parse each record of a message by itself, and return the errors with offsets within the message."""
     if not view.records:
         return []
     begins = np.array([one.begin for one in view.records])

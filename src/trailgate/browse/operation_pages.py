@@ -70,7 +70,7 @@ Extents = LatestResults[TrailPosition, TransactionExtent]
 
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
-    """Return the values for the page of operations."""
+    """Return the template values for the page of operations."""
     filters = OperationFilters.of(query)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
@@ -101,7 +101,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
 
 
 def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
-    """Count further matches, and return the values for the part of the page above the operations."""
+    """Count further matches, and return the template values for the summary above the operations."""
     return _matches(index, query, summaries, COUNT_SECONDS)
 
 
@@ -210,7 +210,7 @@ def complete_value(index: TrailIndex, query: Query) -> str:
 
 
 def transaction_page(index: TrailIndex, query: Query, extents: Extents) -> dict[str, Any]:
-    """Return the values for the page of the transaction at a position, or of the next one after it.
+    """Return the template values for the page of the transaction at a position, or of the next transaction after it.
 
     Raises OptionError if there is none.
     """

@@ -41,13 +41,13 @@ MARKUP: Final = 250  # characters of HTML around a value or a row, about
 
 
 def parse_place(text: str) -> TrailPosition | None:
-    """Parse the position in an address, or return None if it is empty. Raises OptionError."""
+    """Parse the trail position in a page's address, or return None if it is empty. Raises OptionError."""
     return TrailPosition(*parse_position(text)) if text else None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownValue:
-    """A value as it is shown. ``state`` is "value", "empty", "null", "missing" or "unread".
+    """A column value as a page shows it. ``state`` is "value", "empty", "null", "missing" or "unread".
 
     The text of an unread value is the problem.
     """
@@ -62,7 +62,7 @@ NULL: Final = ShownValue("null")
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A column of an operation. ``before`` is None if there is only one value to show."""
+    """A column of an operation as a page shows it. ``before`` is None if there is only one value to show."""
 
     name: str
     after: ShownValue
@@ -71,7 +71,7 @@ class ShownCell:
 
     @property
     def changed(self) -> bool:
-        """Whether an update changed the value."""
+        """Whether an update changed the value of this column."""
         return self.before is not None and self.after is not MISSING
 
     @property
@@ -82,7 +82,7 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperation:
-    """An operation as it is shown. ``time`` is microseconds since 1970."""
+    """An operation as a page shows it. ``time`` is microseconds since 1970."""
 
     place: TrailPosition
     table: str
@@ -112,7 +112,7 @@ class ShownOperation:
 
     @property
     def size(self) -> int:
-        """The approximate number of characters that the row takes on a page."""
+        """The approximate number of characters of the operation on a page."""
         shown = [cell for cell in self.cells if cell.logged][:COLUMNS]
         texts = [one.text for cell in shown for one in (cell.before, cell.after) if one is not None]
         key = len(quote(self.key)) * sum(cell.key for cell in shown)
@@ -123,7 +123,7 @@ class ShownOperation:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search: rows in the order of the trail, and the positions at which to continue.
+    """A page of operations: matching rows in trail order, and the positions at which the search continues.
 
     ``after`` and ``before`` are None if there is nothing more in that direction. ``hurried`` is
     True if the time limit ended the search.
@@ -137,7 +137,7 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class OperationSearch:
-    """A search for operations: the first matches from a position on, or with ``back`` the last before it."""
+    """A search for one page of operations: the first matches from a position on, or with ``back`` the last matches before it."""
 
     index: TrailIndex
     filters: OperationFilters
@@ -148,7 +148,7 @@ class OperationSearch:
     damage: bool = False  # whether damaged bytes are shown as rows
 
     def run(self) -> SearchResult:
-        """Return matching rows.
+        """Search the trail, and return the matching operations.
 
         At least one span is searched, even if that takes longer than the limit.
         """
@@ -216,7 +216,7 @@ class OperationSearch:
         return SearchResult(rows, reached or next_one, self.place, hurried)
 
     def spans(self) -> Iterator[IndexSpan]:
-        """Yield the spans that may contain matches, in the direction of the search."""
+        """Yield the index spans that may contain matches, in the direction of the search."""
         with self.index.lock:
             gone, patterns = self.index.gone, self.filters.tables
             spans = [span for span in self.index.spans if span.number not in gone]
@@ -325,12 +325,12 @@ def _sides(convert: object, state: StateColumn, rows: int) -> list[ShownValue]:
 
 
 def show_value(text: str | None) -> ShownValue:
-    """Return a logged value as it is shown. None is NULL."""
+    """Convert a logged value to a ``ShownValue``. None is NULL."""
     return NULL if text is None else ShownValue("value" if text else "empty", text)
 
 
 def show_cell(column: Column, before: ShownValue, after: ShownValue, kind: str) -> ShownCell:
-    """Return a column of an operation, with one value or both."""
+    """Build the ``ShownCell`` of a column from its values before and after."""
     name, key = column.name, column.key
     if kind == "D":
         return ShownCell(name, before, key=key)

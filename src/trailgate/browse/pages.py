@@ -68,7 +68,7 @@ Query = Mapping[str, str]  # the query part of an address
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its slot, its parts from the bottom up, its title, its count, and its link."""
+    """A bar of a chart: its slot on the axis, its stacked parts, title, count and link."""
 
     left: float
     step: float
@@ -84,19 +84,19 @@ class Bar:
 
     @property
     def x(self) -> float:
-        """The left edge of the bar, which is centred in its slot."""
+        """The left edge of the chart's bar, which is centred in its slot."""
         return self.left + (self.step - self.width) / 2
 
 
 class Tick(NamedTuple):
-    """A label of an axis. ``at`` is its distance from the left or the top, in percent of the axis."""
+    """A label of a chart's axis. ``at`` is its distance from the left or the top, in percent of the axis."""
 
     at: float
     label: str
 
 
 class Gap(NamedTuple):
-    """A time without operations in a chart, and its title."""
+    """A period without operations in a chart, and its title."""
 
     left: float
     width: float
@@ -105,7 +105,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its description, its bars, the labels below it, the largest count, and the labels of counts."""
+    """A bar chart on a page: its description, bars, labels of both axes, and largest count."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -119,24 +119,24 @@ class Chart:
 
 
 def link_to(page: str, **query: object) -> str:
-    """Return the relative address of a page."""
+    """Return the relative address of a page of browse."""
     known = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
     return f"{page}?{urlencode(known)}" if known else page
 
 
 def no_link(page: str, **query: object) -> str:
-    """Return no address, because a report has no other pages."""
+    """Return an empty address: a report has no other pages to link to."""
     del page, query
     return ""
 
 
 def place_text(position: TrailPosition) -> str:
-    """Format a position as file:offset."""
+    """Format a trail position for a page as file:offset."""
     return f"{position.number}:{position.offset}"
 
 
 def size_text(size: int) -> str:
-    """Format a number of bytes, such as "1.5 MB"."""
+    """Format a number of bytes for a page, such as "1.5 MB"."""
     amount, unit = float(size), "bytes"
     for larger in ("KB", "MB", "GB", "TB"):
         if amount < 1000:
@@ -146,18 +146,18 @@ def size_text(size: int) -> str:
 
 
 def time_text(microseconds: int) -> str:
-    """Format a time in UTC, without a zero fraction."""
+    """Format a time for a page in UTC, without a zero fraction."""
     return format_iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def moment(microseconds: int) -> Markup:
-    """Format a time in UTC as an element whose title a script sets to the local time."""
+    """Build the HTML element of a UTC time. A script sets its title to the local time."""
     text = time_text(microseconds)
     return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
 
 
 def visible(text: object) -> str:
-    """Escape control characters, and characters that change the direction of text."""
+    """Escape control characters, and characters that change the direction of text, so that a page shows them."""
     text = str(text)
     if text.isprintable():
         return text
@@ -168,12 +168,12 @@ def visible(text: object) -> str:
 
 
 def csn_text(csn: str | None) -> str:
-    """Return a CSN without the zeros that pad numbers to a common length."""
+    """Format a CSN for a page, without the zeros that pad numbers to a common length."""
     return visible((csn or "").lstrip("0") or (csn or "")[-1:])
 
 
 def marked(text: str, wanted: str) -> str:
-    """Return a value with the found text marked, upper and lower case alike. Both are escaped."""
+    """Escape a value for HTML and mark each occurrence of the searched text, in upper or lower case."""
     if not wanted:
         return escape(visible(text))
     parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE)
@@ -185,19 +185,19 @@ def marked(text: str, wanted: str) -> str:
 
 
 def type_name(column: Column) -> str:
-    """Return the public name of a column's type, or "" if its code has none."""
+    """Return the public name of a column's type, or "" if its type code has no name."""
     known = TYPES.get(column.data_type)
     return known.name if known is not None else ""
 
 
 def read_asset(name: str) -> str:
-    """Return the text of a style sheet or script."""
+    """Read a style sheet or script of the pages."""
     return resources.files("trailgate.browse").joinpath("static", name).read_text("utf-8")
 
 
 @cache
 def template_environment() -> Environment:
-    """Return the template environment.
+    """Create the Jinja environment of the pages' templates.
 
     It escapes everything, and undefined variables are errors.
     """
@@ -232,7 +232,7 @@ def template_environment() -> Environment:
 
 
 def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> str:
-    """Render a page."""
+    """Render a template to the HTML of a page."""
     return template_environment().get_template(template).render(**values, link=link)
 
 
@@ -243,7 +243,7 @@ def time_chart(
     within: tuple[int | None, int | None] = (None, None),
     **query: object,
 ) -> Chart:
-    """Return counts over time as bars stacked by operation type.
+    """Build the chart of operations over time, with bars stacked by operation type.
 
     Bars begin at round times. A bar links to the operations of its time, and of the times ``within``
     which its operations are (microseconds, both included).
@@ -340,13 +340,13 @@ def _stack_bars(
 
 
 def size_chart(sizes: Longs) -> Chart:
-    """Return a chart of transactions by number of operations: 1, 2 to 3, 4 to 7, and so on."""
+    """Build the chart of transactions by number of operations: 1, 2 to 3, 4 to 7, and so on."""
     more = (f"{1 << at:,} to {(2 << at) - 1:,} operations" for at in range(1, SIZES))
     return _bin_chart("Transactions by operations", sizes, ["1 operation", *more])
 
 
 def duration_chart(durations: Longs) -> Chart:
-    """Return a chart of transactions by duration."""
+    """Build the chart of transactions by duration."""
     bounds = [_round_duration(one) for one in DURATIONS]
     between = (f"{one} to {two}" for one, two in itertools.pairwise(bounds))
     names = ["no time", *between, f"{bounds[-1]} or more"]
@@ -390,7 +390,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
-    """Return the values of the overview and of the report."""
+    """Return the template values for the overview of a trail, which are also those of the report."""
     listing = list_trail(index.found.prefix)
     manifest = manifest_of(listing)
     with index.lock:
@@ -470,7 +470,7 @@ def duration_words(microseconds: int) -> str:
 
 
 def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, Any]:
-    """Return the values of a finding of the check, with a link to the page of its bytes."""
+    """Return the template values for a finding of the check, with a link to the page of its bytes."""
     file = index.file_named(finding.file)
     at = last = ""
     if file is not None and finding.offset is not None:
@@ -512,7 +512,7 @@ def _run(manifest: Manifest) -> dict[str, Any]:
 
 
 def render_report(index: TrailIndex) -> str:
-    """Return a trail's report as one HTML file."""
+    """Render the report of a trail as one HTML file."""
     style = read_asset("style.css")
     # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()

@@ -37,7 +37,7 @@ _FIELD: Final = re.compile(r", field (\S+?)[,)]")
 
 @dataclass(frozen=True, slots=True)
 class BadMessage:
-    """A message of the quarantine: its line in the file, its text split at the fault, and the reason."""
+    """A quarantined message on the page: its line in the file, its text split at the fault, and the reason."""
 
     line: str
     source: str
@@ -48,12 +48,12 @@ class BadMessage:
 
     @property
     def body(self) -> str:
-        """The message's text."""
+        """The complete text of the quarantined message."""
         return "".join(self.parts)
 
 
 def quarantine_page(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return the values for the page of the quarantine.
+    """Return the template values for the page of quarantined messages.
 
     Raises OptionError for an invalid number.
     """

@@ -42,7 +42,7 @@ SECONDS: Final = 0.5  # the time that a request looks for key updates
 
 
 class KeyUpdate(NamedTuple):
-    """An operation that changed a row's key."""
+    """An operation that changed a row's key, with the keys before and after."""
 
     place: TrailPosition
     before: tuple[str, ...]
@@ -78,7 +78,7 @@ def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple
 
 @dataclass(slots=True)
 class KeyUpdates:
-    """The key updates of a table, in order, up to the position ``reached``."""
+    """The key updates of a table, in trail order, up to the position ``reached``."""
 
     table: str
     found: list[KeyUpdate] = field(default_factory=list)
@@ -87,7 +87,7 @@ class KeyUpdates:
     lock: Lock = field(default_factory=Lock)
 
     def read_on(self, index: TrailIndex, columns: tuple[str, ...], seconds: float) -> None:
-        """Read further spans for about ``seconds``, at least one."""
+        """Search further spans for key updates for about ``seconds``, at least one span."""
         until = monotonic() + seconds
         # Key updates are updates whose two keys differ; not every writer gives them a type of their own.
         filters = OperationFilters(tables=TablePatterns.exactly(self.table), kinds="UK")
@@ -135,7 +135,7 @@ def _key_updates_of(block: ChangeBlock, columns: tuple[str, ...]) -> Iterator[Ke
 def follow_keys(
     updates: Sequence[KeyUpdate], key: tuple[str, ...], at: TrailPosition | None
 ) -> list[RowKey]:
-    """Return the keys of the row that has ``key`` at a position, in order.
+    """Return all keys, in order, of the row that has ``key`` at a position.
 
     ``updates`` are in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B, the row that has 2
     between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with key 2 before A or after
@@ -195,7 +195,7 @@ def _keys_after(
 
 
 def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict[str, Any]:
-    """Return the values for the page of a row's history.
+    """Return the template values for the page of a row's history.
 
     Raises OptionError if the address names no row.
     """

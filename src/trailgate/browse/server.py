@@ -100,7 +100,7 @@ def application(
     bench: Workbench | None = None,
     statements: StatementRunner | None = None,
 ) -> App:
-    """Return the application for requests below ``/TOKEN/``: the pages of a trail, the workbench, or both."""
+    """Build the ASGI application for requests below ``/TOKEN/``: the pages of a trail, the workbench, or both."""
     statements = statements or StatementRunner()
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
@@ -247,7 +247,7 @@ def _asset(name: str) -> Route:
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The address on which the server listens. Port 0 chooses a free one."""
+    """The host and port on which ``trailgate browse`` listens. Port 0 chooses a free port."""
 
     host: str = "127.0.0.1"
     port: int = 0

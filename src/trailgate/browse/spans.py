@@ -30,7 +30,7 @@ UNREAD: Final = 16  # after this many unreadable operations in a span, larger pa
 
 @dataclass(frozen=True, slots=True)
 class UnreadOperations:
-    """Unreadable operations: the position of the first, and the reason."""
+    """Operations of a span that cannot be decoded: the position of the first of them, and the reason."""
 
     place: TrailPosition
     problem: str

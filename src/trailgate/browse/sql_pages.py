@@ -93,7 +93,10 @@ def sql_page(
 
 
 def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa.RecordBatchReader:
-    """Run a statement and return its rows. Raises OptionError if it is refused or cancelled."""
+    """Run an SQL statement of the page and return its rows.
+
+    Raises OptionError if the statement is refused or canceled.
+    """
     if SHOW_TABLES.fullmatch(text):
         return _table_list(index).to_reader()
     try:
@@ -187,7 +190,7 @@ def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
 def answer_file(
     index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
 ) -> RowsFile:
-    """Return the result of a statement as a temporary file.
+    """Run an SQL statement, and write its result to a temporary file, to download.
 
     Raises the errors of ``write_rows``, and OptionError for the statement.
     """

@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class RunningStatement:
-    """A running statement, and its start in ``time.monotonic()`` seconds."""
+    """The SQL statement that is running, and its start in ``time.monotonic()`` seconds."""
 
     text: str
     since: float
@@ -40,13 +40,13 @@ class RunningStatement:
 
     @property
     def seconds(self) -> int:
-        """How long it has been running."""
+        """How long the SQL statement has been running."""
         return int(monotonic() - self.since)
 
 
 @dataclass(slots=True)
 class StatementRunner:
-    """The statement that is running, or None."""
+    """Runs SQL statements of the pages, one at a time. ``running`` is the current statement, or None."""
 
     running: RunningStatement | None = None
     _changed: Condition = field(default_factory=Condition)
@@ -54,7 +54,10 @@ class StatementRunner:
 
     @contextmanager
     def run(self, text: str, cancellation: QueryCancellation, seconds: float) -> Iterator[None]:
-        """Run a statement within the block. Raises OptionError if another one is running."""
+        """Reserve the runner for an SQL statement within the block, and cancel it after ``seconds``.
+
+        Raises OptionError if another statement is running.
+        """
         mine = RunningStatement(text, monotonic(), cancellation)
         with self._changed:
             # If a page sends a new statement, it may arrive before the server has noticed that the
@@ -81,19 +84,19 @@ class StatementRunner:
                 self._changed.notify_all()
 
     def cancel(self, reason: str = CANCELED) -> None:
-        """Cancel the running statement."""
+        """Cancel the running SQL statement, if any."""
         with self._changed:
             if self.running is not None:
                 self.running.cancellation.cancel(reason)
 
     def end(self) -> None:
-        """Cancel the running statement, and wait a moment until it has ended."""
+        """Cancel the running statement, and wait up to a second for it to end."""
         self.cancel()
         with self._changed:
             self._changed.wait_for(lambda: self.running is None, WAIT_SECONDS)
 
     def close(self) -> None:
-        """Cancel the running statement, and refuse new ones."""
+        """Cancel the running statement, and refuse new statements."""
         with self._changed:
             self._is_closed = True
         self.cancel(ENDING)

@@ -18,7 +18,7 @@ MONDAY: Final = 4 * DAY  # the first Monday after 1970-01-01, which weeks are co
 
 
 def round_times(begin: int, end: int) -> list[tuple[int, str]]:
-    """Return round times between two times (microseconds since 1970, UTC), and their labels.
+    """Choose round times for the labels of a time axis between two times (microseconds since 1970, UTC).
 
     Both are years that a trail can have. A day is labelled as a date, a time of day as hours and minutes. The first label has the date too.
     """
@@ -34,7 +34,7 @@ def round_times(begin: int, end: int) -> list[tuple[int, str]]:
 
 
 def bar_edges(begin: int, end: int, width: int, most: int) -> list[int]:
-    """Return the beginnings of bars that cover a time (microseconds), and the end of the last one.
+    """Choose the times at which a chart's bars begin (microseconds), and the end of the last bar.
 
     Bars are as short as possible, with at most ``most`` of them, and consist of whole bins of a
     ``TimeHistogram``, whose width is given: from a second to a month, or of some days if the bins

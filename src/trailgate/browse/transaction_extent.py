@@ -33,7 +33,7 @@ _HEADERS: Final = ReadSelection(columns=frozenset(), tokens=False, ids=False)
 
 @dataclass(slots=True)
 class TransactionExtent:
-    """The operations of a transaction by table and type, their times, and its end.
+    """The extent of one transaction: its operations by table and type, their times, and its end.
 
     ``stop`` is the position after the transaction, or None if its end is not in the trail.
     ``counted_to`` is set if counting took too long and stopped there.
@@ -48,12 +48,12 @@ class TransactionExtent:
 
     @property
     def operations(self) -> int:
-        """The number of operations."""
+        """The number of operations in the transaction."""
         return self.counts.total()
 
     @property
     def duration(self) -> int:
-        """The microseconds between the first and the last operation."""
+        """The microseconds between the first and the last operation of the transaction."""
         return max(0, self.last_time - (self.first_time or 0))
 
     def add(self, batch: ChangeBatch, begin: TrailPosition) -> None:
@@ -112,7 +112,7 @@ def _position(batch: ChangeBatch, row: int) -> TrailPosition:
 def measure_transaction(
     index: TrailIndex, begin: TrailPosition, known: TransactionExtent | None = None
 ) -> TransactionExtent:
-    """Count the operations of the transaction that begins at a position.
+    """Find the end of the transaction that begins at a position, and count its operations.
 
     A count that was cut short continues from the known extent, which is updated.
     """

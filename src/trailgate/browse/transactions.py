@@ -26,7 +26,7 @@ DURATIONS: Final = (1, 1000, 10_000, 100_000, *(n * SECOND for n in (1, 10, 60, 
 
 @dataclass(slots=True)
 class IndexedTransaction:
-    """A transaction: its position, its ids, its size and its times.
+    """A transaction in the index's list of the longest: its position, ids, size and times.
 
     Times are microseconds since 1970.
     """
@@ -41,11 +41,11 @@ class IndexedTransaction:
 
     @property
     def duration(self) -> int:
-        """The microseconds between its first and its last operation."""
+        """The microseconds between the first and the last operation of the indexed transaction."""
         return max(0, self.last_time - self.first_time)
 
     def extend(self, more: IndexedTransaction) -> None:
-        """Add the operations that another chunk has of it."""
+        """Add the transaction's operations in another chunk of the trail."""
         self.id, self.csn = self.id or more.id, self.csn or more.csn
         self.operations += more.operations
         self.bytes += more.bytes
@@ -53,7 +53,7 @@ class IndexedTransaction:
 
 
 class TransactionIds(NamedTuple):
-    """The first id of each transaction in a chunk.
+    """The transaction ids in a chunk of records, one per transaction.
 
     ``numbers`` are the transactions that have an id, in ascending order.
     """
@@ -62,14 +62,14 @@ class TransactionIds(NamedTuple):
     strings: list[str]
 
     def of(self, number: int) -> str:
-        """Return the id of a transaction, or "" if it has none."""
+        """Return the id of a chunk's transaction, or "" if it has none."""
         at = int(np.searchsorted(self.numbers, number))
         known = at < len(self.numbers) and self.numbers[at] == number
         return self.strings[at] if known else ""
 
 
 class TransactionBegins(NamedTuple):
-    """The file and the offset at which each transaction of a chunk begins, and the ids."""
+    """The positions (file and offset) at which the transactions of a chunk begin, with their ids."""
 
     file: int
     offsets: Longs
@@ -79,7 +79,7 @@ class TransactionBegins(NamedTuple):
 
 @dataclass(slots=True)
 class TransactionStatistics:
-    """Counts of transactions by size (bins of powers of two) and by duration, and the longest ones."""
+    """The index's counts of transactions by size (bins of powers of two) and by duration, and the longest transactions."""
 
     count: int = 0
     sizes: Longs = field(default_factory=lambda: np.zeros(SIZES, np.int64))
@@ -89,7 +89,7 @@ class TransactionStatistics:
     open: IndexedTransaction | None = None
 
     def follow(self, begins: TransactionBegins, extents: TransactionExtents) -> None:
-        """Add the transactions that end in a chunk, and keep the last one if it is still open."""
+        """Count the transactions that end in a chunk, and keep the last transaction if it is still open."""
         counts = extents.operations
 
         def made(number: int) -> IndexedTransaction:
@@ -119,7 +119,7 @@ class TransactionStatistics:
         self.open = made(final) if counts[final] else None
 
     def finish(self, *, is_open: bool) -> None:
-        """Count the last transaction, unless it is open."""
+        """Count the last transaction of the trail, unless it is open."""
         last = self.open
         if last is not None and not is_open:
             self._add([last], np.array([last.operations]), np.array([last.duration]))

@@ -60,7 +60,7 @@ _NO_PAIR: Final = re.compile(r"[^0-9A-Fa-f\s]|(?<![0-9A-Fa-f])[0-9A-Fa-f](?![0-9
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """A file named in the properties, with its text: the file's content, or what the user typed in the page."""
+    """A file named in the workbench's properties, with its text: the file's content, or what the user typed in the page."""
 
     name: str
     text: str
@@ -80,7 +80,7 @@ class Sheet:
 
     @property
     def body(self) -> bytes:
-        """The message's bytes. Raises OptionError if its hex digits are not pairs."""
+        """The bytes of the workbench's message. Raises OptionError if its hex digits are not pairs."""
         if self.form != "hex":
             text = self.message.encode()
             return text.replace(b"\n", b"\r\n") if self.form == "crlf" else text
@@ -96,7 +96,7 @@ class Sheet:
         return bytes.fromhex(digits)
 
     def index(self, offset: int) -> int:
-        """Return the index of the character at a byte offset of the message."""
+        """Convert a byte offset of the message to the index of the character there."""
         if self.form == "hex":
             starts = [match.start() for match in _PAIR.finditer(self.message)]
             return starts[offset] if offset < len(starts) else len(self.message)
@@ -126,7 +126,10 @@ class SheetFault:
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """A piece of the message with its colour and its meaning. Bytes between fields have neither."""
+    """A piece of the message with its colour and its meaning.
+
+    Bytes between fields have no colour and no meaning.
+    """
 
     text: str
     colour: str = "soft"
@@ -135,7 +138,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class SheetResult:
-    """The results to show for a sheet: the message with its fields, the parsed operations, and the errors."""
+    """What the workbench shows for a sheet: the message with its fields, the parsed operations, and the errors."""
 
     faults: tuple[SheetFault, ...] = ()
     more_faults: int = 0
@@ -154,7 +157,7 @@ class SheetResult:
 
 
 class Workbench:
-    """The files that the command names for the page."""
+    """The files that ``trailgate browse`` names for the workbench."""
 
     def __init__(
         self,
@@ -172,12 +175,12 @@ class Workbench:
 
     @property
     def name(self) -> str:
-        """The name of the properties file."""
+        """The name of the workbench's properties file."""
         return NEW if self.properties is None else Path(self.properties).name
 
     @property
     def title(self) -> str:
-        """The title of the page if there is no trail."""
+        """The title of the workbench page if the command names no trail."""
         return self.properties or self.messages or NEW
 
     def read(self) -> Sheet:
@@ -194,7 +197,7 @@ class Workbench:
         return self.load(sheet, names[0]) if names else sheet
 
     def names(self) -> list[str]:
-        """Return the names of the messages in the folder."""
+        """Return the names of the messages in the workbench's folder."""
         if self.messages is None:
             return []
         entries = Path(self.messages).iterdir()
@@ -203,7 +206,10 @@ class Workbench:
         return sorted(files)[:LISTED]
 
     def load(self, sheet: Sheet, name: str) -> Sheet:
-        """Replace the message by one of the folder. Raises OptionError if it is not one of them."""
+        """Replace the workbench's message by a message of the folder.
+
+        Raises OptionError if the folder has no message of this name.
+        """
         if self.messages is None or name not in self.names():
             raise OptionError(f"the folder has no message {name!r}")
         path = Path(self.messages, name)
@@ -214,7 +220,7 @@ class Workbench:
         return replace(sheet, message=text, form=form, chosen=name)
 
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
-        """Write properties into the folder for them, and return the path.
+        """Write the edited properties to the workbench's folder for them, and return the path.
 
         Raises OptionError if the file exists, unless ``overwrite`` is set.
         """
@@ -254,12 +260,12 @@ class Workbench:
 
 
 def as_file(text: str) -> bytes:
-    """Encode properties for a file."""
+    """Encode the workbench's properties for a file."""
     return (text if text.endswith("\n") else f"{text}\n").encode()
 
 
 def paths_in(properties: str) -> list[str]:
-    """Return the paths in properties, even if these contain errors."""
+    """Return the file paths that properties name, even if the properties contain errors."""
     paths = []
     for line in properties.split("\n"):
         name, equals, value = line.strip().partition("=")
@@ -280,7 +286,10 @@ def _as_text(raw: bytes) -> str:
 
 
 def show_message(raw: bytes) -> tuple[str, str]:
-    """Return a message for the page, and its form: as text, unless that would lose information."""
+    """Format a message for the workbench: as text, or as hex digits if text would lose bytes.
+
+    Also returns the form: "lf", "crlf" (the line ends of the text) or "hex".
+    """
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -294,7 +303,7 @@ def show_message(raw: bytes) -> tuple[str, str]:
 
 
 def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
-    """Parse a submitted form into the fields of the page, and all its values.
+    """Parse the submitted form of the workbench into a ``Sheet``.
 
     Raises OptionError.
     """
@@ -565,7 +574,7 @@ def examine_sheet(bench: Workbench, sheet: Sheet) -> SheetResult:
 
 
 def propose_properties(sheet: Sheet) -> Sheet:
-    """Replace the properties by a proposal from the message.
+    """Replace the workbench's properties by a proposal from the message.
 
     Raises TrailgateError if none can be made.
     """

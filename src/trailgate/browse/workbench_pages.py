@@ -29,13 +29,13 @@ TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchPage:
-    """Answers requests to the workbench. ``around`` are the values that all pages have."""
+    """Answers requests to the workbench. ``around`` are the template values that all pages have."""
 
     bench: Workbench
     around: Mapping[str, Any]
 
     def route(self, address: str) -> Route:
-        """Return the route of the page at an address."""
+        """Return the HTTP route of the workbench page at an address."""
         return Route(address, self.show, methods=["GET", "HEAD", "POST"])
 
     async def show(self, request: Request) -> Response:
@@ -52,13 +52,13 @@ class WorkbenchPage:
     def page(
         self, sheet: Sheet, problem: str = "", saved: str = "", *, answered: bool = True
     ) -> Response:
-        """Render the complete page. ``answered`` is whether it answers a button of the form."""
+        """Render the complete workbench page. ``answered`` is whether it answers a button of the form."""
         outcome = {"page": "workbench", "problem": problem, "saved": saved, "answered": answered}
         values = {**self.around, **outcome, **_values(self.bench, sheet)}
         return HTMLResponse(render("workbench.html", values))
 
     def answer(self, body: bytes) -> Response:
-        """Answer a form with the page, only its result, or the properties as a file."""
+        """Answer a submitted workbench form with the page, only its result, or the properties as a file."""
         sheet, given = sheet_of(body)
         asked = given.get("do", "")
         if given.get("part") == "result":

@@ -66,7 +66,7 @@ from trailgate.model.values import parser_for
 def isolate_bad(
     parser: MessageParser, messages: MessageBatch
 ) -> tuple[list[RawOperations], Problems]:
-    """Parse a batch.
+    """Parse a batch of messages, and parse it again without bad messages until the rest is good.
 
     Return the operations of its good messages, in order, and the problems of its bad ones.
     """
@@ -159,7 +159,7 @@ def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 @dataclass(frozen=True)
 class Capture:
-    """Options, definitions and rules: everything a worker needs to parse messages.
+    """A capture: the options, definitions and rules by which a worker parses messages.
 
     It can be pickled.
 
@@ -201,7 +201,7 @@ class Capture:
 
     @property
     def cutter(self) -> MessageCutter | None:
-        """The cutter for messages that are too large for memory, or None if the format has no cutter."""
+        """The cutter for messages too large for memory, or None if the message format has no cutter."""
         return parser_row(self.options).cutter(self.options)
 
     @property
@@ -375,16 +375,16 @@ class Capture:
         return shape_images(selection.without_columns(with_tokens), self.rules)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Turn the notes that all batches collected into the warnings that a run prints at its end."""
+        """Combine the notes of all parsed batches into the warnings that a run prints at its end."""
         return self._parser.format.warnings(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Return the error of input that ends with an open transaction or waiting messages, or None."""
+        """Build the error for input that ends with an open transaction or waiting messages, or return None."""
         problems = self.at_end(state).problems
         return problems[0].error if problems else None
 
     def at_end(self, state: TransactionState) -> Parsed:
-        """Complete the input: parse waiting messages and release a held operation.
+        """Complete the captured input: parse waiting messages and release a held operation.
 
         The result has the form of a result for a batch without messages.
 

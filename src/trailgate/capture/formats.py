@@ -42,24 +42,27 @@ class ParserType(NamedTuple):
     def setup(
         self, properties: Properties, files: DefinitionFiles
     ) -> tuple[MetadataOptions, Definitions]:
-        """Parse the options and read the definitions. Raises OptionError if a property is wrong."""
+        """Read the parser's options and definitions from the properties.
+
+        Raises OptionError if a property is wrong.
+        """
         found: tuple[MetadataOptions, Definitions] = import_name(self.setup_at)(properties, files)
         return found
 
     def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
-        """Read only the definitions. Raises OptionError if a property is wrong."""
+        """Read only the table definitions from the properties. Raises OptionError if a property is wrong."""
         if not self.tables_at:
             return self.setup(properties, files)[1]
         found: Definitions = import_name(self.tables_at)(properties, files)
         return found
 
     def format(self, options: MetadataOptions) -> MessageFormat[Any]:
-        """Create the reader of messages for these options."""
+        """Create the message reader of this parser for its options."""
         found: MessageFormat[Any] = import_name(self.format_at)(options)
         return found
 
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
-        """Create the cutter for messages that are too large for memory.
+        """Create the cutter for messages of this parser that are too large for memory.
 
         None if the format has no cutter.
         """
@@ -69,13 +72,13 @@ class ParserType(NamedTuple):
         return found
 
     def inference(self, options: MetadataOptions) -> TableInference:
-        """Create the object that infers tables from messages, for options that ask for it."""
+        """Create the object that infers table definitions from messages, for options that ask for inference."""
         found: TableInference = import_name(self.inference_at)(options)
         return found
 
 
 def import_name(address: str) -> Any:
-    """Import `module:name` below `trailgate.formats`, for example `json.reader:JsonFormat`."""
+    """Import an object by its name below `trailgate.formats`, for example `json.reader:JsonFormat`."""
     # Imported on first use only.
     module, _, name = address.partition(":")
     return getattr(import_module(f"trailgate.formats.{module}"), name)
@@ -129,7 +132,10 @@ _NAMES: Final = ", ".join(row.name for row in PARSERS)
 
 
 def parser_of(properties: Properties) -> ParserType:
-    """Return the row that `parser.type` names. Raises OptionError if it is missing or unknown."""
+    """Return the row of PARSERS that the property `parser.type` names.
+
+    Raises OptionError if it is missing or unknown.
+    """
     entry = properties.get("parser.type")
     if entry is None:
         raise properties.error("parser.type is required", hint=f"This version parses {_NAMES}")
@@ -147,7 +153,7 @@ def parser_row(options: MetadataOptions) -> ParserType:
 
 
 class PublicationFormat(NamedTuple):
-    """One format that messages are written in.
+    """One format in which operations are published as messages.
 
     `parser` is the `parser.type` that reads its messages back. `options_at` and `writer_at` are
     `module:name`, as in `ParserType`.
@@ -160,7 +166,7 @@ class PublicationFormat(NamedTuple):
 
     @property
     def options(self) -> Options:
-        """The table of the format's options."""
+        """The table of the publication format's options."""
         return Options(self.name, field_options(import_name(self.options_at), FieldOption))
 
 
@@ -188,7 +194,7 @@ PUBLICATIONS: Final = (
 
 
 def find_publication_format(name: str) -> PublicationFormat:
-    """Look up a format by name. Raises OptionError if it is unknown."""
+    """Look up a publication format by name. Raises OptionError if it is unknown."""
     word = str(name)  # callers of the library may pass None
     for row in PUBLICATIONS:
         if row.name == word.casefold():
@@ -199,7 +205,7 @@ def find_publication_format(name: str) -> PublicationFormat:
 
 
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
-    """Build a format's options from values or strings.
+    """Build the options of a publication format from values or strings.
 
     Raises OptionError for an unknown name or a bad value.
     """
@@ -209,6 +215,6 @@ def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:
-    """Create a writer of messages in the named format."""
+    """Create a writer of messages in the named publication format."""
     writer: MessageWriter = import_name(find_publication_format(name).writer_at)(options)
     return writer

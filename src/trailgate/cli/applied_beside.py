@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.apply.commands.follow import PAUSE, lag_bytes, metric_labels
+from trailgate.apply.commands.follow import PAUSE, metric_labels
 from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics
+from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, lag_bytes
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import TargetUnavailableError
@@ -20,7 +20,7 @@ from trailgate.terminal.live_view import log_to_stderr
 
 
 class CompanionApply:
-    """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
+    """Applies what a live capture publishes, at most every ``PAUSE`` seconds.
 
     The capture continues if the target does not work.
     """
@@ -51,7 +51,7 @@ class CompanionApply:
         self._measure()
 
     def finish(self) -> None:
-        """Apply everything captured.
+        """Apply everything that was captured, after the capture has ended.
 
         Raises TargetUnavailableError if the target does not work now.
         """
@@ -64,12 +64,12 @@ class CompanionApply:
             self.close()
 
     def close(self) -> None:
-        """Close the target."""
+        """Close the target of the companion apply."""
         if self._run is not None:
             self._run.close()
 
     def text(self) -> str:
-        """Return the metrics of applying."""
+        """Return the metrics of the companion apply."""
         return format_apply_metrics(self.statistics, self._labels)
 
     def _apply(self) -> None:
@@ -90,7 +90,9 @@ class CompanionApply:
     def _measure(self) -> None:
         self.statistics = self.statistics.with_target(self._retries)
         if self._output.metrics is not None and self._run is not None:
-            self.statistics = self.statistics.with_lag(lag_bytes(self._run), self._run.position)
+            self.statistics = self.statistics.with_lag(
+                lag_bytes(self._run.lag_bytes), self._run.position
+            )
 
 
 @contextmanager

@@ -42,14 +42,14 @@ BESIDE: Final = "the trail's files contain none, so move this file with them (--
 
 
 def print_ignored(loaded: LoadedCapture) -> None:
-    """Print on stderr the parameters that would change the result, and that the user asked to ignore."""
+    """Print on stderr the parameters of a capture that would change its result, and that the user asked to ignore."""
     if loaded.extract is not None:
         for line, text, why in loaded.extract.ignored:
             print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
 
 
 def print_notes(loaded: LoadedCapture) -> None:
-    """Print on stderr the properties and parameters without effect, and the defaults used."""
+    """Print on stderr the properties and parameters of a capture without effect, and the defaults used."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
@@ -58,7 +58,10 @@ def print_notes(loaded: LoadedCapture) -> None:
 
 
 def print_summary(summary: CaptureSummary) -> None:
-    """Print operations by table and type, and the files written; notes go to stderr."""
+    """Print the summary of a capture: operations by table and type, and the files written.
+
+    Notes are printed on stderr.
+    """
     for problem in summary.problems:
         print(printable(_problem(problem)))
     if summary.reasons:
@@ -72,7 +75,7 @@ def print_summary(summary: CaptureSummary) -> None:
 
 
 def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
-    """Return whether the exit code reports bad input.
+    """Return whether the exit code of a capture reports bad input.
 
     It does if most messages are bad, or if a dry run found more bad messages than a real run
     accepts.

@@ -45,19 +45,22 @@ class CompanionPublish:
         self._thread.start()
 
     def published(self, new: bool) -> None:
-        """Raise what has ended the publication."""
+        """Raise the error that has ended the publication beside the capture, if any."""
         del new  # the thread looks at the trail itself
         if self._error:
             raise self._error[0]
 
     def finish(self) -> None:
-        """Publish everything captured. Raises BrokerError if the broker does not work now."""
+        """Publish everything captured, after the capture has ended.
+
+        Raises BrokerError if the broker does not work now.
+        """
         self._stopped.set()
         self._thread.join()
         self.published(new=False)
 
     def text(self) -> str:
-        """Return the metrics of publishing."""
+        """Return the metrics of the companion publication."""
         self._watch.tick()
         return format_publish_metrics(self._watch.statistics, self._labels)
 

@@ -77,27 +77,30 @@ _NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 class DecodedText(NamedTuple):
-    """Decoded text. Rows marked in ``bad`` are null: their bytes are not characters of the page."""
+    """The characters of decoded rows.
+
+    Rows marked in ``bad`` are null: their bytes are not characters of the code page.
+    """
 
     values: pa.Array
     bad: Mask | None = None
 
 
 class CodePage(Protocol):
-    """Converts bytes to characters and back. ``blank`` is the padding of a field."""
+    """A code page: converts bytes to characters and back. ``blank`` is the padding of a field."""
 
     @property
     def name(self) -> str:
-        """Return the name for messages."""
+        """The code page's name, for messages."""
         ...
 
     @property
     def blank(self) -> bytes:
-        """Return the bytes of a blank."""
+        """The bytes of a blank in this code page."""
         ...
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes."""
+        """Decode each row of a byte matrix to characters."""
         ...
 
     def encode(self, values: pa.Array) -> pa.Array:
@@ -106,19 +109,19 @@ class CodePage(Protocol):
 
 
 def decode_with_page(raw: bytes, page: CodePage) -> str:
-    """Decode one byte string, or return "" if it is not valid in the page."""
+    """Decode one byte string with a code page, or return "" if it is not valid in the page."""
     return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
 
 
 def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
-    """Return the values that follow each other in UTF-8 ``data``."""
+    """Split UTF-8 ``data`` into a string column of consecutive values."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Return the text of each row from the UTF-16 codes that are ``kept``.
+    """Encode each row's UTF-16 codes as text, without the codes that are not ``kept``.
 
     A surrogate code stands for a sequence of two units: its number is the code minus 0xD800 (see
     `PairSequences`).
@@ -142,24 +145,24 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
 
 
 def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
-    """Return the values with the rows of ``nulls`` null."""
+    """Return decoded values with the rows of the mask ``nulls`` null."""
     if nulls is None or not nulls.any():
         return values
     return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return the mask, or None if no row is marked."""
+    """Return the mask of bad rows, or None if it marks no row."""
     return mask if mask.any() else None
 
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode each row with a function of one value, which is called once per distinct value."""
+    """Decode each row of bytes with a function that is called once per distinct value."""
     return decode_distinct(fixed_rows(matrix), decode)
 
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode values, of which none is null, with a function that is called once per distinct value."""
+    """Decode byte strings without nulls with a function that is called once per distinct value."""
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
     for raw in encoded.dictionary.to_pylist():
@@ -176,7 +179,7 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Dec
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Encode each text with a function of one value, which is called once per distinct value."""
+    """Encode each string with a function that is called once per distinct value."""
     encoded = values.dictionary_encode()
     results: list[bytes] = []
     for number, text in enumerate(encoded.dictionary.to_pylist()):
@@ -189,7 +192,7 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
 
 
 def unencodable_error(page: str, text: str, row: int) -> EncodeError:
-    """Return the error for a text that a page cannot represent."""
+    """Build the error for a string that a code page cannot represent."""
     return EncodeError(
         f"{text!r} cannot be encoded in the code page {page}", where=Where(record=row)
     )
@@ -217,16 +220,19 @@ class SingleBytePage:
 
     @property
     def blank(self) -> bytes:
-        """Return the byte of a blank."""
+        """The page's byte for a blank."""
         return bytes([self.characters.index(" ")])
 
     @property
     def codes(self) -> npt.NDArray[np.uint16]:
-        """Return the code point of each byte."""
+        """The Unicode code point of each byte value."""
         return np.array([ord(c) for c in self.characters], np.uint16)
 
     def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
-        """Decode each row of bytes, trimmed on the left or right, or return None if a byte is not a character."""
+        """Decode rows of single bytes, trimmed on the left or right.
+
+        Returns None if any byte is not a character.
+        """
         rows, size = matrix.shape
         data, step = flat_rows(matrix)
         table = (self._ascii, self._utf8, self.blank[0], left, right)
@@ -244,7 +250,7 @@ class SingleBytePage:
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> DecodedText:
-        """Decode each row of bytes, trimmed on the left or right."""
+        """Decode rows of single bytes, trimmed on the left or right."""
         values = self.plain(matrix, left=left, right=right)
         if values is not None:
             return DecodedText(values)
@@ -254,7 +260,10 @@ class SingleBytePage:
         return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode strings with one byte per character.
+
+        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        """
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
@@ -282,7 +291,7 @@ SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("sing
 
 
 class PairSequences(NamedTuple):
-    """The meanings of byte pairs that take two UTF-16 units: characters above U+FFFF, or letters with a mark."""
+    """The byte pairs whose character takes two UTF-16 units: characters above U+FFFF, or letters with a mark."""
 
     strings: tuple[str, ...]
     units: Codes  # two per row
@@ -300,7 +309,7 @@ def sequences() -> PairSequences:
 
 @cache  # read when it is first needed
 def double_codes(page: str) -> Codes:
-    """Return the UTF-16 code of each byte pair: 0 for no character, ``FIRST_SEQUENCE`` + n for sequence n."""
+    """Return a double-byte page's UTF-16 code for each byte pair: 0 for no character, ``FIRST_SEQUENCE`` + n for sequence n."""
     table, changes = DOUBLE_BYTES[page]
     halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
     # The file has the differences between successive codes, which compress well: 65,536 low bytes, then
@@ -342,11 +351,11 @@ class DoubleBytePage:
 
     @property
     def blank(self) -> bytes:
-        """Return the two bytes of the wide blank."""
+        """The two bytes of the double-byte page's wide blank."""
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes. All rows are bad if they have an odd number of bytes."""
+        """Decode rows of byte pairs. All rows are bad if they have an odd number of bytes."""
         rows, width = matrix.shape
         if width % 2:
             return DecodedText(pa.nulls(rows, pa.string()), np.ones(rows, bool))
@@ -355,7 +364,10 @@ class DoubleBytePage:
         return DecodedText(mask_as_null(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode strings with two bytes per character.
+
+        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        """
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
@@ -368,7 +380,7 @@ class DoubleBytePage:
 
 @dataclass(frozen=True, slots=True)
 class MixedPage:
-    """Single bytes, and byte pairs between shift-out and shift-in."""
+    """A page of single bytes, and of byte pairs between shift-out and shift-in."""
 
     name: str
     single: SingleBytePage
@@ -380,11 +392,11 @@ class MixedPage:
 
     @property
     def blank(self) -> bytes:
-        """Return the byte of a blank."""
+        """The single byte of a blank."""
         return self.single.blank
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes."""
+        """Decode rows of single bytes and shifted byte pairs. Shifts are not characters."""
         shifted = ((matrix == SHIFT_OUT) | (matrix == SHIFT_IN)).any(axis=1)
         if not shifted.any():
             return self.single.decode(matrix)
@@ -420,7 +432,10 @@ class MixedPage:
         return DecodedText(mask_as_null(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode strings, with shifts around double-byte characters.
+
+        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        """
         return encode_each(values, self.name, self._encode)
 
     def _encode(self, text: str) -> bytes:
@@ -465,61 +480,64 @@ def _is_unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -
 
 @dataclass(frozen=True, slots=True)
 class CodecPage:
-    """A page by the name of a Python codec. Each distinct value is decoded once."""
+    """A code page by the name of a Python codec, such as Shift-JIS. Each distinct value is decoded once."""
 
     name: str
 
     @property
     def blank(self) -> bytes:
-        """Return the bytes of a blank."""
+        """The codec's bytes of a blank."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes."""
+        """Decode rows with Python's codec, once per distinct value."""
         return decode_each(matrix, lambda raw: raw.decode(self.name))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode strings with Python's codec.
+
+        Raises EncodeError if the codec lacks a character; `where.record` is the row.
+        """
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
 @dataclass(frozen=True, slots=True)
 class Utf8Page:
-    """UTF-8, which Arrow checks."""
+    """The code page UTF-8, whose bytes Arrow checks."""
 
     name: str = "utf-8"
 
     @property
     def blank(self) -> bytes:
-        """Return the byte of a blank."""
+        """The UTF-8 byte of a blank."""
         return b" "
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes."""
+        """Check which rows are UTF-8, and return them as strings."""
         try:
             return DecodedText(fixed_rows(matrix).cast(pa.string()))
         except pa.ArrowInvalid:
             return decode_each(matrix, bytes.decode)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Return the bytes of each text."""
+        """Return the UTF-8 bytes of each string."""
         return values.cast(pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
 class Utf16Page:
-    """UTF-16: two bytes per character, or four above U+FFFF."""
+    """The code page UTF-16: two bytes per character, or four above U+FFFF."""
 
     name: str = "utf-16-be"
     order: str = ">"
 
     @property
     def blank(self) -> bytes:
-        """Return the two bytes of a blank."""
+        """The two UTF-16 bytes of a blank."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Return the text of each row of bytes."""
+        """Decode rows of UTF-16 in the page's byte order."""
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)
@@ -528,7 +546,10 @@ class Utf16Page:
         return DecodedText(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode strings as UTF-16 in the page's byte order.
+
+        Raises EncodeError if a string cannot be encoded; `where.record` is the row.
+        """
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
@@ -537,7 +558,7 @@ NATIONAL_LITTLE: Final = Utf16Page("utf-16-le", "<")
 
 
 def decode_column(page: CodePage, values: pa.BinaryArray) -> DecodedText:
-    """Decode each value. Null stays null and does not count as bad."""
+    """Decode a binary column with a code page. Null stays null and does not count as bad."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     filled = values.fill_null(b"") if values.null_count else values
     decoded = _decode_together(page, filled) if isinstance(page, SingleBytePage) else None
@@ -581,7 +602,7 @@ PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))
 
 @cache
 def code_page(name: str) -> CodePage:
-    """Return the code page of a name. Raises OptionError that suggests similar names."""
+    """Look up a code page by name. Raises OptionError, which suggests similar names, if it is unknown."""
     number = _NUMBERED.match(re.sub(r"[\s_-]+", "", name.lower()))
     if number and number[1] in PAGES:
         return _mainframe(number[1])
@@ -589,7 +610,10 @@ def code_page(name: str) -> CodePage:
 
 
 def double_byte_page(page: CodePage) -> DoubleBytePage:
-    """Return the double bytes of a page, for DBCS fields. Raises OptionError if it has none."""
+    """Return the double-byte part of a mixed page, for DBCS fields.
+
+    Raises OptionError if the page has none.
+    """
     if isinstance(page, MixedPage):
         return page.double
     if isinstance(page, DoubleBytePage):

@@ -47,7 +47,7 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class UnbalancedQuotesError(DecodeError):
-    """Some bodies have wrong quotes. The message is about the first one.
+    """Some bodies of delimited text have wrong quotes. The message is about the first such body.
 
     For each of them the arrays have its number, the offset of the fault in it, the bytes there, and
     the kind (``PROBLEMS``).
@@ -61,7 +61,7 @@ class UnbalancedQuotesError(DecodeError):
 
 @dataclass(frozen=True, slots=True)
 class DelimitedDialect:
-    """The delimiters, each of one or more bytes.
+    """The delimiters of delimited text, each of one or more bytes.
 
     ``quote_escaped`` is a quote within quotes. ``others_escaped`` are the escaped forms of other
     delimiters: a delimiter within one of them is data. With ``returns``, a carriage return before
@@ -83,7 +83,7 @@ class DelimitedDialect:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFields:
-    """The fields of all records: field i is data[starts[i]:ends[i]], with its quotes.
+    """The fields of all records of delimited text: field i is data[starts[i]:ends[i]], with its quotes.
 
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and belongs to body ``body[r]``.
     ``flags`` states for each field whether it is quoted and has escaped quotes (``kernels.QUOTED``,
@@ -100,19 +100,19 @@ class DelimitedFields:
 
     @property
     def first(self) -> Longs:
-        """Return the first field of each record."""
+        """The index of each record's first field."""
         return self.bounds[:-1]
 
     @property
     def count(self) -> Longs:
-        """Return the number of fields in each record."""
+        """The number of fields in each record."""
         return np.diff(self.bounds)
 
 
 def index_fields(
     data: Octets, starts: Longs, ends: Longs, dialect: DelimitedDialect
 ) -> DelimitedFields:
-    """Find the fields of the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
+    """Find the fields of delimited text in the bodies data[starts[i]:ends[i]], which are ascending and do not overlap.
 
     The end of a body ends its last record, with or without a line delimiter; an empty body has no
     records. Raises UnbalancedQuotesError if quotes are not closed or are followed by text.
@@ -230,7 +230,7 @@ def _broken(
 
 
 def find_token_offsets(data: Octets, token: bytes) -> Longs:
-    """Return the offsets of ``token`` in the data, from left to right without overlaps."""
+    """Return the offsets of a delimiter ``token`` in the data, from left to right without overlaps."""
     room = len(data) // BYTES_A_FIELD + 1
     while True:
         offsets = np.empty(room, np.int64)

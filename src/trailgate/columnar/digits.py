@@ -34,7 +34,7 @@ _VALUES: Final = byte_table(
 
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
-    """Return one position of 20 digits per row from file numbers and byte offsets.
+    """Format file numbers and byte offsets as a column of trail positions, 20 digits each.
 
     Raises OptionError for a number that is negative or has more than 10 digits.
     """
@@ -61,7 +61,10 @@ def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray
 
 
 def parse_position(text: str) -> tuple[int, int]:
-    """Return (file number, byte offset) of a position in either form. Raises OptionError if it is neither."""
+    """Parse a trail position in either form to (file number, byte offset).
+
+    Raises OptionError if it is neither.
+    """
     if matched := _SHORT.fullmatch(text):
         return int(matched[1]), int(matched[2])
     if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
@@ -73,17 +76,17 @@ def parse_position(text: str) -> tuple[int, int]:
 
 
 def long_position(number: int, offset: int) -> str:
-    """Format a position as 20 digits."""
+    """Format a trail position as 20 digits."""
     return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
 
 
 def short_position(text: str | None) -> str:
-    """Convert a position of 20 digits to file:offset; "" for None or an empty text."""
+    """Convert a trail position of 20 digits to file:offset; "" for None or an empty text."""
     return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
 
 
 def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.StringArray:
-    """Return two hex digits per byte. Null stays null."""
+    """Format a binary column as two hex digits per byte. Null stays null."""
     # A table of 256 pairs of digits: the bytes 0A FF select "0A" and "FF".
     ends, content = _parts(values)
     text = pa.py_buffer(np.ascontiguousarray(digits[content]))
@@ -93,7 +96,7 @@ def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.S
 
 
 def from_hex(values: pa.StringArray) -> pa.BinaryArray:
-    """Return the bytes of hex digits. Null stays null.
+    """Parse a column of hex digits to bytes. Null stays null.
 
     Raises DecodeError, with the row in ``where.record``, if a value is not pairs of hex digits.
     """
@@ -144,7 +147,7 @@ def _first_bad(
 
 
 def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 of each byte string."""
+    """Return the CRC-32 of each value of a binary column."""
     view = memoryview(data)
     return [
         zlib.crc32(view[begin:end])

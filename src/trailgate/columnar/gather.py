@@ -35,7 +35,7 @@ def gather(
     text: bool = False,
     checked: bool = False,
 ) -> pa.Array:
-    """Return the values buffer[start:end] as a binary column, or with ``text`` as a string column.
+    """Copy the values buffer[start:end] to a binary column, or with ``text`` to a string column.
 
     ``buffer`` is a pa.Buffer, bytes or a flat uint8 array. Starts may be in any order, and values
     may overlap. Rows marked in ``nulls`` are null, whatever their start and end. Text is checked to
@@ -62,7 +62,7 @@ def gather_measured(
     text: bool = False,
     checked: bool = False,
 ) -> pa.Array:
-    """Do the same as ``gather`` for values that are already measured and checked.
+    """Copy values to a column like ``gather``, if they are already measured and checked.
 
     ``offsets`` are the Arrow offsets that ``kernels.measure`` or a similar kernel has written.
     """
@@ -94,14 +94,14 @@ def _as_longs(starts: Longs | Offsets, ends: Longs | Offsets) -> tuple[Longs, Lo
 
 
 def measure_error(problem: int, size: int) -> DecodeError:
-    """Return the error for a problem code of ``measure``."""
+    """Build the error for a problem code of the kernel ``measure``."""
     if problem == kernels.OUTSIDE:
         return DecodeError(f"a value lies outside its {size} bytes")
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
 def check_text(values: pa.Array, starts: Longs) -> None:
-    """Raise DecodeError for the first value that is not UTF-8."""
+    """Raise DecodeError for the first value of a column that is not UTF-8."""
     raw = values.view(pa.binary())
     try:
         raw.cast(pa.string())

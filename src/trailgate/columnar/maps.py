@@ -30,7 +30,9 @@ def columns_to_maps(
     missing: Sequence[Mask | None],
     rows: int,
 ) -> pa.MapArray:
-    """Return one map<string, string> per row. Missing columns have no key, and NULLs have a null value.
+    """Convert columns to one map<string, string> per row.
+
+    Missing columns have no key, and NULLs have a null value.
 
     A column whose values are None is missing in every row. Raises EncodeError if a row is marked
     missing but has a value, or if the values exceed 2 GB.
@@ -121,7 +123,7 @@ def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
 def maps_to_columns(
     maps: pa.MapArray, names: Sequence[str]
 ) -> list[tuple[pa.StringArray | None, Mask | None]]:
-    """For each named column, return its values and a boolean mask of the rows in which the column is missing.
+    """Convert maps to columns: for each named column, its values and a boolean mask of the rows in which the column is missing.
 
     The values are None if the column is missing in every row, and the mask is None if it is missing
     in none. In a null map every column is missing. Names are compared ignoring case. Raises
@@ -141,7 +143,7 @@ def maps_to_columns(
 
 
 def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
-    """Return the keys and values of all entries, and the row of each."""
+    """Return the keys and values of all maps' entries, and the row of each entry."""
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy()
     start, count = int(offsets[0]), int(offsets[-1] - offsets[0])
@@ -191,7 +193,10 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
 
 
 def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
-    """Merge two maps per row. If both have a key, the second one wins. A null map has no entries."""
+    """Merge two maps per row.
+
+    If both have a key, the value of the second map wins. A null map has no entries.
+    """
     parts = [map_entries(first), map_entries(second)]
     keys = pa.concat_arrays([part[0] for part in parts])
     items = pa.concat_arrays([part[1] for part in parts])

@@ -200,7 +200,7 @@ def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> 
 
 
 def check_number_text(values: pa.StringArray) -> pa.StringArray:
-    """Return the values trimmed, after checking that all of them are numbers.
+    """Check that all values of a string column are numbers, and return them trimmed.
 
     Raises DecodeError with the row in ``where.record``.
     """

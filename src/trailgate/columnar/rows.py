@@ -32,7 +32,7 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row that ``check`` refuses.
+    """Return the index of the first row of a column that ``check`` refuses.
 
     ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
     refuse ``values``. Each slice is twice as long as the one before, until one is refused, which is
@@ -58,7 +58,7 @@ def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> i
 
 
 def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> DecodeError:
-    """Return the error of one row, with its index as the record and its bytes as the raw value."""
+    """Build the error for one row of a column, with its index as the record and its bytes as the raw value."""
     raw = values[row].as_buffer()
     where = Where(record=int(row), raw=None if raw is None else raw.to_pybytes())
     return DecodeError(problem, where=where, hint=hint)
@@ -87,7 +87,7 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Return the values with more rows null. The buffers of the values are shared, not copied."""
+    """Return a column with more rows null. It shares the buffers of the values."""
     if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
     # Arrow's validity bits: row i is bit i % 8 of byte i // 8, and 1 means not null. Example: of
@@ -100,7 +100,7 @@ def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
 
 
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
-    """Return the offsets (one more than rows) as int64, and the data bytes of a column without a copy."""
+    """Return the offsets (one more than rows) as int64, and the data bytes, of a binary or string column without a copy of the bytes."""
     offsets, data = text_view(values)
     return offsets.astype(np.int64), data
 
@@ -187,7 +187,7 @@ def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
 
 
 def trim(values: pa.StringArray) -> pa.StringArray:
-    """Return the values without surrounding blanks, or the same column if there are none."""
+    """Return a string column without surrounding blanks, or the same column if it has none."""
     offsets, data = byte_view(values)
     full = offsets[1:] > offsets[:-1]
     if not full.any():
@@ -200,7 +200,10 @@ def trim(values: pa.StringArray) -> pa.StringArray:
 
 
 def encode_distinct(values: pa.Array) -> tuple[Longs, list[str]]:
-    """Return the index of each row's value among the distinct values, and the distinct values. Null is one of them."""
+    """Return the index of each row's value among the distinct values, and the distinct values.
+
+    Null counts as a value.
+    """
     coded = values.dictionary_encode("encode")
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
 
@@ -213,7 +216,7 @@ def octets(data: Any) -> Octets:
 
 
 def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
-    """Return one word for every byte offset at which a complete word fits.
+    """Return the integer word at every byte offset at which a complete word fits.
 
     ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
     "u2" gives 0x0102 and 0x0203. Data shorter than one word give an empty view. ``data`` must be
@@ -225,20 +228,20 @@ def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
 
 
 def windows(data: Octets, width: int) -> npt.NDArray[np.void]:
-    """Return the ``width`` bytes at every offset as one opaque item each."""
+    """Return the ``width`` bytes at every offset, each as one opaque array item."""
     count = max(0, len(data) - width + 1)
     return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
 
 
 def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
-    """Return a matrix with the ``width`` bytes at each start, copied, one row per start."""
+    """Copy the ``width`` bytes at each start to a matrix, one row per start."""
     if not len(starts) or not width:
         return np.zeros((len(starts), width), np.uint8)
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
 def group_rows(keys: Longs) -> Iterator[tuple[int, Longs]]:
-    """Yield each key and its rows, in ascending order of the keys."""
+    """Yield each distinct key and the indexes of its rows, in ascending order of the keys."""
     codes = np.empty(len(keys), np.int64)
     known, sizes = np.empty(FEW, np.int64), np.empty(FEW, np.int64)
     count = kernels.code_keys(keys, codes, known, sizes)
@@ -254,7 +257,9 @@ def group_rows(keys: Longs) -> Iterator[tuple[int, Longs]]:
 
 
 class BadRowIsolation:
-    """Process rows 0 to ``count`` - 1 in few parts, with each bad row alone. ``errors`` are the bad rows' errors.
+    """Processes rows 0 to ``count`` - 1 in few parts, with each bad row alone.
+
+    ``errors`` are the bad rows' errors.
 
     The parts are in ascending order. A part that raises TrailgateError is tried again in halves:
 

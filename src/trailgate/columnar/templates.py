@@ -29,14 +29,14 @@ _SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b
 
 
 class PieceForm(NamedTuple):
-    """A form of a piece: the literals before and after the value, or only ``before`` if ``after`` is None."""
+    """A form in which a template piece is written: the literals before and after the value, or only ``before`` if ``after`` is None."""
 
     before: bytes = b""
     after: bytes | None = None
 
 
 class RowPiece(NamedTuple):
-    """A part of each row: text values, and the forms in which they are written.
+    """A piece of a row template: text values, and the forms in which they are written.
 
     ``states`` is the index of each row's form. If it is None, rows use the first form, or the
     second one if the value is null. ``plain`` values contain nothing to escape. ``name`` is the
@@ -52,7 +52,7 @@ class RowPiece(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EscapeTable:
-    """The bytes that a format escapes in values, and those that it cannot contain.
+    """The bytes that a written format escapes in values, and the bytes that it cannot contain.
 
     ``special`` are the bytes to search for, at most five in addition to control characters.
     The replacement of byte b is ``replacements[places[b] : places[b] + grown[b]]``. ``grown[b]`` is 0
@@ -75,7 +75,7 @@ class EscapeTable:
         problem: str = "",
         hint: str = "",
     ) -> Self:
-        """Build escapes from the replacement of each byte. ``refused`` bytes raise EncodeError.
+        """Build an escape table from the replacement of each byte. ``refused`` bytes raise EncodeError.
 
         Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
         """
@@ -102,7 +102,7 @@ JSON_ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in ran
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRows:
-    """Measured rows: the size of each, and everything that is needed to write them."""
+    """Template rows before they are written: the size of each row, and what is needed to write it."""
 
     sizes: Longs
     bases: tuple[int, ...]
@@ -111,7 +111,7 @@ class MeasuredRows:
     _written: kernels.WrittenBytes
 
     def write(self, to: Longs, out: Octets) -> None:
-        """Write each row at its offset in ``to``."""
+        """Write each template row at its offset in ``to``."""
         offsets = np.ascontiguousarray(to, np.int64)
         done = kernels.write_rows(
             self._forms, self._values, self._written, self.sizes, offsets, out
@@ -127,7 +127,7 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows of these pieces.
+    """Measure the rows that these template pieces will make.
 
     Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a value that the
     format cannot contain.

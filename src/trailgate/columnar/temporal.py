@@ -77,7 +77,7 @@ ISO_T: Final = b"T::."
 
 
 class DatePart(Enum):
-    """The meaning of a run of digits, or of the letters of a month."""
+    """A part of a date format, such as the year or the name of the month."""
 
     YEAR = "year"
     MONTH = "month"
@@ -89,7 +89,7 @@ class DatePart(Enum):
 
 
 class DateField(NamedTuple):
-    """The position of one part in a value. With ``letters``, it is the three letters of a month."""
+    """The offset of one date part in a value. With ``letters``, the part is the three letters of a month."""
 
     part: DatePart
     start: int
@@ -98,7 +98,7 @@ class DateField(NamedTuple):
 
 
 class DateLayout(NamedTuple):
-    """One way in which a format's values can look: of one length, with each part at a fixed offset."""
+    """One layout of a date format's values: their length, and the offset of each part."""
 
     length: int
     fields: tuple[DateField, ...]
@@ -107,7 +107,7 @@ class DateLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A compiled format: its text, and the layouts of each length, the most usual first.
+    """A compiled date format: its text, and the layouts of each length, the most usual first.
 
     ``origin`` is where it was configured, for errors. Formats that differ only in origin are equal.
     """
@@ -156,7 +156,7 @@ _FOREIGN: Final = {
 
 @cache
 def compile_format(text: str) -> DateFormat:
-    """Compile a format. Raises OptionError for text that the format language does not have.
+    """Compile a date format. Raises OptionError for text that the format language does not have.
 
     Tokens: YYYY YY M MM MMM D DD HH MI SS, and F repeated or Fn. MM after HH is minutes; M and D
     have one or two digits. Everything else is literal, such as the Z of UTC at the end of ISO 8601
@@ -312,7 +312,7 @@ _PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
-    """Parse dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
+    """Parse a column of dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
 
     Width 10 holds a date, 19 a time to the second, and 20 + n a time with n fraction digits (at
     most 9). Nulls stay null. Raises DecodeError, with the row in ``where.record``, for a value that does
@@ -330,7 +330,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 
 def iso_width(width: int) -> int:
-    """Return the number of characters of ISO text that a datetime column of an external length holds."""
+    """Return the number of characters of ISO text in a datetime column of an external length."""
     # Example: a column of 21 characters has one fraction digit, but one of 20 would end with the
     # point, and holds 19.
     fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
@@ -340,7 +340,9 @@ def iso_width(width: int) -> int:
 
 
 def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Longs, int]:
-    """Parse times to microseconds since 1970 UTC. Without a format, they are milliseconds since 1970.
+    """Parse a column of times to microseconds since 1970 UTC.
+
+    Without a format, they are milliseconds since 1970.
 
     Fraction digits beyond microseconds are dropped. The second result is the first row in which
     these are not zeros, or -1. Raises DecodeError, with the row in ``where.record``, for a null or a

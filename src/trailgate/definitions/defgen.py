@@ -111,7 +111,7 @@ _MOST_COLUMNS: Final = 65535  # far above any database's limit; catches a damage
 
 @dataclass(frozen=True, slots=True)
 class DefgenWord:
-    """One word of a line, unquoted, and its position (from 1)."""
+    """One word of a Defgen line, unquoted, and its position (from 1)."""
 
     text: str
     line: int
@@ -119,7 +119,7 @@ class DefgenWord:
     written: str
 
     def error(self, problem: str, encoding: str, hint: str = "") -> DefinitionError:
-        """Return an error at this word."""
+        """Build an error at this word of a Defgen file."""
         raw = self.written.encode(encoding, "replace")
         return DefinitionError(
             problem, where=Where(line=self.line, column=self.column, raw=raw), hint=hint
@@ -128,14 +128,14 @@ class DefgenWord:
 
 @dataclass(frozen=True, slots=True)
 class DefgenLine:
-    """One line that is not a comment, and its number (from 1)."""
+    """One line of a Defgen file that is not a comment, and its number (from 1)."""
 
     number: int
     text: str
 
     @property
     def whole(self) -> DefgenWord:
-        """The line without surrounding blanks, as one word."""
+        """The Defgen line without surrounding blanks, as one word."""
         text = self.text.strip(" \t")
         return DefgenWord(text, self.number, self.text.find(text) + 1, text)
 
@@ -150,7 +150,7 @@ class DefgenLine:
         return DefgenWord(text, self.number, column, text)
 
     def words(self, encoding: str) -> Iterator[DefgenWord]:
-        """Yield the words. A quoted word may contain blanks and doubled quotes."""
+        """Yield the words of the Defgen line. A quoted word may contain blanks and doubled quotes."""
         at = 0
         while at < len(self.text):
             if self.text[at] in " \t":
@@ -191,7 +191,7 @@ def python_codec(name: str) -> str | None:
 
 
 def read_text(data: bytes) -> DefgenText:
-    """Decode a file into lines without comments. Raises DefinitionError.
+    """Decode a Defgen file into lines without comments. Raises DefinitionError.
 
     capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version
     and encoding". Files before 11.2 have no such line and are read as UTF-8.
@@ -248,7 +248,7 @@ def _decode(data: bytes, codec: str) -> str:
 
 
 class ColumnAttribute(NamedTuple):
-    """One attribute: its position, label, field of ``Column``, default, and minimum and maximum."""
+    """One attribute of a column in a Defgen file: its position, label, field of ``Column``, default, and minimum and maximum."""
 
     position: int
     label: str
@@ -290,7 +290,10 @@ ATTRIBUTES: Final[tuple[ColumnAttribute, ...]] = (
 def parse_number(
     word: DefgenWord, meaning: str, codec: str, least: int = 0, greatest: int = _LARGEST
 ) -> int:
-    """Parse a word as a number. Raises DefinitionError if it is not one, or out of range."""
+    """Parse a word of a Defgen file as a number.
+
+    Raises DefinitionError if it is not a number, or out of range.
+    """
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
         expected = f"a number from {least} to {greatest}"
@@ -299,7 +302,7 @@ def parse_number(
 
 
 def read_column(words: Sequence[DefgenWord], codec: str) -> Column:
-    """Parse a column from the words of its line. Raises DefinitionError at the wrong word."""
+    """Parse a column from the words of its Defgen line. Raises DefinitionError at the wrong word."""
     name = words[0]
     if len(words) not in (SHORT, LONG):
         last = words[-1]
@@ -324,13 +327,13 @@ def read_column(words: Sequence[DefgenWord], codec: str) -> Column:
 
 
 def needs_long_form(column: Column) -> bool:
-    """Return True if one of the attributes 20 to 24 is not the default."""
+    """Return True if a column's Defgen line needs the attributes 20 to 24, because one of them is not the default."""
     late = ATTRIBUTES[SHORT - 1 :]
     return any(getattr(column, a.field) != a.default for a in late)
 
 
 def attribute_text(column: Column, count: int) -> str:
-    """Format the attributes 2 to ``count`` of a column.
+    """Format the attributes 2 to ``count`` of a column for its Defgen line.
 
     Raises EncodeError for a number that ``read_column`` would refuse.
     """
@@ -346,7 +349,10 @@ def _attribute(column: Column, attribute: ColumnAttribute) -> str:
 
 
 class LayoutFault(NamedTuple):
-    """The first deviation of a table from the formula. ``column`` is None for the record length."""
+    """The first deviation of a Defgen table from the formula of offsets.
+
+    ``column`` is None for the record length.
+    """
 
     column: int | None
     stated: int
@@ -417,7 +423,7 @@ def complete_table(table: Table) -> Table:
 
 
 def find_layout_fault(table: Table) -> LayoutFault | None:
-    """Return the first deviation from the formula, or None if it fits with or without rounding.
+    """Return a Defgen table's first deviation from the formula of offsets, or None if it fits with or without rounding.
 
     If neither form fits, the form that fits more columns is reported.
     """

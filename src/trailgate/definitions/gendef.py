@@ -42,7 +42,7 @@ def table_of_layout(layout: CopybookLayout, name: str | None = None) -> Table:
 
 
 def column_of(column: FlatColumn) -> Column:
-    """Return a column's definition, by the adapter's mapping of types (capture properties §5.1, §9.4)."""
+    """Build the definition of a copybook item's column, by the adapter's mapping of types (capture properties §5.1, §9.4)."""
     field = column.field
     return replace(_convert_type(field), name=column.name, key=field.key, nullable=not field.key)
 
@@ -91,7 +91,10 @@ def _date_length(form: str, field: CopybookField) -> int:
 
 
 def format_definitions(definitions: Definitions) -> bytes:
-    """Format definitions as a file. The database lines of an existing definitions file are kept."""
+    """Format the definitions of copybooks as a file.
+
+    The database lines of an existing definitions file are kept.
+    """
     given = definitions.database
     database = given if given.version else replace(GENERATED, time_zone=given.time_zone)
     return write_sourcedefs(Definitions(definitions.tables, database))

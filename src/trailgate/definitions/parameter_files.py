@@ -28,7 +28,9 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class ParameterStatement:
-    """One parameter, and the line on which it starts. ``text`` still contains ``&`` and ``;``.
+    """One statement of a parameter file, and the line on which it starts.
+
+    ``text`` still contains ``&`` and ``;``.
 
     ``source`` is the file of an OBEY or INCLUDE, "" for the file itself. ``ansi_quotes``: literals
     are in single quotes, names in double quotes.
@@ -46,7 +48,7 @@ class ParameterStatement:
 
     @property
     def rest(self) -> str:
-        """The text after the name."""
+        """The text after the parameter's name."""
         return self.text[len(self.keyword) :].rstrip("; \t").lstrip(", \t")
 
     @property
@@ -58,11 +60,11 @@ class ParameterStatement:
         return None if self.text.endswith("&") else len(self.text)
 
     def join(self, line: str) -> ParameterStatement:
-        """Return the statement with another line appended."""
+        """Return the statement with another line of the parameter file appended."""
         return replace(self, text=f"{self.text.removesuffix('&').rstrip()} {line}")
 
     def error(self, problem: str, hint: str = "") -> OptionError:
-        """Return an error at this statement."""
+        """Build an error at this statement of a parameter file."""
         where = Where(source=self.source or None, line=self.line, field=self.keyword)
         return OptionError(problem, where=where, hint=hint)
 
@@ -72,7 +74,10 @@ class ParameterStatement:
         return error
 
     def first(self, what: str, text: str | None = None) -> tuple[str, str]:
-        """Return the first word (with its quotes), and the text after it. Raises OptionError if empty."""
+        """Return the first word of the statement (with its quotes), and the text after it.
+
+        Raises OptionError if it is empty.
+        """
         match = _FIRST.match(self.rest if text is None else text)
         if match is None:
             raise self.error(f"expected {what} after {self.keyword}")
@@ -98,7 +103,7 @@ class ParameterStatement:
 
 
 class StatementClause(NamedTuple):
-    """An option's word, the text in its parentheses (None without parentheses), and its complete text."""
+    """An option of a parameter: its word, the text in its parentheses (None without parentheses), and its complete text."""
 
     name: str
     argument: str | None
@@ -106,7 +111,7 @@ class StatementClause(NamedTuple):
 
 
 def read_statements(text: str, read: ReadFile | None = None) -> Iterator[ParameterStatement]:
-    """Yield the parameters of a file. Raises OptionError.
+    """Yield the statements of a parameter file. Raises OptionError.
 
     A parameter is one line, or several if they end with ``&``; TABLE, MAP and SEQUENCE end with
     ``;``. ``read`` returns the text of a file that OBEY or INCLUDE names.
@@ -139,7 +144,7 @@ def _statements(lines: Iterable[ParameterLine]) -> Iterator[ParameterStatement]:
 
 
 def split_list(text: str) -> Iterator[str]:
-    """Split a list at its commas, except those in quotes or parentheses."""
+    """Split a parameter's list at its commas, except commas in quotes or parentheses."""
     begin = depth = 0
     for match in _COMMA.finditer(text):
         sign = match.group(1)
@@ -152,7 +157,7 @@ def split_list(text: str) -> Iterator[str]:
 
 
 def unquote(word: str) -> str:
-    """Remove the quotes around a word."""
+    """Remove the quotes around a word of a parameter file."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
 
 

@@ -38,28 +38,28 @@ _HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
 
 
 class ParameterLine(NamedTuple):
-    """A line without comments: its file ("" for the parameter file itself), number and text."""
+    """A parameter line without comments: its file ("" for the parameter file itself), number and text."""
 
     source: str
     number: int
     text: str
 
     def error(self, problem: str, hint: str = "") -> OptionError:
-        """Return an error at this line."""
+        """Build an error at this line of a parameter file."""
         word = _WORD.split(self.text, maxsplit=1)[0]
         where = Where(source=self.source or None, line=self.number, field=word)
         return OptionError(problem, where=where, hint=hint)
 
 
 class Macro(NamedTuple):
-    """A macro: the names of its parameters in upper case, and its text."""
+    """A macro of a parameter file: the names of its parameters in upper case, and its text."""
 
     parameters: tuple[str, ...]
     body: str
 
 
 def expand_macros(text: str, read: ReadFile | None = None) -> Iterator[ParameterLine]:
-    """Yield the lines of a parameter file. Raises OptionError.
+    """Yield the lines of a parameter file with macros expanded and included files inserted. Raises OptionError.
 
     ``read`` returns the text of a file that OBEY or INCLUDE names.
     """

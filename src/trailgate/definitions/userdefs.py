@@ -35,19 +35,19 @@ Parts = tuple[str, ...]
 
 
 class PropertyLine(Protocol):
-    """A property in a file: its name as written, its value, and its line number."""
+    """A property in a properties file: its name as written, its value, and its line number."""
 
     @property
     def written(self) -> str:
-        """The name as written."""
+        """The property's name as written."""
 
     @property
     def value(self) -> str:
-        """The value."""
+        """The property's value."""
 
     @property
     def line(self) -> int:
-        """The line number, from 1."""
+        """The property's line number, from 1."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ _LEFT_OUT: Final = r"[-.]|^-?0*\.?0*"  # the characters of a number that are not
 
 
 def compute(sign: str, left: Value, right: Value, rows: int) -> Value:
-    """Compute a number for each row, NULL where an operand is.
+    """Compute a sum, difference, product or remainder for each row, NULL if an operand is NULL.
 
     Raises OptionError if an operand is not a number, or if a number has too many digits.
     """

@@ -42,7 +42,10 @@ Pair = tuple[Data, Data]
 
 
 def compare_values(sign: str, left: Value, right: Value) -> Data:
-    """Compare two values. The result is NULL where either is. Raises OptionError if types do not fit."""
+    """Compare the values of two expressions.
+
+    The result is NULL if either is NULL. Raises OptionError if their types do not fit.
+    """
     if left.kind is ExpressionValueType.LITERAL:
         left = _read(left, right)
     if right.kind is ExpressionValueType.LITERAL:

@@ -52,19 +52,19 @@ _LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
 class DescriptorPart(NamedTuple):
-    """A part of a descriptor: its name, or "" for literal characters."""
+    """A part of a date descriptor such as YYMMDD: its name, or "" for literal characters."""
 
     name: str
     text: str
 
     @property
     def width(self) -> int:
-        """The number of characters to read for the part: 7 for JUL, otherwise the length of ``text``."""
+        """The number of characters to read for this part of a date: 7 for JUL, otherwise the length of ``text``."""
         return 7 if self.name == "JUL" else len(self.text)
 
 
 def parse_descriptor(text: str, *, is_input: bool) -> tuple[DescriptorPart, ...]:
-    """Split a descriptor into parts. Raises OptionError."""
+    """Split a date descriptor such as YYMMDD into parts. Raises OptionError."""
     result: list[DescriptorPart] = []
     for word in _NAMES.findall(text):
         if word in REFUSED:
@@ -90,7 +90,7 @@ Parts = dict[str, Longs]
 def read_parts(
     parts: Sequence[DescriptorPart], text: pa.Array
 ) -> tuple[Parts, np.ndarray[Any, Any]]:
-    """Return the numbers of the parts by name, and a mask of the NULL rows.
+    """Parse dates by a descriptor: return the numbers of its parts by name, and a mask of the NULL rows.
 
     Raises OptionError if a text does not match the descriptor.
     """
@@ -199,7 +199,7 @@ def _of_day(days: Longs) -> Parts:
 def write_parts(
     parts: Sequence[DescriptorPart], known: Parts, days: Longs | None, rows: int
 ) -> pa.Array:
-    """Format the parts that a descriptor names. Raises OptionError if a part is unknown."""
+    """Format dates by a descriptor. Raises OptionError if one of its parts is unknown."""
     numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []
     for part in parts:
@@ -221,7 +221,7 @@ def write_parts(
 
 
 def check_times(parts: Parts, shown: pa.Array) -> None:
-    """Raise OptionError if an hour, minute or second is out of range."""
+    """Raise OptionError if the hour, minute or second of a date is out of range."""
     for name, most in _LIMITS.items():
         if name in parts:
             nulls = np.asarray(pc.is_null(shown))
@@ -263,7 +263,7 @@ def _descriptor(node: Node, *, is_input: bool) -> tuple[DescriptorPart, ...]:
 
 
 def check_date(call: FunctionCall, text: str) -> None:
-    """Raise OptionError with a caret if a descriptor is wrong."""
+    """Raise OptionError with a caret if a call of @DATE has a wrong descriptor."""
     form, *pairs = call.arguments
     for number, node in enumerate([form, *pairs[::2]]):
         if len(pairs) % 2 or not isinstance(node, TextLiteral):

@@ -82,7 +82,7 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 class GetenvItem(NamedTuple):
-    """An item: the function that computes its value, and its restrictions.
+    """An item of @GETENV: the function that computes its value, and its restrictions.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
     ``of_trails``: it exists only for messages, or only for trails. ``of_records``: it is known
@@ -97,7 +97,7 @@ class GetenvItem(NamedTuple):
 
 
 def commit_time(block: ChangeBlock, _: GetenvValues) -> Data:
-    """Return the time of each operation as YYYY-MM-DD HH:MI:SS.FFFFFF."""
+    """Return the commit time of each operation as YYYY-MM-DD HH:MI:SS.FFFFFF, for @GETENV."""
     # For a timestamp in microseconds, Arrow's %S includes the fraction.
     naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
     return pc.strftime(naive, format="%Y-%m-%d %H:%M:%S")
@@ -217,7 +217,7 @@ def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def check_environment(call: FunctionCall, text: str) -> None:
-    """Raise OptionError with a caret if a call does not name a known item."""
+    """Raise OptionError with a caret if a call of @GETENV does not name a known item."""
     if not all(isinstance(node, TextLiteral) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
         if any(double_quotes_hint(text, node.at) for node in call.arguments):

@@ -54,7 +54,7 @@ ZERO: Final = Value(pa.scalar("0", pa.string()), ExpressionValueType.NUMBER)
 
 
 class RowSelection(NamedTuple):
-    """The rows that a condition selects, and the rows whose result depends on a missing column."""
+    """The rows that a condition selects, and the rows whose result is undecided because a column is missing."""
 
     selected: Mask
     undecided: Mask
@@ -75,7 +75,7 @@ def select_rows(
 def evaluate_as_text(
     value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> pa.Array:
-    """Return a value as text for each row, NULL if it is NULL or missing."""
+    """Evaluate an expression as text for each row, NULL if it is NULL or missing."""
     result = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
 
@@ -83,7 +83,7 @@ def evaluate_as_text(
 def evaluate_with_missing(
     value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> StateColumn:
-    """Return a value as text for each row; it is missing if one of its columns is missing."""
+    """Evaluate an expression as text for each row; the text is missing if one of its columns is missing."""
     result = _Scope(block, environment, value.text).value(value.node)
     text = result.text()
     column = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
@@ -91,7 +91,7 @@ def evaluate_with_missing(
 
 
 def make_empty_block(table: Table) -> ChangeBlock:
-    """Return an empty block of a table, for checking that an expression fits the table."""
+    """Build an empty block of a table, to check that an expression fits the table."""
     none, text = np.zeros(0, np.int64), pa.array([], pa.string())
     letters = np.zeros(0, np.uint8)
     absent = (ABSENT,) * len(table.columns)

@@ -110,7 +110,7 @@ def _not_obeyed_in_table(
 
 
 def with_catalog(catalog: str, pattern: str) -> str:
-    """Prepend the catalog of SOURCECATALOG to a table pattern that has none."""
+    """Add the catalog of SOURCECATALOG to a table pattern without a catalog."""
     has_catalog = len(split_table_name(pattern)) != 2
     return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"
 
@@ -118,7 +118,7 @@ def with_catalog(catalog: str, pattern: str) -> str:
 def column_names(
     member: str,
 ) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
-    """Return a function that parses column names into this member of the rule."""
+    """Return a function that parses the column names of an option of TABLE into this field of the rule."""
 
     def read(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
         if getattr(rule, member):
@@ -136,7 +136,7 @@ def column_names(
 def read_condition(
     rule: TableRule, clause: StatementClause, statement: ParameterStatement
 ) -> TableRule:
-    """Add a FILTER or WHERE to the rule. FILTER can be limited to some operations."""
+    """Add a FILTER or WHERE of a TABLE statement to its rule. FILTER can be limited to some operations."""
     # FILTER (ON UPDATE, IGNORE DELETE, SALARY > 100), WHERE (NAME = "A")
     limits, words = "", list(split_list(clause.argument or ""))
     ignored = ""
@@ -220,7 +220,7 @@ Draft = TypeVar("Draft")
 
 
 class ParameterRemark(NamedTuple):
-    """A parameter or option that is not obeyed: its line, its text and the reason."""
+    """A remark on a parameter or option that is not obeyed: its line, its text and the reason."""
 
     line: int
     text: str
@@ -228,7 +228,7 @@ class ParameterRemark(NamedTuple):
 
 
 def remark_of(statement: ParameterStatement, text: str, reason: str) -> ParameterRemark:
-    """Return a remark on part of a statement. If the statement is in an included file, it names the file."""
+    """Build a remark on part of a statement. It names the file if the statement is in an included file."""
     shown = " ".join(text.rstrip("; \t").split())
     if statement.source:
         shown += f" ({statement.source})"
@@ -237,19 +237,19 @@ def remark_of(statement: ParameterStatement, text: str, reason: str) -> Paramete
 
 @dataclass(slots=True, kw_only=True)
 class ParameterRemarks:
-    """The parameters that have no effect (``unused``), and those that would have one (``refused``)."""
+    """The remarks on a parameter file: parameters without effect here (``unused``), and parameters that would have an effect (``refused``)."""
 
     unused: list[ParameterRemark] = field(default_factory=list)
     refused: list[ParameterRemark] = field(default_factory=list)
 
     def note(self, statement: ParameterStatement, text: str, reason: str) -> None:
-        """Add a parameter or option that has no effect."""
+        """Add a remark on a parameter or option that has no effect."""
         self.unused.append(remark_of(statement, text, reason))
 
     def refuse(
         self, statement: ParameterStatement, text: str, reason: str = _UNKNOWN_OPTION
     ) -> None:
-        """Add a parameter or option that is not obeyed, unless the text is empty."""
+        """Add a remark on a refused parameter or option, unless the text is empty."""
         if text:
             self.refused.append(remark_of(statement, text, reason))
 
@@ -261,7 +261,7 @@ def obey_statements(
     handlers: Mapping[str, Callable[[Draft, ParameterStatement], None]],
     otherwise: Callable[[Draft, ParameterStatement], None],
 ) -> None:
-    """Call the handler of each statement, or ``otherwise`` if its keyword has none.
+    """Call the handler of each statement, or ``otherwise`` if its keyword has no handler.
 
     Raises OptionError with the line.
     """
@@ -274,7 +274,7 @@ def obey_statements(
 
 @dataclass(frozen=True, slots=True)
 class ExtractParameters:
-    """The parameters of a file.
+    """The parameters of an Extract file.
 
     ``unused`` are parameters that do not affect the data. ``ignored`` are parameters that would,
     but that ``ignore_unsupported`` allowed.
@@ -301,7 +301,7 @@ class ExtractParameters:
 
     @property
     def rules(self) -> CaptureRules:
-        """The capture rules. Without a TABLE statement all tables are captured."""
+        """The capture rules of the Extract file. Without a TABLE statement all tables are captured."""
         return CaptureRules(
             compress_updates=self.compress_updates,
             update_befores=self.update_befores,
@@ -353,7 +353,7 @@ def parse_extract(
 
 
 def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
-    """Return the error for parameters that are not obeyed: it names the first and counts the others."""
+    """Build the error for refused parameters: it names the first and counts the rest."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
     more = (
@@ -480,7 +480,7 @@ def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
 
 
 def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
-    """Return the table pattern at the start of a statement, and the text after it."""
+    """Parse the table pattern at the start of a TABLE or MAP statement. Also returns the text after it."""
     pattern, rest = statement.first("a table name")
     parts = NAME_PART.findall(pattern)
     if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):

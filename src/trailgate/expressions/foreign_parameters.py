@@ -99,7 +99,7 @@ OF_REPLICAT: Final = MappingProxyType(
 
 
 def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason for each name, from groups of space-separated names that share one."""
+    """Expand groups of space-separated parameter names that share a reason to one entry per name."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 

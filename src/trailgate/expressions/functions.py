@@ -96,7 +96,7 @@ def _every_other(at: int) -> bool:
 
 
 class FunctionSpec(NamedTuple):
-    """A function: its number of arguments, its implementation, and the check of its arguments.
+    """A function of expressions, such as @IF: its number of arguments, its implementation, and the check of its arguments.
 
     ``check`` runs before there are any rows. ``takes_condition`` states which arguments may be
     conditions.
@@ -110,7 +110,7 @@ class FunctionSpec(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """The number of arguments, as errors state it."""
+        """The number of arguments of the function, as errors state it."""
         if self.least == self.most:
             return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:

@@ -51,12 +51,15 @@ _IMAGES: Final = ("BEFORE", "AFTER")
 
 
 def parse_condition(text: str, *, ansi_quotes: bool = True) -> Expression:
-    """Parse a condition. Raises OptionError with a caret. A value is a condition: true unless it is 0."""
+    """Parse a condition as in FILTER.
+
+    Raises OptionError with a caret. A value is a condition: true unless it is 0.
+    """
     return _Parser(text, ansi_quotes).parse_all(_Parser.condition)
 
 
 def parse_value(text: str, *, ansi_quotes: bool = True) -> Expression:
-    """Parse a value: a literal, number, column, function or computation. Raises OptionError.
+    """Parse a value as in TOKENS: a literal, number, column, function or computation. Raises OptionError.
 
     Without ``ansi_quotes``, text in double quotes is a literal and not a column name.
     """

@@ -49,7 +49,7 @@ class SelectCondition:
 
 
 class UserToken(NamedTuple):
-    """A user token: its name and its value."""
+    """A user token of a TABLE statement: its name and the expression of its value."""
 
     name: str
     value: Expression
@@ -74,7 +74,7 @@ class TableRule:
 
     @property
     def takes_all(self) -> bool:
-        """True if every operation of the tables is selected."""
+        """True if the TABLE statement selects every operation of its tables."""
         return not self.ignored and not self.conditions
 
     @property
@@ -84,19 +84,19 @@ class TableRule:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions of the conditions and tokens."""
+        """The expressions of the TABLE statement's conditions and tokens."""
         return (
             *(condition.expression for condition in self.conditions),
             *(token.value for token in self.tokens),
         )
 
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
-        """Return an error at this statement."""
+        """Build an error at this TABLE statement."""
         where = Where(source=self.source or None, line=self.line or None, field=option)
         return OptionError(problem, where=where, hint=hint)
 
     def place(self, error: OptionError, option: str) -> OptionError:
-        """Add the statement's position to an error that has no position yet."""
+        """Add the TABLE statement's position to an error that has no position yet."""
         return error.with_place(source=self.source or None, line=self.line or None, field=option)
 
 
@@ -133,11 +133,11 @@ class CaptureRules:
         )
 
     def wants(self, table_name: str) -> bool:
-        """Return True if a table is captured. Patterns are case-insensitive."""
+        """Return True if the rules capture a table. Patterns are case-insensitive."""
         return bool(self.of_table(table_name))
 
     def of_table(self, table_name: str) -> tuple[TableRule, ...]:
-        """Return the statements for a table, in the order in which they are tried.
+        """Return the TABLE statements that match a table, in the order in which they are tried.
 
         Raises OptionError if they disagree about the table's key, columns or tokens.
         """
@@ -162,7 +162,7 @@ class CaptureRules:
         return tuple(matching)
 
     def unmatched_warnings(self, known: Sequence[str]) -> list[str]:
-        """Return a warning for each statement that matches none of the messages' tables."""
+        """Return a warning for each TABLE statement that matches none of the messages' tables."""
         return [
             describe_no_match(
                 f"line {rule.line}, TABLE" if rule.line else "TABLE",
@@ -191,7 +191,7 @@ class CaptureRules:
 
 
 def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
-    """Return a column's index. Raises OptionError at the statement that names it."""
+    """Return a column's index. Raises OptionError at the TABLE statement if the table has no such column."""
     try:
         return table.index(name)
     except DefinitionError as missing:
@@ -200,7 +200,10 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """The statements of one table, bound to its columns. ``dropped`` are columns to omit from records."""
+    """The TABLE statements of one table, bound to its columns.
+
+    ``dropped`` are columns to omit from records.
+    """
 
     table: Table
     statements: tuple[TableRule, ...]
@@ -210,7 +213,7 @@ class TableSelection:
 
     @classmethod
     def of(cls, table: Table, rules: CaptureRules) -> Self | None:
-        """Bind the statements of a table, or return None if the table is not captured.
+        """Bind the TABLE statements of a table to its columns, or return None if the table is not captured.
 
         Raises OptionError if a statement does not fit the table.
         """
@@ -226,11 +229,11 @@ class TableSelection:
 
     @property
     def takes_all(self) -> bool:
-        """True if every operation is captured."""
+        """True if every operation of the table is captured."""
         return self.statements[0].takes_all
 
     def check(self) -> None:
-        """Raise OptionError if an expression does not fit the table."""
+        """Raise OptionError if an expression of a TABLE statement does not fit the table."""
         nothing = make_empty_block(self.table)
         for rule in self.statements:
             for condition in rule.conditions:
@@ -242,7 +245,7 @@ class TableSelection:
                     raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> RowSelection:
-        """Return the selected rows, and the rows that a missing column leaves undecided.
+        """Return the rows that the TABLE statements select, and the rows that a missing column leaves undecided.
 
         All rows must have the operation type of the block's first row.
         """
@@ -281,7 +284,7 @@ class TableSelection:
             raise rule.place(error, condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
-        """Return an error text that names the columns that an undecided row lacks."""
+        """Build the text of the error that names the columns that an undecided row lacks."""
         names: dict[str, None] = {}
         deletes = block.op_type[row] == DELETE
         for rule in self.statements:
@@ -380,7 +383,7 @@ def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
 
 
 class TableSelections:
-    """The selections of all tables; each is bound at its first use."""
+    """The selections of all tables; each is bound to its table at its first use."""
 
     def __init__(self, rules: CaptureRules) -> None:
         self._rules = rules
@@ -403,7 +406,7 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 
 
 def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
-    """Return the groups and items of @GETENV that the expressions use."""
+    """Return the groups and items of @GETENV that these expressions use."""
     calls = (call for one in expressions for call in one.calls())
     return {environment_item(call) for call in calls if call.function == "GETENV"}
 

@@ -33,7 +33,10 @@ _UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is no
 
 @dataclass(frozen=True, slots=True)
 class TextLiteral:
-    """Text in single quotes. The value that it is compared with decides how it is interpreted."""
+    """Text in single quotes in an expression.
+
+    The value that it is compared with decides how it is interpreted.
+    """
 
     text: str
     at: int
@@ -41,7 +44,7 @@ class TextLiteral:
 
 @dataclass(frozen=True, slots=True)
 class NumberLiteral:
-    """A number as written."""
+    """A number in an expression, as written."""
 
     text: str
     at: int
@@ -49,7 +52,7 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column of an operation.
+    """A column of an operation, as an expression names it.
 
     ``image`` is BEFORE, AFTER or BEFOREAFTER (``EITHER``). None means the operation's own image:
     before for a delete, else after.
@@ -62,7 +65,7 @@ class ColumnName:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A function and its arguments."""
+    """A function call in an expression, with its arguments."""
 
     function: str
     arguments: tuple[Node, ...]
@@ -71,7 +74,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """Two numbers joined by an arithmetic sign."""
+    """Two numbers of an expression joined by an arithmetic sign."""
 
     sign: str
     left: Node
@@ -81,7 +84,7 @@ class Computation:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two values compared by one of ``= <> < <= > >=``."""
+    """Two values of an expression compared by one of ``= <> < <= > >=``."""
 
     sign: str
     left: Node
@@ -132,13 +135,13 @@ CONDITIONS = (Comparison, StateTest, Negation, Junction)
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A tree, and the text from which it was parsed, which errors show."""
+    """A parsed expression: its tree, and the text from which it was parsed, which errors show."""
 
     text: str
     node: Node
 
     def nodes(self) -> Iterator[Node]:
-        """Yield all nodes of the tree."""
+        """Yield all nodes of the expression's tree."""
         waiting: list[Node] = [self.node]
         while waiting:
             node = waiting.pop()
@@ -146,11 +149,11 @@ class Expression:
             waiting += _parts(node)
 
     def calls(self) -> Iterator[FunctionCall]:
-        """Yield all function calls."""
+        """Yield all function calls of the expression."""
         return (node for node in self.nodes() if isinstance(node, FunctionCall))
 
     def columns(self) -> Iterator[ColumnName]:
-        """Yield all column names."""
+        """Yield all column names of the expression."""
         return (node for node in self.nodes() if isinstance(node, ColumnName))
 
 
@@ -167,7 +170,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 class ExpressionTokenType(Enum):
-    """The type of a token."""
+    """The type of an expression's token."""
 
     LITERAL = auto()  # in single quotes
     IDENTIFIER = auto()  # in double quotes
@@ -179,18 +182,18 @@ class ExpressionTokenType(Enum):
 
 
 class ExpressionToken(NamedTuple):
-    """A token's type, its text without quotes, and the offset at which it starts."""
+    """A token of an expression: its type, its text without quotes, and the offset at which it starts."""
 
     kind: ExpressionTokenType
     text: str
     at: int
 
     def is_word(self, *words: str) -> bool:
-        """Return True if this is one of the words, ignoring case."""
+        """Return True if the token is one of these words, ignoring case."""
         return self.kind is ExpressionTokenType.NAME and self.text.upper() in words
 
     def is_sign(self, *signs: str) -> bool:
-        """Return True if this is one of the signs."""
+        """Return True if the token is one of these signs."""
         return self.kind is ExpressionTokenType.OPERATOR and self.text in signs
 
     @property
@@ -223,7 +226,7 @@ def scan_expression(text: str, *, ansi_quotes: bool = True) -> Iterator[Expressi
 
 
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:
-    """Return an error whose hint shows the expression with a caret below a character."""
+    """Build an error whose hint shows the expression with a caret below a character."""
     return OptionError(problem, hint=f"{hint or 'Here'}:{caret_below(text, at)}")
 
 

@@ -27,7 +27,7 @@ from trailgate.model.types import TypeFamily
 
 
 class ExpressionValueType(Enum):
-    """The type of a value, which decides how it is compared."""
+    """The type of an expression's value, which decides how it is compared."""
 
     LITERAL = "a literal"  # text, interpreted by the value that it is compared with
     TEXT = "text"
@@ -54,7 +54,7 @@ KINDS: Final[Mapping[TypeFamily, ExpressionValueType]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A constant (scalar) or a column of values, NULL where the value is NULL or missing.
+    """The value of an expression: a constant (scalar) or a column, NULL where the value is NULL or missing.
 
     If ``missing`` is None, no row misses it. Numbers are integers, decimals, or text.
     """
@@ -65,7 +65,7 @@ class Value:
     column: Column | None = None
 
     def text(self) -> pa.Array | pa.Scalar:
-        """Return the value as text."""
+        """Return the expression's value as text."""
         if pa.types.is_string(self.data.type):
             return self.data
         if self.kind is ExpressionValueType.NUMBER and isinstance(self.data, pa.Array):
@@ -74,12 +74,12 @@ class Value:
 
 
 def text_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Return text computed from other values; it is missing where any of these is."""
+    """Build a text value computed from other values; it is missing in the rows in which any of these is missing."""
     return Value(data, ExpressionValueType.TEXT, missing_of(values))
 
 
 def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Return integers computed from other values; they are missing where any of these is."""
+    """Build an integer value computed from other values; it is missing in the rows in which any of these is missing."""
     return Value(pc.cast(data, pa.int64()), ExpressionValueType.NUMBER, missing_of(values))
 
 
@@ -114,34 +114,34 @@ class GetenvValues:
 
 
 class EvaluationScope(Protocol):
-    """The context in which a function is evaluated."""
+    """The context in which a function of an expression is evaluated: the block of operations and the environment."""
 
     @property
     def block(self) -> ChangeBlock:
-        """The operations."""
+        """The operations over which the expression is evaluated."""
         ...
 
     @property
     def environment(self) -> GetenvValues:
-        """The environment."""
+        """The values of @GETENV."""
         ...
 
     def value(self, node: Node) -> Value:
-        """Evaluate a node as a value for each row."""
+        """Evaluate a node of the expression as a value for each row."""
         ...
 
     def verdicts(self, node: Node) -> Verdicts:
-        """Evaluate a node as a condition."""
+        """Evaluate a node of the expression as a condition."""
         ...
 
     def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
-        """Return an error with a caret below a node."""
+        """Build an error with a caret below a node of the expression."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The possible results of a condition, per row: true, false, or unknown because of a NULL.
+    """The three-valued results of a condition, per row: true, false, or unknown because of a NULL.
 
     A row with known values has exactly one possible result. A missing column leaves several, since
     it could have any value.
@@ -165,7 +165,7 @@ class Verdicts:
 
     @classmethod
     def known(cls, true: Mask) -> Self:
-        """Return results that are certainly true or false."""
+        """Build verdicts that are all certainly true or false."""
         return cls(true, ~true, np.zeros(len(true), bool))
 
     def __invert__(self) -> Verdicts:

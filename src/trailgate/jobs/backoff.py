@@ -17,7 +17,7 @@ PATIENCE: Final = 30  # seconds within which a broker or a target has to answer 
 
 
 class RetriableError(Protocol):
-    """An error that states whether a retry may help."""
+    """The interface of errors that state whether a retry may help."""
 
     @property
     def retriable(self) -> bool:
@@ -26,7 +26,7 @@ class RetriableError(Protocol):
 
 
 class Backoff:
-    """Wait longer after each failure, with some randomness so that many clients do not retry at once.
+    """Schedules retries: waits longer after each failure, with some randomness so that many clients do not retry at once.
 
     Before the first answer, retries end after ``patience`` seconds. After an answer they never end
     if ``lasting``; else they end ``patience`` seconds after the next failure. At least ``trials``
@@ -58,14 +58,14 @@ class Backoff:
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Do not retry before ``owned``, a time of ``time.monotonic``, and not before a first pause.
+        """Record a lost connection: do not retry before ``owned``, a time of ``time.monotonic``, nor before a first pause.
 
         Until then the broker may still hold the messages of the lost consumer.
         """
         self._due = max(self._due, owned, time.monotonic() + self._first)
 
     def note_failure(self, error: RetriableError) -> None:
-        """Schedule the next attempt.
+        """Record a failed attempt, and schedule the next attempt.
 
         Raises the error if a retry cannot help or the time is over.
         """
@@ -81,7 +81,7 @@ class Backoff:
 
     @property
     def due(self) -> float:
-        """The time of ``time.monotonic`` from which the next attempt makes sense."""
+        """The time of ``time.monotonic`` at which the next attempt is due."""
         return self._due
 
     def is_due(self, until: float) -> bool:

@@ -12,7 +12,7 @@ from trailgate.expressions.values import GetenvValues
 
 
 def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
-    """Fill the items of this machine that expressions use into an environment.
+    """Add the values of this machine's @GETENV items that expressions use to an environment.
 
     ``items`` are pairs of group and item. Items that no expression uses stay empty, so that a run
     on another machine is the same run.

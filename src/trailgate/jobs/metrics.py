@@ -38,7 +38,7 @@ _FORM: Final = (
 
 
 class Metric(NamedTuple):
-    """A metric: its name, the attribute with its value, and its help text.
+    """A Prometheus metric: its name, the attribute with its value, and its help text.
 
     A counter is the sum over all batches, a gauge the value of the last one.
     """
@@ -48,7 +48,7 @@ class Metric(NamedTuple):
     help: str
 
     def lines(self, kind: str, values: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-        """Yield the lines of the metric, one for each value with its labels."""
+        """Yield the metric in Prometheus's text format, a line for each value with its labels."""
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {kind}"
         for labels, value in values:
@@ -62,7 +62,7 @@ class Metric(NamedTuple):
 def known_lines(
     kind: str, rows: Iterable[Metric], source: object, labels: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the lines of the metrics that ``source`` has a value for: an attribute that is not None."""
+    """Yield the Prometheus lines of the metrics that ``source`` has a value for: an attribute that is not None."""
     for row in rows:
         value = getattr(source, row.of, None)
         if value is not None:
@@ -70,7 +70,7 @@ def known_lines(
 
 
 class MetricsOutput(Generic[S]):
-    """Provide metrics on request.
+    """Provides a run's metrics on request.
 
     ``as_text`` formats statistics, and ``first`` are the first statistics.
     """
@@ -79,11 +79,14 @@ class MetricsOutput(Generic[S]):
         self._as_text, self._last = as_text, first
 
     def show(self, statistics: S) -> None:
-        """Set the statistics. This is cheap, because they are formatted only on request."""
+        """Set the statistics to be shown as metrics.
+
+        This is cheap, because they are formatted only on request.
+        """
         self._last = statistics  # a frozen value, so that a request sees consistent statistics
 
     def text(self) -> bytes:
-        """Format the present statistics."""
+        """Format the present statistics as metrics."""
         return self._as_text(self._last).encode()
 
 

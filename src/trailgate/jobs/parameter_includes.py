@@ -13,7 +13,7 @@ HINT: Final = "Relative paths are searched in the working directory, in the fold
 
 
 def include_reader(path: str) -> ReadFile:
-    """Return a function that reads the files named in a parameter file.
+    """Return a function that reads the files that OBEY and INCLUDE name in a parameter file.
 
     GoldenGate resolves relative paths from its home, which is the folder above dirprm.
     """
@@ -31,7 +31,7 @@ def include_reader(path: str) -> ReadFile:
 
 
 def not_utf8(error: UnicodeDecodeError, path: str) -> OptionError:
-    """Return the error for a parameter file that is not UTF-8, with the line of its first wrong byte."""
+    """Build the error for a parameter file that is not UTF-8, with the line of its first wrong byte."""
     line = error.object.count(b"\n", 0, error.start) + 1
     problem = f"byte {error.object[error.start]:#04x} is not UTF-8"
     where = Where(source=path, line=line, offset=error.start)

@@ -30,7 +30,7 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """The result: files, records, skipped records by type and reason, and unknown tokens set to zeros.
+    """The result of redacting a trail: files, records, skipped records by type and reason, and unknown tokens set to zeros.
 
     ``notices`` state files that are missing, empty, or not of the size that their headers state.
     """

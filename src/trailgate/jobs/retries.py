@@ -30,7 +30,7 @@ Fault = TargetUnavailableError | BrokerError
 
 
 class Retries:
-    """Waits between retries and counts faults.
+    """Waits between retries of a target or broker, and counts faults.
 
     ``what`` is named in the log. At the start it has to answer within ``patience`` seconds. After it has answered, each
     outage may last as long again, or without limit if ``lasting``. A wait ends early if ``stopped``
@@ -79,7 +79,7 @@ class Retries:
         return max(one.due for one in self._backoffs.values())
 
     def record_success(self) -> None:
-        """Record a success, and log the end of an outage."""
+        """Record that the target or broker works, and log the end of an outage."""
         for one in self._backoffs.values():
             one.note_answer()
             one.reset()
@@ -90,7 +90,10 @@ class Retries:
         self._tried = 0
 
     def record_fault(self, error: Fault) -> None:
-        """Count a fault, and log the first one of an outage. Raises the fault if it must not be retried."""
+        """Count a fault of the target or broker, and log the first fault of an outage.
+
+        Raises the fault if it must not be retried.
+        """
         self.faults[error.reason] += 1
         if not self.is_out:
             self.outages += 1
@@ -101,7 +104,7 @@ class Retries:
         self._tried += 1
 
     def wait(self) -> bool:
-        """Wait until the next attempt is due. Return False if the run should stop instead."""
+        """Wait until the next attempt is due. Returns False if the run should stop instead."""
         while not self._stopped():
             left = self.due - time.monotonic()
             if left <= 0:

@@ -73,7 +73,7 @@ FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 
 @dataclass(frozen=True, slots=True)
 class SourceByteRange:
-    """The bytes [start, end) of a source file.
+    """The bytes [start, end) of a damaged trail's file.
 
     Records that are ``apart`` (metadata, DDL) are kept whatever happens to the transaction around
     them.
@@ -87,7 +87,7 @@ class SourceByteRange:
 
 @dataclass(frozen=True, slots=True)
 class SkippedBytes:
-    """Bytes that are not copied, and the reason."""
+    """Bytes of a damaged trail that salvage does not copy, and the reason."""
 
     number: int
     offset: int
@@ -98,7 +98,7 @@ class SkippedBytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The groups (transactions) of a chunk, and the state of each record.
+    """The groups of a chunk's records (transactions), and whether each record is good.
 
     Arrays of groups: the first record (``firsts``), and whether the group has a beginning
     (``headed``), is complete (``whole``), continues although nothing is open (``headless``), and is
@@ -120,7 +120,7 @@ class RecordGroups:
 
     @classmethod
     def of(cls, step: CheckedChunk) -> RecordGroups:
-        """Find the groups of a chunk."""
+        """Group the records of a chunk by transaction."""
         found, followed = step.found, step.followed
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
         reason = np.full(len(found), -1)
@@ -158,7 +158,7 @@ class RecordGroups:
         return (kinds.ABANDONED if self.restart[group] else kinds.UNENDED).statement
 
     def why_dropped(self, group: int) -> str:
-        """Return why a group is dropped. Another group must follow it."""
+        """Return the reason why salvage drops a group. Another group must follow it."""
         first, end = self.firsts[group : group + 2].tolist()
         rows = first + np.flatnonzero(~self.apart[first:end])
         faulty = rows[self.reason[rows] >= 0]
@@ -189,7 +189,7 @@ def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]
 
 
 def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[SourceByteRange]:
-    """Yield the ranges of records in the source file, in order.
+    """Yield the byte ranges of records in the damaged file, in order.
 
     Records outside of transactions get separate ranges.
     """
@@ -223,7 +223,7 @@ Copy = Callable[[SourceByteRange], None]
 
 @dataclass(slots=True)
 class SalvageSelection:
-    """Process the steps of a check in order, and choose the bytes to copy.
+    """Chooses the bytes that salvage copies: processes the steps of a check in order.
 
     ``write`` gets bytes of the current file in order, ``copy`` ranges of source files, and
     ``leave`` the skipped bytes.
@@ -258,7 +258,7 @@ class SalvageSelection:
             assert isinstance(step, FileEnd)
 
     def finish(self) -> None:
-        """Decide about the pending group at the end of the trail."""
+        """Decide about the pending group at the end of the damaged trail."""
         self._settle(kinds.OPEN.statement)
 
     def _chunk(self, step: CheckedChunk) -> None:
@@ -363,7 +363,7 @@ class SalvageSelection:
 
 
 class SalvagedTrail:
-    """The files of the new trail.
+    """The files of the trail that salvage writes.
 
     Records are appended as they come, and headers are completed at the end.
     """
@@ -380,11 +380,11 @@ class SalvagedTrail:
         self.selection = SalvageSelection(self.write, self.copy, self.leave)
 
     def name(self, number: int) -> str:
-        """Return the name of a new file, without its folder."""
+        """Return the name of a new trail file, without its folder."""
         return f"{Path(self.prefix).name}{self.first + number:0{self.digits}}"
 
     def take(self, step: Step) -> None:
-        """Process one step of the check."""
+        """Process one step of the check: copy complete transactions, and list skipped bytes."""
         if isinstance(step, FileBeginning):
             self._begin(step)
         elif isinstance(step, FileEnd):
@@ -417,12 +417,12 @@ class SalvagedTrail:
         return patch_header(raw, order, replace(facts, filename=filename))
 
     def write(self, number: int, pieces: Sequence[memoryview]) -> None:
-        """Append bytes to a new file."""
+        """Append bytes to a new trail file."""
         with (self.folder / self.name(number)).open("ab") as file:
             file.writelines(pieces)
 
     def copy(self, part: SourceByteRange) -> None:
-        """Append bytes of a source file to the new file with the same number."""
+        """Append bytes of a damaged file to the new trail file with the same number."""
         with TrailFileReader(self.files[part.number]) as reader:
             for place in range(part.start, part.end, COPIED):
                 data = reader.read(place, min(COPIED, part.end - place))
@@ -442,7 +442,7 @@ class SalvagedTrail:
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 
     def staged_files(self) -> tuple[TrailFile, ...]:
-        """Return the new files in the staging folder."""
+        """Return the new trail files in the staging folder."""
         paths = [self.folder / self.name(number) for number in range(len(self.files))]
         return tuple(
             TrailFile(str(path), self.first + number, path.stat().st_size)
@@ -469,7 +469,7 @@ class SalvagedTrail:
 
 @dataclass(frozen=True, slots=True)
 class SalvageResult:
-    """The result: the new files, how much was skipped, and the report about the damaged trail."""
+    """The result of salvage: the new files, how much was skipped, and the report about the damaged trail."""
 
     prefix: str
     files: tuple[str, ...]

@@ -76,7 +76,7 @@ SHOWN: Final = 64  # the most bytes shown of the damage itself
 
 @dataclass(frozen=True, slots=True)
 class ReaderCheck:
-    """How records are decoded: the definitions, the character set, and whether values are decoded too.
+    """How the check decodes records: with which definitions and character set, and whether values are decoded too.
 
     ``fine`` collects, per table and column, a date time with more digits than a timestamp can hold.
     """
@@ -87,7 +87,7 @@ class ReaderCheck:
     fine: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def accepts(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> bool:
-        """Return whether readers accept all of these records.
+        """Return whether readers accept all records of a chunk.
 
         ``tables`` are those known before them.
         """
@@ -104,12 +104,12 @@ class ReaderCheck:
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
-        """Decode a chunk's records as the readers do, and note the records that they refuse."""
+        """Decode a chunk's records as the readers do, and record the errors of those that they refuse."""
         known = _TablesAtRows.of(records, source, tables)
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
-        """Decode records. Raises TrailgateError if readers would."""
+        """Decode records of a trail. Raises TrailgateError if readers would."""
         wanted = ReadSelection(values=self.values, ids=False, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
@@ -231,7 +231,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class FileBeginning:
-    """The beginning of a file: its header as bytes and decoded, or the problem with it."""
+    """A step of the check: the beginning of a file, with its header as bytes and decoded, or the problem with it."""
 
     number: int  # the index of the file among those that are checked
     file: TrailFile
@@ -243,7 +243,7 @@ class FileBeginning:
 
 @dataclass(frozen=True, slots=True)
 class CheckedChunk:
-    """A chunk of consecutive records of a file, and the results of checking them.
+    """A step of the check: consecutive records of a file, and the results of checking them.
 
     ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end of
     the chunk. ``fine`` has an example value of each date time column with more fraction digits than
@@ -261,7 +261,7 @@ class CheckedChunk:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableGap:
-    """Bytes that are not records, up to the next good record."""
+    """A step of the check: bytes that are not records, up to the next good record."""
 
     number: int
     start: int
@@ -273,7 +273,7 @@ class UnreadableGap:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The state after the last good record of a file, with which reading continues if the file has grown."""
+    """The state of the check after the last good record of a file, with which reading continues if the file has grown."""
 
     at: int
     order: ByteOrder
@@ -284,7 +284,7 @@ class ResumePoint:
 
 @dataclass(frozen=True, slots=True)
 class FileEnd:
-    """The end of a file, with the tables of its metadata."""
+    """A step of the check: the end of a file, with the tables of its metadata."""
 
     number: int
     file: TrailFile
@@ -319,7 +319,7 @@ def check_steps(
     values: bool = False,
     after: FileEnd | None = None,
 ) -> Iterator[Step]:
-    """Yield everything in these files: beginnings, chunks, gaps and ends. Raises StorageError.
+    """Yield the steps of checking these trail files: beginnings, chunks, gaps and ends. Raises StorageError.
 
     Damage is reported as a step instead of an error. With ``values`` values are decoded as well.
     ``after`` is the end of the file before the first one.
@@ -349,7 +349,7 @@ def check_steps(
 
 
 def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
-    """Yield the steps for what was added to a file since it was read to its end."""
+    """Yield the steps of checking what was added to a trail file since it was read to its end."""
     past = ended.resume
     place = _Place(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
@@ -475,7 +475,7 @@ def _gap(
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """The counts of a file. ``by_type`` counts records by Logdump's names of their types."""
+    """The check's counts of a file. ``by_type`` counts records by Logdump's names of their types."""
 
     name: str
     bytes: int
@@ -500,7 +500,7 @@ class RecordFacts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """Growing counts of a file. ``csn`` is carried over from earlier files."""
+    """The check's growing counts of a file. ``csn`` is carried over from earlier files."""
 
     file: TrailFile
     csn: str | None = None
@@ -511,7 +511,7 @@ class FileTotals:
     types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
 
     def add(self, step: CheckedChunk) -> None:
-        """Count the records of a chunk."""
+        """Count the records of a checked chunk."""
         found, followed = step.found, step.followed
         view = found.view
         change = view.role == RecordRole.CHANGE
@@ -644,7 +644,7 @@ def _time(microseconds: int | None) -> str | None:
 
 
 def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollector) -> None:
-    """Add a finding if the manifest states another number of operations."""
+    """Add a finding if the manifest states a different number of operations."""
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
     if entry is not None and entry.operations not in (None, totals.operations):
@@ -654,7 +654,7 @@ def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollect
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The result of a check."""
+    """The result of checking a trail."""
 
     path: str
     files: tuple[FileReport, ...]
@@ -662,7 +662,7 @@ class CheckReport:
 
     @property
     def whole(self) -> bool:
-        """Whether no finding is an error."""
+        """Whether the check has found no error (warnings are allowed)."""
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 
@@ -688,7 +688,7 @@ def check_files(
     *,
     values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
-    """Check files, and yield the totals of each file when it is complete.
+    """Check trail files, and yield the totals of each file when it is complete.
 
     Findings are added to ``findings`` during the check. ``watch`` is called with each step, after its faults are complete.
     """
@@ -725,7 +725,7 @@ def check_files(
 
 
 def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -> None:
-    """Add the findings of a chunk or a gap."""
+    """Add the findings of a checked chunk or an unreadable gap."""
     name = name_of(file.path)
     if isinstance(step, UnreadableGap) and step.start == step.end:
         return  # the wrong size of the file is a finding already

@@ -94,7 +94,7 @@ WAIT_SECONDS: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class JmsOptions:
-    """The options of the format: the journal, the broker that fills it, and the capture for its messages.
+    """The options of the Spark format ``jms``: the journal, the broker that fills it, and the capture for its messages.
 
     ``address`` is None if another process fills the journal. Without a ``capture`` the rows are
     messages. ``quarantine`` is the folder for bad messages; if it is None, a bad message stops the
@@ -112,7 +112,7 @@ class JmsOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        """Parse the options of the format ``jms``. Relative paths start at ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
         journal = Path(one_path(paths, "a stream of the format jms"))
         if is_pattern(str(journal)) and not journal.exists():
@@ -144,7 +144,7 @@ class JmsOptions:
         return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows: operations or messages."""
+        """Return the schema of the format ``jms``: that of operations or of messages."""
         return MESSAGES if self.projection is None else self.projection.schema
 
 
@@ -204,7 +204,7 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
 
 @with_brief_errors
 class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream that follows a journal, and fills it if a broker is given."""
+    """A stream of the format ``jms``, which follows a journal, and fills it if a broker is given."""
 
     def __init__(self, options: JmsOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -220,16 +220,19 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         self._target: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return the offset of a new stream: the first message in the journal."""
+        """Return the offset of a new stream: the number of the first message in the journal."""
         return {"message": self._index.extent().first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802  Spark's name
-        """Return the limit of a batch from the options."""
+        """Return the limit of a batch of journal messages from the options."""
         most = self._options.most
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
-        """Return the end of the next batch. For operations it is between two transactions."""
+        """Return the end of the next batch of journal messages.
+
+        For operations it is between two transactions.
+        """
         begin = int(start["message"])
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         self._receive(begin)
@@ -251,7 +254,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         self._to_the_end = True
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch: a few megabytes of complete transactions each."""
+        """Return the partitions of a batch of the journal: a few megabytes of complete transactions each."""
         begin, stop = int(start["message"]), int(end["message"])
         complete = self._index.range(begin, stop)
         cuts = [begin]
@@ -268,7 +271,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         return [InputPartition(part) for part in ranges]
 
     def rows(self, part: JournalRange) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a range, or their operations."""
+        """Yield the journal's messages in a range, or their operations."""
         options = self._options
         if options.capture is None or options.projection is None:
             return (_rows(stored) for stored in part.read())
@@ -338,7 +341,7 @@ def _rows(stored: StoredMessages) -> pa.RecordBatch:
 
 @with_brief_errors
 class JmsSource(SparkSource):
-    """Messages in the order in which they were received; with ``properties`` their operations."""
+    """The Spark format ``jms``: messages in the order in which they were received; with ``properties`` their operations."""
 
     format = "jms"
     does = "It can only be read as a stream: spark.readStream.format('jms')"

@@ -31,25 +31,25 @@ _OF_TABLES: Final = frozenset(
     name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
 )
 
-ROWS: Final[tuple[LogdumpCommand, ...]] = (
+ALL_COMMANDS: Final[tuple[LogdumpCommand, ...]] = (
     *files.FILE_COMMANDS,
     *files.SAVING_COMMANDS,
     *positions.MOVING_COMMANDS,
     *positions.SCANNING_COMMANDS,
-    *settings.ROWS,
-    *filtering.ROWS,
-    *counting.ROWS,
+    *settings.SETTING_COMMANDS,
+    *filtering.FILTER_COMMANDS,
+    *counting.COUNT_COMMANDS,
     *session.SESSION_COMMANDS,
     *session.CONVERSION_COMMANDS,
     *session.UNSUPPORTED_COMMANDS,
 )
 COMMANDS: Final[Mapping[str, LogdumpCommand]] = MappingProxyType(
-    {name: command for command in ROWS for name in command.names}
+    {name: command for command in ALL_COMMANDS for name in command.names}
 )
 
 
 class Conversation:
-    """A session whose answers are printed as text or JSON.
+    """A Logdump session at a terminal, whose answers are printed as text or JSON.
 
     EXIT sets ``over``, an error sets ``failed``, and ``edit`` is the command to offer for editing.
     """
@@ -81,7 +81,7 @@ class Conversation:
                 yield from text
 
     def close(self) -> None:
-        """Close the open file and the log."""
+        """Close the open trail file and the log of the session."""
         self.session.close()
         if self.session.log is not None:
             self.session.log.close()

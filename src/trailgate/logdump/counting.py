@@ -40,7 +40,7 @@ _IN_TRANSACTIONS.setflags(write=False)
 
 @dataclass(frozen=True, slots=True)
 class RecordTally:
-    """The counts of all records, of one table, or of an interval of time."""
+    """COUNT's counts of all records, of one table, or of an interval of time."""
 
     name: str
     records: int
@@ -66,7 +66,7 @@ Key = TypeVar("Key", int, str)
 
 
 class CountedColumns(NamedTuple):
-    """The columns that are counted: record types, sizes of data, and whether each is a before image."""
+    """The columns of records that COUNT counts: record types, sizes of data, and whether each is a before image."""
 
     types: npt.NDArray[np.uint8]
     data: Longs
@@ -75,7 +75,7 @@ class CountedColumns(NamedTuple):
 
 @dataclass(slots=True)
 class RecordSums:
-    """Growing sums of some records."""
+    """COUNT's growing sums for some records."""
 
     data_bytes: int = 0
     befores: int = 0
@@ -99,7 +99,7 @@ class RecordSums:
 
 
 class GroupedSums(Generic[Key]):
-    """The sums of each group of records, such as a table.
+    """COUNT's sums for each group of records, such as a table.
 
     With more than ``most`` groups the file is damaged, and OptionError is raised.
     """
@@ -109,7 +109,7 @@ class GroupedSums(Generic[Key]):
         self.sums: dict[Key, RecordSums] = {}
 
     def add(self, groups: Longs, keys: Sequence[Key], counted: CountedColumns) -> None:
-        """Add records. ``keys[groups[i]]`` is the key of record i's group."""
+        """Add records to the sums. ``keys[groups[i]]`` is the key of record i's group."""
         size = len(keys)
         data = np.bincount(groups, counted.data, minlength=size)
         before = np.bincount(groups, counted.before, minlength=size)
@@ -138,7 +138,7 @@ def _label(code: int) -> str:
 
 
 class LargeTransactions:
-    """Keep the largest transactions (by bytes) among those above one of two limits.
+    """Keeps the largest transactions (by bytes) among those above the limit of records or of bytes.
 
     A transaction may span chunks: the last, unfinished one is kept in ``_open``.
     """
@@ -149,7 +149,7 @@ class LargeTransactions:
         self._open: LargeTransaction | None = None
 
     def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
-        """Add the selected records of a chunk."""
+        """Add the selected records of a chunk to their transactions."""
         numbers = chunk.numbers
         count = len(numbers.firsts) + 1
         # Element i counts transaction i of the chunk. Element BEFORE (0) counts the records that
@@ -175,7 +175,7 @@ class LargeTransactions:
         return _transaction(chunk, row, int(records[number]), int(data[number]))
 
     def found(self) -> tuple[LargeTransaction, ...]:
-        """Return the transactions, largest first."""
+        """Return the large transactions, largest first."""
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
@@ -205,7 +205,7 @@ def _transaction(chunk: LogdumpChunk, row: int, records: int, data: int) -> Larg
 
 
 class RecordCounter:
-    """Count chunks. The counts are available at any time."""
+    """Counts records for COUNT, chunk by chunk. The counts are available at any time."""
 
     def __init__(
         self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
@@ -221,7 +221,7 @@ class RecordCounter:
         self._large = large
 
     def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
-        """Count the selected records of a chunk."""
+        """Add the selected records of a chunk to COUNT's counts."""
         rows = np.flatnonzero(mask)
         self.suppressed += len(chunk) - len(rows)
         types = chunk.view.io_type
@@ -242,7 +242,7 @@ class RecordCounter:
             self._large.add(chunk, mask)
 
     def total(self) -> RecordTally:
-        """Return the counts of all records."""
+        """Return COUNT's counts of all records."""
         return self._total.sums.get("", RecordSums()).tally("")
 
     def tables(self) -> tuple[RecordTally, ...]:

@@ -41,7 +41,7 @@ COMPARED: Final = "[comparison] value"
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name, and the value to compare it with. Without a comparison any value matches."""
+    """A name in a FILTER option, and the value to compare with. Without a comparison any value matches."""
 
     name: str
     compare: Comparison | None = None
@@ -50,7 +50,7 @@ class NamedValue:
 
 @dataclass(frozen=True, slots=True)
 class OptionArguments:
-    """The words after an option, split at commas.
+    """The words after an option of FILTER, split at commas.
 
     ``offset`` and ``now`` are used to parse times.
     """
@@ -61,14 +61,14 @@ class OptionArguments:
 
     @property
     def words(self) -> list[str]:
-        """The words without commas. Raises OptionError if there are none."""
+        """The words after the FILTER option without commas. Raises OptionError if there are none."""
         all_words = [word for phrase in self.phrases for word in phrase]
         if not all_words:
             raise OptionError("a value to compare with is missing")
         return all_words
 
     def each(self, missing: str) -> Iterator[tuple[str, ...]]:
-        """Yield the groups of words between commas.
+        """Yield the groups of words between commas in a FILTER option.
 
         Raises OptionError with the text ``missing`` for an empty one.
         """
@@ -97,7 +97,7 @@ class OptionArguments:
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 
     def time(self) -> int:
-        """Return a time in microseconds since 1970 UTC."""
+        """Return a FILTER option's time in microseconds since 1970 UTC."""
         return read_time(" ".join(self.words), self.offset, self.now)
 
 
@@ -105,7 +105,7 @@ MakeTest = Callable[[OptionArguments], RecordTest]
 
 
 def transaction(offset: int) -> MakeTest:
-    """Return a function that builds the test of TRANSID (``offset`` 0) or CSN (``offset`` 1)."""
+    """Return a function that builds the FILTER test of TRANSID (``offset`` 0) or CSN (``offset`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
         # ids are compared once per transaction, not once per record
@@ -119,12 +119,12 @@ def transaction(offset: int) -> MakeTest:
 
 
 def image(arguments: OptionArguments) -> RecordTest:
-    """Return the test of IMAGE."""
+    """Build the test of FILTER IMAGE, for before or after images."""
     return filters.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
 
 
 def string(arguments: OptionArguments) -> RecordTest:
-    """Return the test of STRING, which passes records with any of several strings."""
+    """Build the test of FILTER STRING, which passes records with any of several strings."""
 
     def tests() -> Iterator[RecordTest]:
         missing = "a text to look for is missing"
@@ -139,7 +139,7 @@ def string(arguments: OptionArguments) -> RecordTest:
 
 
 def hex_digits(arguments: OptionArguments) -> RecordTest:
-    """Return the test of HEX, which passes records with any of several byte strings."""
+    """Build the test of FILTER HEX, which passes records with any of several byte strings."""
 
     def tests() -> Iterator[RecordTest]:
         for first, *limits in arguments.each("hex digits to look for are missing"):
@@ -153,7 +153,7 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
 
 
 def integer(width: int) -> MakeTest:
-    """Return a function that builds the test for a binary integer, which is big-endian in every trail."""
+    """Return a function that builds the FILTER test for a binary integer, which is big-endian in every trail."""
     bound = 1 << (8 * width)
 
     def make(arguments: OptionArguments) -> RecordTest:
@@ -167,7 +167,7 @@ def integer(width: int) -> MakeTest:
 
 
 def ggs_token(arguments: OptionArguments) -> RecordTest:
-    """Return the test of GGSTOKEN."""
+    """Build the test of FILTER GGSTOKEN."""
     wanted = arguments.name_and_value()
     code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
 
@@ -185,7 +185,7 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
 
 
 def user_token(arguments: OptionArguments) -> RecordTest:
-    """Return the test of USERTOKEN."""
+    """Build the test of FILTER USERTOKEN."""
     wanted = arguments.name_and_value()
     name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
 
@@ -207,7 +207,7 @@ def user_token(arguments: OptionArguments) -> RecordTest:
 
 
 def column(arguments: OptionArguments) -> RecordTest:
-    """Return the test of COLUMN."""
+    """Build the test of FILTER COLUMN."""
     wanted = arguments.name_and_value()
     index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
     value = wanted.value.encode()
@@ -237,7 +237,7 @@ def column(arguments: OptionArguments) -> RecordTest:
 
 
 def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return the possible values of a column's bytes: counted text, plain text, a number.
+    """Return the spellings that the bytes of a column may have: counted text, plain text, a number.
 
     For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
     """
@@ -253,7 +253,7 @@ def column_strings(raw: bytes, order: str) -> list[bytes]:
 
 
 def system_key(arguments: OptionArguments) -> RecordTest:
-    """Return the test of SYSKEY, for the system key at the start of some NonStop records."""
+    """Build the test of FILTER SYSKEY, for the system key at the start of some NonStop records."""
     compare, value = arguments.number()
 
     def test(chunk: LogdumpChunk) -> Mask:
@@ -271,18 +271,18 @@ def system_key(arguments: OptionArguments) -> RecordTest:
 
 
 def indicator(arguments: OptionArguments) -> RecordTest:
-    """Return the test of TRANSIND."""
+    """Build the test of FILTER TRANSIND."""
     compare, text = arguments.text()
     return filters.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
-    """Return a function that builds the test of a number in the record header."""
+    """Return a function that builds the FILTER test of a number in the record header."""
     return lambda arguments: filters.of_field(name, *arguments.number(greatest))
 
 
 def process(_arguments: OptionArguments) -> RecordTest:
-    """Refuse PROCESS."""
+    """Refuse the option PROCESS of FILTER."""
     raise OptionError("process names are those of NonStop systems; no other trail has them")
 
 
@@ -302,7 +302,7 @@ class FilterOption(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """The syntax as HELP shows it."""
+        """The syntax of the FILTER option as HELP shows it."""
         return f"{self.names[0]} {self.arguments}".rstrip()
 
 

@@ -25,17 +25,17 @@ RecordTest = Callable[[LogdumpChunk], Mask]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Return a test that passes records if any of the tests does."""
+    """Combine tests: the result passes records that at least one of the tests passes."""
     return lambda chunk: np.asarray(np.logical_or.reduce([test(chunk) for test in tests]))
 
 
 def all_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Return a test that passes records if all of the tests do."""
+    """Combine tests: the result passes records that all of the tests pass."""
     return lambda chunk: np.asarray(np.logical_and.reduce([test(chunk) for test in tests]))
 
 
 def of_types(codes: Sequence[int]) -> RecordTest:
-    """Return a test for record types."""
+    """Return a test that passes records of these record types."""
     # a lookup table by type code, so that one indexing step tests all records of a chunk
     table = np.zeros(256, bool)
     table[list(codes)] = True
@@ -43,7 +43,7 @@ def of_types(codes: Sequence[int]) -> RecordTest:
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
-    """Return a test for table names. Patterns may contain ``*`` and ``?``."""
+    """Return a test that passes records of tables with these names. Patterns may contain ``*`` and ``?``."""
     return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
@@ -59,22 +59,22 @@ def of_values(
 
 
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
-    """Return a test that compares a header field with a number."""
+    """Return a test that compares a field of the record header with a number."""
     return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
-    """Return a test that compares the IO time."""
+    """Return a test that compares the IO time of records."""
     return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
 def of_image(*, before: bool) -> RecordTest:
-    """Return a test for before images, or for after images."""
+    """Return a test that passes before images, or after images."""
     return lambda chunk: chunk.view.is_before == before
 
 
 def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> RecordTest:
-    """Return a test for bytes in a record's data, within a range of it. ``fold`` ignores the case.
+    """Return a test that passes records with bytes in a range of their data. ``fold`` ignores the case.
 
     The bytes are searched in the complete chunk at once, and each hit is then assigned to its
     record, because most records contain no hit.
@@ -114,7 +114,7 @@ def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> Rec
 
 
 class FilterSide(StrEnum):
-    """Whether matching records are shown or suppressed."""
+    """The two lists of filters: matching records are shown, or suppressed."""
 
     INCLUDE = "include"
     EXCLUDE = "exclude"
@@ -122,7 +122,7 @@ class FilterSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """A filter: its option, the text that was typed, and the test.
+    """A filter of the session: its option, the text that was typed, and the test.
 
     If ``joins``, all filters of the same option count as one, and a record passes if any of them
     matches.
@@ -142,7 +142,7 @@ class RecordFilterList:
     match_all: bool = True
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return the mask of matching records. There must be at least one filter."""
+        """Return the mask of records that match the list, which must have at least one filter."""
         # Filters of an option that joins share the key (option, -1), and their masks are combined
         # by or.
         masks: dict[tuple[str, int], Mask] = {}
@@ -157,7 +157,7 @@ class RecordFilterList:
 
 @dataclass(frozen=True, slots=True)
 class RecordFilters:
-    """All filters: a record is shown if it matches ``include`` and does not match ``exclude``."""
+    """All filters of a session: a record is shown if it matches ``include`` and does not match ``exclude``."""
 
     enabled: bool = False
     include: RecordFilterList = RecordFilterList()
@@ -169,11 +169,11 @@ class RecordFilters:
         return (*self.include.filters, *self.exclude.filters)
 
     def side(self, side: FilterSide) -> RecordFilterList:
-        """Return the filters of a side."""
+        """Return the list of filters that include, or that exclude."""
         return self.include if side is FilterSide.INCLUDE else self.exclude
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return the mask of records that are shown."""
+        """Return the mask of records that the session's filters show."""
         shown = np.ones(len(chunk), bool)
         if not self.enabled or not len(chunk):
             return shown
@@ -199,7 +199,7 @@ class RecordFilters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> RecordFilters:
-        """Return the filters without the ones that ``what`` names.
+        """Return the filters without those that ``what`` names.
 
         ``what`` is the number of a filter in FILTER SHOW, an option (which removes all filters of
         it, for example "RECTYPE"), or "ALL".

@@ -15,7 +15,7 @@ FILE_SIZE: Final = 0x39  # a field of that group
 
 
 class HeaderGroup(NamedTuple):
-    """A group: its own token, its fields, and the offset of each field's payload."""
+    """A group of a file header: its own token, its fields, and the offset of each field's payload."""
 
     token: RecordToken
     fields: tuple[RecordToken, ...]
@@ -23,7 +23,7 @@ class HeaderGroup(NamedTuple):
 
 
 def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
-    """Yield the header's groups. Raises DecodeError."""
+    """Yield the groups of a file header. Raises DecodeError."""
     data = octets(raw)
     for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
         fields = read_tokens_between(data, (start, start + len(group.payload)), order)
@@ -31,7 +31,7 @@ def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
 
 
 def with_size(raw: bytes, size: int) -> bytes:
-    """Return the header with another file size, or unchanged if it does not contain one."""
+    """Return the file header with another file size, or unchanged if it does not contain a size."""
     order = detect_header_order(raw) or ByteOrder.BIG
     for group in header_groups(raw, order):
         for field, at in zip(group.fields, group.starts, strict=True):

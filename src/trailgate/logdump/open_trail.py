@@ -70,7 +70,7 @@ OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accep
 
 @dataclass(frozen=True)
 class ChunkNames:
-    """The table names of records: ``strings[codes[i]]`` is the name of record i."""
+    """The table names of a chunk's records: ``strings[codes[i]]`` is the name of record i."""
 
     codes: Longs
     strings: list[str]
@@ -85,12 +85,12 @@ class ChunkNames:
 
     @cached_property
     def present_codes(self) -> list[int]:
-        """The codes that occur in the chunk."""
+        """The codes of the table names that occur in the chunk."""
         return [int(code) for code in np.unique(self.codes)]
 
 
 def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
-    """Return a test of whether a name matches a pattern with ``*`` and ``?``."""
+    """Return a function that tests whether a table name matches a pattern with ``*`` and ``?``."""
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
@@ -98,7 +98,7 @@ def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
 
 @dataclass(frozen=True, slots=True)
 class TransactionNumbers:
-    """The number of each record's transaction.
+    """The transaction numbers of a chunk's records.
 
     Number 0 (BEFORE) is the transaction that began before these records. ``open`` is the number of
     the transaction that is open after them, or NONE. ``firsts[n - 1]`` is the first record of
@@ -112,7 +112,7 @@ class TransactionNumbers:
 
 
 def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
-    """Assign a transaction number to each of consecutive records.
+    """Assign each of consecutive records the number of its transaction.
 
     ``apart`` marks records outside of transactions.
 
@@ -146,7 +146,7 @@ def opening_row(numbers: TransactionNumbers) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTransactions:
-    """TRANID and LOGCSN of transactions. ``number[i]`` is the index in ``ids`` for record i.
+    """TRANID and LOGCSN of a chunk's transactions. ``number[i]`` is the index in ``ids`` for record i.
 
     Number 0 is the transaction that began before the records. ``last`` has the ids of the
     transaction that is open after them.
@@ -157,14 +157,14 @@ class ChunkTransactions:
     last: tuple[bytes, bytes]
 
     def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
-        """Return the mask of records whose transaction passes a test."""
+        """Return the mask of records whose transaction id passes a test."""
         chosen = np.array([good(one) for one in self.ids], bool)
         mask: Mask = chosen[self.number]
         return mask
 
 
 def token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of the first token with an id in each area, or b"" if it has none."""
+    """Return the payload of the first token with an id in each record's token area, or b"" if it has none."""
     spans = find_token(source, areas, code).spans
     present = spans.starts >= 0
     # an area without the token gets the empty span 0:0
@@ -186,17 +186,17 @@ class LogdumpChunk:
 
     @property
     def end(self) -> int:
-        """The offset in the file after the last record."""
+        """The offset in the file after the chunk's last record."""
         return self.source.base + (self.view.spans(-1)[1] if len(self) else 0)
 
     @cached_property
     def heads(self) -> Structs:
-        """The fixed headers, as one structure per record."""
+        """The fixed headers of the chunk's records, as one structure per record."""
         return self.view.headers(self.source.data, self.source.order)
 
     @cached_property
     def names(self) -> ChunkNames:
-        """The table names."""
+        """The table names of the chunk's records."""
         named = find_names(self.source, self.view)
         by_index = any(isinstance(name, int) for name in named.names)
         known = self.around.tables(self.end).tables if by_index else {}
@@ -206,28 +206,28 @@ class LogdumpChunk:
 
     @cached_property
     def damage(self) -> dict[int, str]:
-        """The damaged records by their row, each with its first problem."""
+        """The damaged records of the chunk by their row, each with its first problem."""
         return describe_damage(self.source, self.view)
 
     def damage_at(self, row: int) -> str:
-        """Return the first problem of one record, or "" if it is sound."""
+        """Return the first problem of one record in the chunk, or "" if it is sound."""
         one = self.view.take(slice(row, row + 1))
         return describe_damage(self.source, one).get(0, "")
 
     @cached_property
     def apart(self) -> Mask:
-        """The mask of records that neither open nor end a transaction."""
+        """The mask of the chunk's records that neither open nor end a transaction."""
         mask: Mask = is_separate(self.view) & (self.view.indicator == ONLY_RECORD)
         return mask
 
     @cached_property
     def numbers(self) -> TransactionNumbers:
-        """The number of each record's transaction."""
+        """The transaction number of each record in the chunk."""
         return number_transactions(self.view.indicator, self.apart)
 
     @cached_property
     def transactions(self) -> ChunkTransactions:
-        """The ids of the transactions, and the transaction of each record."""
+        """The ids of the chunk's transactions, and the transaction of each record."""
         numbers = self.numbers
         # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
@@ -263,7 +263,7 @@ def readable_records(
 
 
 class OpenTrail:
-    """An open trail file."""
+    """The trail file that a Logdump session has open."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -273,7 +273,7 @@ class OpenTrail:
         self._open_transaction = (-1, UNKNOWN)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the trail file."""
         self._reader.close()
 
     @property
@@ -291,7 +291,7 @@ class OpenTrail:
         return True
 
     def read(self, offset: int, size: int) -> Octets:
-        """Return up to ``size`` bytes from an offset."""
+        """Return up to ``size`` bytes of the trail file from an offset."""
         return self._reader.read(offset, size)
 
     @cached_property
@@ -305,12 +305,12 @@ class OpenTrail:
 
     @property
     def header_length(self) -> int:
-        """The size of the file header, or 0 if it is missing or unreadable."""
+        """The size of the trail file's header, or 0 if it is missing or unreadable."""
         return self._layout[0]
 
     @property
     def order(self) -> ByteOrder:
-        """The byte order of the records."""
+        """The byte order of the trail file's records."""
         return self._layout[1]
 
     @cached_property
@@ -326,7 +326,10 @@ class OpenTrail:
                 return 0, order
 
     def forward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-        """Yield the records from an offset on. Raises DecodeError at the first bad one."""
+        """Yield the records of the file from an offset on, in chunks.
+
+        Raises DecodeError at the first bad record.
+        """
         while offset < self.size:
             data = self.read(offset, size)
             chunk, problem = self._sound(data, offset)
@@ -345,7 +348,7 @@ class OpenTrail:
             offset, size = chunk.end, CHUNK
 
     def backward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-        """Yield the records before an offset: the last chunk first, each chunk in ascending order."""
+        """Yield the records of the file before an offset: the last chunk first, each chunk in ascending order."""
         while offset > self.header_length:
             # At least one complete record must fit before ``place``.
             base = max(self.header_length, offset - max(size, 2 * LONGEST))
@@ -366,7 +369,7 @@ class OpenTrail:
                 raise problem.with_place(source=self.path)
 
     def record(self, chunk: LogdumpChunk, row: int) -> TrailRecord:
-        """Decode one record of a chunk."""
+        """Decode one record of a Logdump chunk."""
         offset = int(chunk.view.offsets[row])
         try:
             return decode_record(
@@ -408,7 +411,7 @@ class OpenTrail:
         return None
 
     def tables(self, until: int) -> TrailTables:
-        """Return the tables defined by the metadata records before an offset."""
+        """Return the tables that metadata records before an offset of the file define."""
         until = min(until, self.size)
         for data, offset, base in self._metadata(self._tables_until, until):
             try:
@@ -508,6 +511,6 @@ def next_path(path: str) -> str | None:
 
 
 def file_exists(path: str) -> bool:
-    """Return whether a file exists."""
+    """Return whether a trail file exists at a path."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -29,7 +29,7 @@ from trailgate.trail.records.table_metadata import MetadataType
 
 
 def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:
-    """Return a record to print, and move the session past it."""
+    """Build the result that prints a record, and move the session past it."""
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
@@ -43,7 +43,7 @@ def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> Shown
 
 
 def show_file_header(session: LogdumpSession) -> ShownHeader:
-    """Return the file header to print, and move the session to the first record."""
+    """Build the result that prints the file header, and move the session to the first record."""
     trail = session.trail
     if not trail.header_length:
         raise OptionError("this file has no header that can be read")
@@ -78,7 +78,7 @@ def _name(session: LogdumpSession, record: TrailRecord) -> ShownRecord:
 
 
 def chunks(session: LogdumpSession, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-    """Yield records from the session's position in its direction, and move the session along."""
+    """Yield records from the session's position in its direction, and move the session with them."""
     session.position = session.start
     if session.settings.forward:
         for chunk in session.trail.forward(session.position, size):
@@ -96,7 +96,7 @@ def rba_of(chunk: LogdumpChunk, row: int) -> int:
 
 
 def selected_rows(session: LogdumpSession, mask: Mask) -> list[int]:
-    """Return the selected rows in the session's direction."""
+    """Return the selected rows of a chunk in the session's direction."""
     rows: list[int] = np.flatnonzero(mask).tolist()
     return rows if session.settings.forward else rows[::-1]
 
@@ -126,7 +126,7 @@ def report_progress(session: LogdumpSession, chunk: LogdumpChunk, scanned: int) 
 
 
 def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
-    """Yield a note that the end of the file is reached, and what follows it."""
+    """Yield a note that the session has reached the end of the file, and what follows it."""
     rba = session.position
     before = f"{problem}; " if problem else ""
     if not session.settings.forward:

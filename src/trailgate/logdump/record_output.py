@@ -94,12 +94,12 @@ NUMBERS: Final = (
 def dump(
     raw: bytes, charset: DumpCharset = DumpCharset.ASCII, limit: int | None = None
 ) -> list[str]:
-    """Return the lines that show bytes, at most ``limit`` of these bytes."""
+    """Format bytes as the lines of a Logdump dump, at most ``limit`` of these bytes."""
     return list(_lines(raw if limit is None else raw[:limit], charset))
 
 
 def visible(raw: bytes, charset: DumpCharset = DumpCharset.ASCII) -> str:
-    """Return bytes as text, with a point for each unprintable byte."""
+    """Format bytes as text, with a point for each unprintable byte."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 
@@ -111,7 +111,7 @@ def _lines(raw: bytes, charset: DumpCharset) -> Iterator[str]:
 
 
 def metadata_lines(shown: ShownRecord) -> Iterator[str]:
-    """Yield the lines of a metadata record."""
+    """Yield the lines that Logdump prints for a metadata record."""
     kind = shown.record.node
     lines = _KINDS.get(kind)
     if lines is None:
@@ -225,7 +225,7 @@ WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
 
 
 def record_lines(shown: ShownRecord) -> Iterator[str]:
-    """Yield the lines of a record."""
+    """Yield the lines that Logdump prints for a record."""
     record, settings = shown.record, shown.settings
     if settings.header_tokens is not DisplayLevel.OFF:
         yield from _frame_lines(record, settings.header_tokens, settings.header_charset)
@@ -383,7 +383,7 @@ def _user_lines(raw: bytes, display: DisplayLevel, charset: DumpCharset) -> Iter
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Return the line before the bytes of a token."""
+    """Format the line before the bytes of a record's token."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 
@@ -430,7 +430,7 @@ Values = dict[str, Any]
 
 
 def record_values(shown: ShownRecord) -> Values:
-    """Return a record as JSON values."""
+    """Convert a record to values for Logdump's JSON output."""
     record = shown.record
     data = record.data or b""
     return {

@@ -56,7 +56,7 @@ FIELD_NAMES: Final = {
 
 
 def text_lines(result: Result) -> Iterator[str]:
-    """Yield the lines of a result, with control characters escaped."""
+    """Yield the lines of a command's result, with control characters escaped."""
     _, form, _ = FORMS[type(result)]
     # bytes of a damaged trail must not reach the terminal as control codes
     for line in form(result):
@@ -180,7 +180,7 @@ def _large(counts: CountResult) -> Iterator[str]:
 
 
 def json_values(result: Result) -> Values:
-    """Return a result as a dictionary of plain values that starts with the type of the result."""
+    """Convert a command's result to a dictionary of plain values that starts with the type of the result."""
     name, _, values = FORMS[type(result)]
     return {"result": name, **values(result)}
 

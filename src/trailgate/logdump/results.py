@@ -25,7 +25,7 @@ TRANS_BYTES: Final = 10_000
 
 
 class DisplayLevel(StrEnum):
-    """How much of something is shown."""
+    """A level of detail: how much of tokens, headers and similar parts is shown."""
 
     OFF = "off"
     ON = "on"
@@ -33,7 +33,7 @@ class DisplayLevel(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """How much of a record's columns is shown."""
+    """A level of detail: how much of a record's columns is shown."""
 
     OFF = "off"
     ON = "on"
@@ -85,7 +85,7 @@ class LogdumpSettings:
 
 @dataclass(frozen=True, slots=True)
 class NoteResult:
-    """A sentence, and the values in it."""
+    """A result of a Logdump command: a sentence, and the values in it."""
 
     text: str
     values: Mapping[str, object] | None = None
@@ -93,14 +93,14 @@ class NoteResult:
 
 @dataclass(frozen=True, slots=True)
 class FailureResult:
-    """An error that ended a command. The session continues."""
+    """A result of a Logdump command: the error that ended it. The session continues."""
 
     error: TrailgateError
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record to print: with the name of its table, and the settings."""
+    """A result of a Logdump command: a record to print, with the name of its table and the settings."""
 
     record: TrailRecord
     name: str
@@ -113,7 +113,7 @@ class ShownRecord:
 
 @dataclass(frozen=True, slots=True)
 class ShownHeader:
-    """The file header to print: its bytes and, if they can be decoded, its fields."""
+    """A result of a Logdump command: the file header to print, as bytes and, if they can be decoded, its fields."""
 
     raw: bytes
     header: FileHeader | None
@@ -123,7 +123,7 @@ class ShownHeader:
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """Bytes of the file to print as they are."""
+    """A result of a Logdump command: bytes of the file to print as they are."""
 
     offset: int
     raw: bytes
@@ -132,7 +132,7 @@ class ShownBytes:
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
-    """The result of COUNT for a file."""
+    """A result of a Logdump command: the counts of COUNT for a file."""
 
     path: str
     start: int
@@ -151,7 +151,7 @@ class CountResult:
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """Rows of names and values under a title, with ``colon`` between them."""
+    """A result of a Logdump command: rows of names and values under a title, with ``colon`` between them."""
 
     title: str
     rows: tuple[tuple[str, str], ...]
@@ -160,7 +160,7 @@ class ListingResult:
 
 @dataclass(frozen=True, slots=True)
 class TextResult:
-    """Several lines of text under a title, such as help."""
+    """A result of a Logdump command: several lines of text under a title, such as help."""
 
     title: str
     lines: tuple[str, ...]
@@ -168,14 +168,17 @@ class TextResult:
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """A command to edit. The terminal offers it at the next prompt."""
+    """A result of a Logdump command: an earlier command to edit.
+
+    The terminal offers it at the next prompt.
+    """
 
     line: str
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """The end of the session."""
+    """A result of a Logdump command: the end of the session."""
 
 
 Result = (

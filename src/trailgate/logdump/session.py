@@ -24,7 +24,7 @@ HINT: Final = "HELP lists the commands"
 
 
 class LogdumpCommand(NamedTuple):
-    """A command: its names, the syntax of its arguments, its help, and its function."""
+    """A Logdump command: its names, the syntax of its arguments, its help, and its function."""
 
     names: tuple[str, ...]
     arguments: str
@@ -34,7 +34,7 @@ class LogdumpCommand(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """The syntax as HELP shows it."""
+        """The syntax of the Logdump command as HELP shows it."""
         return f"{self.names[0]} {self.arguments}".rstrip()
 
     @property
@@ -44,7 +44,7 @@ class LogdumpCommand(NamedTuple):
 
 
 class LogdumpSession:
-    """The state of a session.
+    """The state of a Logdump session.
 
     ``commands`` has each command under all of its names; ``now`` is the clock.
     """
@@ -64,14 +64,14 @@ class LogdumpSession:
 
     @property
     def trail(self) -> OpenTrail:
-        """The open file. Raises OptionError if none is open."""
+        """The open trail file. Raises OptionError if none is open."""
         if self._trail is None:
             raise OptionError("no trail file is open", hint="OPEN dirdat/ot000000000 opens one")
         return self._trail
 
     @property
     def is_open(self) -> bool:
-        """Whether a file is open."""
+        """Whether the session has a trail file open."""
         return self._trail is not None
 
     @property
@@ -91,7 +91,7 @@ class LogdumpSession:
             yield FailureResult(StorageError(str(error)))
 
     def command(self, text: str) -> Iterator[Result]:
-        """Run one command, without adding it to the history."""
+        """Run one Logdump command, without adding it to the history."""
         known, rest = self.find(text)
         return known.run(self, read_arguments(rest))
 
@@ -122,7 +122,7 @@ class LogdumpSession:
         raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
 
     def open(self, path: str) -> OpenTrail:
-        """Open a file at its beginning, and close the file that was open."""
+        """Open a trail file at its beginning, and close the file that was open."""
         try:
             trail = OpenTrail(files_at(self.path(path))[0].path)
         except StorageError as error:
@@ -135,13 +135,13 @@ class LogdumpSession:
         return trail
 
     def close(self) -> None:
-        """Close the open file, if there is one."""
+        """Close the session's open trail file, if any."""
         if self._trail is not None:
             self._trail.close()
         self._trail, self.position, self.current = None, 0, None
 
     def path(self, name: str) -> str:
-        """Return a typed path. Relative paths start at the session's folder."""
+        """Resolve a typed path. Relative paths start at the session's folder."""
         if URI.match(name) or name.startswith(("/", "file:")):
             return name
         if name.startswith("~"):
@@ -149,5 +149,5 @@ class LogdumpSession:
         return f"{self.folder.rstrip('/')}/{name}" if self.folder else name
 
     def set(self, **values: Any) -> None:
-        """Change settings."""
+        """Change settings of the session."""
         self.settings = replace(self.settings, **values)

@@ -85,7 +85,7 @@ GMT: Final = TimeOffset()
 
 
 def time_text(microseconds: int, offset: TimeOffset) -> str:
-    """Format a time as ``2022/12/26 15:03:45.978.220``, or as a number if it is out of range."""
+    """Format a time as Logdump does: ``2022/12/26 15:03:45.978.220``, or as a number if it is out of range."""
     try:
         at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
     except (OverflowError, ValueError, OSError):
@@ -104,7 +104,7 @@ def iso_time(microseconds: int) -> str | None:
 
 
 def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
-    """Parse a typed time as microseconds since 1970 UTC. Without a date it is today."""
+    """Parse a time in a Logdump command as microseconds since 1970 UTC. Without a date it is today."""
     matched = TYPED.fullmatch(text.strip())
     if matched is None or not text.strip():
         raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
@@ -130,7 +130,7 @@ def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
 
 
 def read_offset(text: str) -> TimeOffset:
-    """Parse ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
+    """Parse the time zone of a Logdump command: ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
     word = text.strip().upper()
     if word == "LOCAL":
         return TimeOffset(None)
@@ -166,7 +166,7 @@ class DataByteRange:
 
 
 def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
-    """Parse a decimal number, or a hexadecimal one after 0x. Raises OptionError."""
+    """Parse a number in a Logdump command: decimal, or hexadecimal after 0x. Raises OptionError."""
     matched = NUMBER.fullmatch(text)
     number = int(text, 16 if matched[1] else 10) if matched else least - 1
     if not least <= number <= greatest:
@@ -175,7 +175,7 @@ def read_number(text: str, least: int = 0, greatest: int = 2**63 - 1) -> int:
 
 
 def read_byte_range(words: Sequence[str]) -> DataByteRange:
-    """Parse ``start:end``.
+    """Parse a byte range ``start:end`` of a Logdump command.
 
     If the word is missing, return the range of all bytes. Raises OptionError.
     """
@@ -188,7 +188,7 @@ def read_byte_range(words: Sequence[str]) -> DataByteRange:
 
 
 def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
-    """Return the choice of this name, which may be abbreviated.
+    """Match a word of a Logdump command, which may be abbreviated, with one of the choices.
 
     Raises OptionError if it is not unique.
     """
@@ -204,24 +204,24 @@ def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Join names with commas."""
+    """Join the names of choices with commas."""
     return ", ".join(names)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandArguments:
-    """The words after a command's name, including commas, and the complete text."""
+    """The words after a Logdump command's name, including commas, and the complete text."""
 
     words: tuple[str, ...]
     text: str = ""
 
     @property
     def plain(self) -> list[str]:
-        """The words without commas and quotes."""
+        """The words of the command without commas and quotes."""
         return [unquote(word) for word in self.words if word != ","]
 
     def phrases(self) -> list[list[str]]:
-        """Split the words at commas."""
+        """Split the words of the command at commas."""
         groups: list[list[str]] = [[]]
         for word in self.words:
             if word == ",":
@@ -231,7 +231,10 @@ class CommandArguments:
         return [phrase for phrase in groups if phrase]
 
     def only(self, default: str | None = None) -> str:
-        """Return the only word. Raises OptionError for several, or for none without a default."""
+        """Return the command's only word.
+
+        Raises OptionError for several words, or for none without a default.
+        """
         plain = self.plain
         if len(plain) == 1:
             return plain[0]
@@ -242,12 +245,12 @@ class CommandArguments:
         raise OptionError("a word is missing at the end")
 
     def number(self, default: int | None = None) -> int:
-        """Return the only word as a number."""
+        """Return the command's only word as a number."""
         return read_number(self.only(None if default is None else str(default)))
 
 
 def split_commands(line: str) -> list[str]:
-    """Split a line into commands at semicolons outside of quotes."""
+    """Split a line into Logdump commands at semicolons outside of quotes."""
     pieces: list[str] = [""]
     # the quote character that is open, or ""
     quote = ""
@@ -262,12 +265,12 @@ def split_commands(line: str) -> list[str]:
 
 
 def read_arguments(text: str) -> CommandArguments:
-    """Split a text into arguments."""
+    """Split the text after a Logdump command into arguments."""
     return CommandArguments(tuple(ARGUMENT.findall(text)), text.strip())
 
 
 def unquote(word: str) -> str:
-    """Return a word without the quotes around it."""
+    """Remove the quotes around a word of a Logdump command."""
     if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
         return word[1:-1]
     return word
@@ -311,7 +314,7 @@ Comparison = Callable[[Any, Any], Any]
 
 
 def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
-    """Split words into the comparison (equality if there is none) and the other words."""
+    """Split the words of a FILTER option into the comparison (equality if none is stated) and the other words."""
     comparisons: list[Comparison] = []
     rest = []
     for word in words:
@@ -329,7 +332,7 @@ def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
 
 
 def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
-    """Compare two values as numbers if both are digits, else as text.
+    """Compare two values of a FILTER as numbers if both are digits, otherwise as text.
 
     An empty left value never matches.
     """

@@ -80,7 +80,7 @@ def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> in
 def skip_named_ends(
     options: Mapping[str, Any], layouts: tuple[CopybookLayout, ...]
 ) -> tuple[Mapping[str, Any], tuple[CopybookLayout, ...]]:
-    """Convert a named header and trailer to the options that skip them.
+    """Convert the options of a named header and trailer record to the options that skip them.
 
     Returns the options, and the layouts of the remaining records.
     """
@@ -152,7 +152,10 @@ def check_formats(stated: Mapping[str, Any], options: Options) -> None:
 def framing_of(
     options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> Framing:
-    """Return how a file is cut into records of these layouts. Raises OptionError if options conflict."""
+    """Return the ``Framing`` of a file with records of these layouts.
+
+    Raises OptionError if options conflict.
+    """
     framing = Framing(
         kind=options["record_format"],
         length=_length(options, layouts),

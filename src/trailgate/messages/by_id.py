@@ -64,7 +64,7 @@ def chain_by_id(
     operation_ids: bool = False,
     later: Lookahead = NOTHING_LATER,
 ) -> ChainedTransactions:
-    """Group operations into transactions by their ids.
+    """Group operations into transactions by their transaction ids.
 
     Adds the problems found to the problems of the parser.
 
@@ -307,7 +307,7 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class CapturedOperations:
-    """The captured operations of a batch, with their indicators.
+    """The operations of a batch that are captured, with their indicators.
 
     `released` was held back before, and precedes all others. `held_row` is the operation that is
     held back now, or -1; it is not in `captured`. `state` has an operation that stays held back.
@@ -323,7 +323,7 @@ class CapturedOperations:
 def select_captured(
     raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
 ) -> CapturedOperations:
-    """Select the captured operations: those that are in a block and whose transaction is not excluded.
+    """Select the operations to capture: those that are in a block and whose transaction is not excluded.
 
     With `hold` the last operation of a transaction that stays open is held back.
     """

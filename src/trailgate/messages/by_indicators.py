@@ -49,7 +49,7 @@ INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one
 def chain_by_indicators(
     raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
 ) -> ChainedTransactions:
-    """Group operations into transactions by indicators.
+    """Group operations into transactions by their begin and end indicators.
 
     Adds the problems found to the problems of the parser.
     """

@@ -54,7 +54,7 @@ _ESCAPED: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorColumns:
-    """Errors as columns. A column that is absent is unknown in all rows, a null in one row.
+    """Errors of messages as columns. A column that is absent is unknown in all rows, a null in one row.
 
     `kind` is the name of the error's class, `problem` and `hint` are its own; the other columns are the members of
     `Where`.
@@ -72,7 +72,10 @@ class ErrorColumns:
         kind: type[TrailgateError] = DecodeError,
         **place: Any,
     ) -> ErrorColumns:
-        """Return `count` errors. Each part is one value for all rows, a column, or None if it is unknown."""
+        """Build the columns of `count` errors.
+
+        Each part is one value for all rows, a column, or None if it is unknown.
+        """
         parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
         return ErrorColumns(
             count,
@@ -85,7 +88,7 @@ class ErrorColumns:
 
     @staticmethod
     def of_errors(errors: Sequence[TrailgateError]) -> ErrorColumns:
-        """Return exceptions as columns."""
+        """Convert exceptions to columns."""
         columns: dict[str, pa.Array] = {
             "kind": _column("kind", [type(error).__name__ for error in errors], len(errors)),
             "problem": _column("problem", [error.problem for error in errors], len(errors)),
@@ -99,7 +102,7 @@ class ErrorColumns:
 
     @staticmethod
     def join(parts: Sequence[ErrorColumns]) -> ErrorColumns:
-        """Concatenate errors."""
+        """Concatenate the columns of errors."""
         if len(parts) == 1:
             return parts[0]
         names = dict.fromkeys(name for part in parts for name in part.columns)
@@ -122,12 +125,12 @@ class ErrorColumns:
         return (self[row] for row in range(self.count))
 
     def column(self, name: str) -> pa.Array:
-        """Return a column, all null if it is unknown."""
+        """Return one part of all errors as a column, all null if it is unknown."""
         column = self.columns.get(name)
         return pa.nulls(self.count, _TYPES[name]) if column is None else column
 
     def take(self, rows: Longs) -> ErrorColumns:
-        """Return the errors of some rows."""
+        """Return the errors at these indexes."""
         if len(rows) == self.count and (rows == np.arange(self.count)).all():
             return self
         places = pa.array(rows, pa.int64())
@@ -136,7 +139,7 @@ class ErrorColumns:
         )
 
     def with_place(self, **place: Any) -> ErrorColumns:
-        """Fill in the parts of the places that are still unknown."""
+        """Fill in the parts of the errors' positions that are still unknown."""
         columns = dict(self.columns)
         for name, value in place.items():
             if value is None:
@@ -146,7 +149,7 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def replace(self, **parts: Any) -> ErrorColumns:
-        """Replace parts, by None if they are unknown."""
+        """Replace parts of all errors, by None if they are unknown."""
         columns = {name: column for name, column in self.columns.items() if name not in parts}
         for name, value in parts.items():
             if value is not None:
@@ -154,7 +157,7 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def texts(self) -> pa.StringArray:
-        """Format each error as `str` of its exception would."""
+        """Format each error of the columns as `str` of its exception would."""
         return _masked(_texts(self))
 
     def reasons(self) -> pa.StringArray:

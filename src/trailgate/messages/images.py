@@ -65,7 +65,7 @@ def _has_befores(block: ChangeBlock) -> bool:
 
 
 def image_notes(block: ChangeBlock) -> frozenset[str]:
-    """Return warnings that a run reports once about such operations."""
+    """Return warnings about the images of operations, which a run reports once."""
     if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name

@@ -25,22 +25,25 @@ _HINT: Final = (
 
 
 class TableInference(Protocol):
-    """Reads all messages before they are captured, and returns the tables found in them."""
+    """The interface of table inference: reads all messages before they are captured, and returns the tables found in them."""
 
     def add(self, messages: MessageBatch) -> None:
-        """Read the tables of a batch.
+        """Read the tables that a batch of messages describes.
 
         Unreadable messages are ignored; the capture reports them. Raises DefinitionError.
         """
         ...
 
     def definitions(self) -> Definitions:
-        """Return the tables found."""
+        """Return the tables inferred from all messages."""
         ...
 
 
 def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Apply `read` to the messages without the bad ones. None if all are bad."""
+    """Infer tables from a batch: apply `read` to the messages without the bad ones.
+
+    Returns None if all are bad.
+    """
     left = np.arange(len(messages))
     while len(left):
         try:
@@ -51,7 +54,7 @@ def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]
 
 
 def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
-    """Merge a table with its earlier description: the known columns in their order, then new ones.
+    """Merge an inferred table with its earlier description: the known columns in their order, then new columns.
 
     Raises DefinitionError if a column's type differs.
     """

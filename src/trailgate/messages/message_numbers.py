@@ -30,7 +30,7 @@ _DISORDER: Final = "A redelivered transaction begins with the same message numbe
 
 @dataclass(frozen=True, slots=True)
 class MessageBoundaries:
-    """Facts about the operations on both sides of each boundary between messages, and about the first and last one.
+    """What is known about the operations on both sides of each message boundary, and about the first and last operation.
 
     `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
     messages. `digests` are hashes of the bytes of an operation that is alone in its message.
@@ -44,7 +44,7 @@ class MessageBoundaries:
 
     @staticmethod
     def join(parts: Sequence[tuple[MessageBoundaries, int]]) -> MessageBoundaries:
-        """Concatenate parts. Each comes with the number of operations before it."""
+        """Concatenate the boundaries of several parts. Each comes with the number of operations before it."""
         return MessageBoundaries(
             parts[0][0].content,
             np.concatenate([part.rows + before for part, before in parts]),
@@ -55,7 +55,7 @@ class MessageBoundaries:
 
 @dataclass(frozen=True, slots=True)
 class LastMessage:
-    """The number of the last message and the digest of its last operation.
+    """The number of a batch's last message in its transaction, and the digest of its last operation.
 
     `first` is set if that is the first operation of its transaction. `began` is the number of the
     transaction's first message, or `NO_NUMBER` if it is unknown.
@@ -68,7 +68,7 @@ class LastMessage:
 
 
 def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> LastMessage:
-    """Return the last message, to which the next batch is compared."""
+    """Return the `LastMessage` of a batch, to which the next batch is compared."""
     # The last element of `rows` is the batch's last operation.
     row = int(boundaries.rows[-1])
     return LastMessage(

@@ -43,7 +43,7 @@ FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a
 
 
 class HeaderColumns(Sequence[Mapping[str, str]]):
-    """The headers of a batch, stored as an Arrow map.
+    """The headers of a batch of messages, stored as an Arrow map.
 
     Indexing returns one message's headers as a dict.
     """
@@ -54,7 +54,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
 
     @staticmethod
     def join(parts: Sequence[HeaderColumns]) -> HeaderColumns:
-        """Concatenate the headers of consecutive batches."""
+        """Concatenate the headers of consecutive message batches."""
         return HeaderColumns(pa.concat_arrays([part._headers for part in parts]))  # noqa: SLF001  its own
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return (self[at] for at in range(len(self)))
 
     def values(self, name: str) -> pa.Array:
-        """Return one header's value for each message, or null if it is missing; see `MessageBatch.header`."""
+        """Return one header's value for each message, null if it is missing; see `MessageBatch.header`."""
         names, items = self._headers.keys, self._headers.items
         exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
         entries = self._places(exact)
@@ -112,7 +112,7 @@ Headers = tuple[Mapping[str, str], ...] | HeaderColumns
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
-    """Consecutive messages. Message i has the body `data[starts[i]:ends[i]]`.
+    """A batch of consecutive messages. Message i has the body `data[starts[i]:ends[i]]`.
 
     Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
     number of its source file, and the byte offset in it. `headers` is None if the source has no
@@ -135,7 +135,7 @@ class MessageBatch:
         return len(self.starts)
 
     def slice(self, begin: int, end: int) -> MessageBatch:
-        """Return messages [begin, end)."""
+        """Return the messages [begin, end) of the batch."""
         part = slice(begin, end)
         return replace(
             self,
@@ -149,7 +149,7 @@ class MessageBatch:
         )
 
     def only(self, kept: Longs) -> MessageBatch:
-        """Return the messages with the given numbers (ascending) in a new buffer.
+        """Copy the messages with the given numbers (ascending) to a new buffer.
 
         The bytes of the other messages must not stay between the bodies, because they may contain
         an open quote. Runs of kept messages are copied in one piece, with a line feed between runs.
@@ -182,7 +182,7 @@ class MessageBatch:
 
     @staticmethod
     def join(batches: Sequence[MessageBatch]) -> MessageBatch:
-        """Concatenate consecutive batches."""
+        """Concatenate consecutive batches of messages."""
         if len(batches) == 1:
             return batches[0]
         parts, moved, size = [], [], 0
@@ -206,7 +206,7 @@ class MessageBatch:
         )
 
     def separated_by(self, between: bytes) -> MessageBatch:
-        """Return the same messages with exactly `between` between their bodies."""
+        """Return the same messages with exactly the bytes `between` between their bodies."""
         whole = memoryview(self.data)
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
@@ -271,7 +271,7 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
 def as_messages(
     received: pa.RecordBatch, place: tuple[int | Longs, Longs], source: str
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Convert received messages to a batch, and return the problems of those without a body.
+    """Convert received messages to a batch, and return the problems of messages without a body.
 
     `place` is the source number (one for all messages, or one each) and the offset of each message.
     Generated ids are built from both.
@@ -300,7 +300,7 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """How many messages, from the first on, can be parsed now.
+    """The number of messages, from the first on, that can be parsed now.
 
     `later` describes the messages after them.
     """
@@ -311,10 +311,10 @@ class CompleteMessages:
 
 @runtime_checkable
 class WaitingFormat(Protocol):
-    """A format in which messages may have to wait for later ones."""
+    """The interface of formats in which messages may have to wait for later messages."""
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the messages need not wait."""
+        """Return how many of the messages need not wait for later messages."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
@@ -326,14 +326,14 @@ Chunks = Callable[[], Iterable[bytes]]
 
 
 class MessageCutter(Protocol):
-    """Cuts messages that are too large for memory. It can be pickled."""
+    """The interface of cutters, which divide a message too large for memory. A cutter can be pickled."""
 
     def why_not(self) -> str:
-        """Return the reason why messages cannot be cut, or "" if they can."""
+        """Return the reason why messages of a format cannot be cut, or "" if they can."""
         ...
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the parts of a file's message as messages, in order.
+        """Yield the parts of a file's only message as messages, in order.
 
         Each call of `chunks` reads the file's bytes from the start.
 

@@ -90,7 +90,7 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
 
 
 class MessageIdWord(NamedTuple):
-    """One word of `jms.id`: the header with the id, and a function that makes ids sortable as text (None: they are)."""
+    """A keyword of `jms.id`: the header with the id, and a function that makes ids sortable as text (None: they are sortable)."""
 
     header: str
     reformat: Callable[[pa.Array], pa.Array] | None = None
@@ -138,7 +138,7 @@ class MessageIdRule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeduplicatedMessages:
-    """The result of deduplicating a batch.
+    """The result of deduplicating a batch by message ids.
 
     `kept` are the numbers of new messages, or None if all are new. `problems` number the messages
     of the original batch. `last` is the highest id after each message, or None before the first id.
@@ -150,13 +150,13 @@ class DeduplicatedMessages:
 
     @property
     def duplicates(self) -> int:
-        """The number of redelivered messages."""
+        """The number of redelivered messages in the batch."""
         return 0 if self.kept is None else len(self.last) - len(self.kept)
 
     def apply(
         self, messages: MessageBatch, problems: Sequence[Problem]
     ) -> tuple[MessageBatch, Sequence[Problem]]:
-        """Return the new messages, with their earlier problems and those found by the deduplication."""
+        """Return the messages that are not duplicates, with their earlier problems and those found by the deduplication."""
         known = {problem.message for problem in problems}
         every = (*problems, *(one for one in self.problems if one.message not in known))
         if self.kept is None:
@@ -189,7 +189,7 @@ class MessageIds:
             self._last = max(last, self._last or last)
 
     def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
-        """Find the new messages of a batch."""
+        """Find the messages of a batch whose ids are new."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
@@ -266,14 +266,14 @@ class MessageIds:
 
 
 class MetadataValues:
-    """Reads the metadata of one batch of records."""
+    """Reads the metadata of operations from one batch of records."""
 
     def __init__(self, options: MetadataOptions, records: MessageRecords, now: int) -> None:
         self.options, self.records, self.now = options, records, now
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a value for each record. Raises BadMessagesError if messages lack it."""
+        """Return a metadata value for each record. Raises BadMessagesError if messages lack it."""
         values = self.optional(source, generated)
         assert values is not None
         rows = self._rows_without_value(source, values, what)
@@ -290,7 +290,7 @@ class MetadataValues:
         hint: str | pa.Array = "",
         **place: Any,
     ) -> ErrorColumns:
-        """Create errors about records' values, located at the value's field if it has one, or else at the record."""
+        """Create errors about records' metadata, located at the value's field if it has one, otherwise at the record."""
         is_field = source.kind is SourceKind.FIELD
         at = self.records.field_places(rows, source.name) if is_field else None
         if at is None:
@@ -321,7 +321,7 @@ class MetadataValues:
         return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
-        """Return a value for each record as an index into the list of distinct values.
+        """Return a metadata value for each record as an index into the list of distinct values.
 
         Raises like `text`.
         """
@@ -337,7 +337,7 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a value for each record (null if a message lacks the header), or None without a source."""
+        """Return a metadata value for each record (null if a message lacks the header), or None without a source."""
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:

@@ -53,7 +53,7 @@ R = TypeVar("R", bound=MessageRecords)
 
 
 class MessageFormat(ABC, Generic[R]):
-    """One format of messages: finds and reads records in their bytes."""
+    """The interface of message formats: finds and reads records in the bytes of messages."""
 
     @property
     def has_befores(self) -> bool:
@@ -62,7 +62,7 @@ class MessageFormat(ABC, Generic[R]):
 
     @abstractmethod
     def records(self, messages: MessageBatch) -> R:
-        """Find the records of the messages. Each has its complete header.
+        """Find the records of a batch of messages. Each has its complete header.
 
         Raises BadMessagesError at the first check that fails, for all messages that fail it.
         """
@@ -73,7 +73,7 @@ class MessageFormat(ABC, Generic[R]):
         tables: Sequence[Table],  # noqa: ARG002  as above
         table_of: Longs,
     ) -> Longs:
-        """Return a layout number for each record.
+        """Return a layout number for each record of the messages.
 
         Records of one table with the same number have their columns at the same positions.
         """
@@ -91,7 +91,7 @@ class MessageFormat(ABC, Generic[R]):
         """
 
     def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows
-        """Whether each of these messages can be read without those before it."""
+        """Whether each message can be read without the messages before it."""
         return True
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
@@ -102,13 +102,13 @@ class MessageFormat(ABC, Generic[R]):
         return BadMessageIds.unknown(len(messages))
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Turn the notes of all records into the warnings that a run prints at its end."""
+        """Combine the notes of all records into the warnings that a run prints at its end."""
         return notes
 
 
 @dataclass(eq=False)
 class MessageParser:
-    """Parses batches with one set of options.
+    """Parses batches of messages of any format with one set of options.
 
     Whatever depends only on the tables is computed once.
     """
@@ -124,7 +124,7 @@ class MessageParser:
         self.selections = TableSelections(self.rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
-        """Parse the messages into operations.
+        """Parse a batch of messages into operations.
 
         Raises BadMessagesError for the bad messages that one check finds, or a TrailgateError for
         one record.

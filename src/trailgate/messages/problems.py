@@ -23,7 +23,7 @@ NO_PLACE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A message that cannot be captured. Message -1 is the unit that was open before the batch.
+    """The problem of a message that cannot be captured. Message -1 is the unit that was open before the batch.
 
     `ids` are the transaction ids of its first and last operation, if they can be read nevertheless;
     empty if it certainly has no operation. `place` is the file and offset of a message of an
@@ -38,7 +38,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadMessageIds:
-    """The transaction ids of bad messages: of the first and the last operation of each, null if unknown.
+    """The transaction ids of bad messages: those of each message's first and last operation, null if unknown.
 
     `none` marks the messages that certainly have no operation.
     """
@@ -49,20 +49,20 @@ class BadMessageIds:
 
     @staticmethod
     def unknown(count: int) -> BadMessageIds:
-        """Return the ids of messages of which none is known."""
+        """Return null ids for messages whose transaction ids are all unknown."""
         nulls = pa.nulls(count, pa.string())
         return BadMessageIds(nulls, nulls, np.zeros(count, bool))
 
     @staticmethod
     def of(ids: Sequence[tuple[str, ...] | None]) -> BadMessageIds:
-        """Convert the ids of messages to columns."""
+        """Convert the transaction ids of bad messages to columns."""
         first = pa.array([own[0] if own else None for own in ids], pa.string())
         last = pa.array([own[-1] if own else None for own in ids], pa.string())
         return BadMessageIds(first, last, np.array([own == () for own in ids], bool))
 
     @staticmethod
     def join(parts: Sequence[BadMessageIds]) -> BadMessageIds:
-        """Concatenate ids."""
+        """Concatenate the ids of bad messages."""
         return BadMessageIds(
             pa.concat_arrays([part.first for part in parts]),
             pa.concat_arrays([part.last for part in parts]),
@@ -79,12 +79,12 @@ class BadMessageIds:
         return None if first is None else (first, last)
 
     def take(self, rows: Longs) -> BadMessageIds:
-        """Return the ids of some messages."""
+        """Return the ids of the bad messages at these indexes."""
         which = pa.array(rows, pa.int64())
         return BadMessageIds(self.first.take(which), self.last.take(which), self.none[rows])
 
     def put(self, rows: Longs, others: BadMessageIds) -> BadMessageIds:
-        """Replace the ids of some messages."""
+        """Replace the ids of the bad messages at these indexes."""
         which = np.arange(len(self))
         which[rows] = len(self) + np.arange(len(rows))
         return BadMessageIds.join([self, others]).take(which)
@@ -92,7 +92,7 @@ class BadMessageIds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problems(Sequence[Problem]):
-    """Problems as columns: the message, the error and the ids of each; see `Problem`.
+    """The problems of messages as columns: the message, the error and the ids of each; see `Problem`.
 
     `files` and `offsets` are their places, `NO_PLACE` if they have none.
     """
@@ -105,14 +105,14 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def at(message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None) -> Problems:
-        """Return the problems of messages of this batch."""
+        """Build the problems of messages of this batch from their numbers and errors."""
         none = np.full(len(message), NO_PLACE)
         own = BadMessageIds.unknown(len(message)) if ids is None else ids
         return Problems(message, errors, own, none, none)
 
     @staticmethod
     def of(problems: Iterable[Problem]) -> Problems:
-        """Return problems as columns."""
+        """Convert `Problem` rows to columns."""
         if isinstance(problems, Problems):
             return problems
         every = list(problems)
@@ -130,7 +130,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def join(parts: Sequence[Problems]) -> Problems:
-        """Concatenate problems."""
+        """Concatenate the problems of several batches."""
         filled = [part for part in parts if len(part)] or parts[:1]
         if len(filled) == 1:
             return filled[0]
@@ -165,7 +165,7 @@ class Problems(Sequence[Problem]):
         return (self[row] for row in range(len(self)))
 
     def take(self, rows: Longs) -> Problems:
-        """Return some of the problems."""
+        """Return the problems at these indexes."""
         return Problems(
             self.message[rows],
             self.errors.take(rows),
@@ -175,7 +175,7 @@ class Problems(Sequence[Problem]):
         )
 
     def where(self, kept: Mask) -> Problems:
-        """Return the marked problems."""
+        """Return the problems that a mask selects."""
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
     def moved(self, by: int) -> Problems:
@@ -197,7 +197,7 @@ NO_PROBLEMS: Final = Problems._of_some(())  # noqa: SLF001  its own
 
 
 class MessageErrors:
-    """The errors of a batch by message number, while it is parsed. The first of each message counts."""
+    """The errors of a batch by message number, while it is parsed. The first error of each message counts."""
 
     def __init__(self, errors: Mapping[int, TrailgateError] | None = None) -> None:
         self._parts: list[tuple[Longs, ErrorColumns]] = []
@@ -209,7 +209,7 @@ class MessageErrors:
         return bool(self._parts)
 
     def add(self, messages: Longs, errors: ErrorColumns) -> None:
-        """Add the errors of messages."""
+        """Add errors of messages to the batch."""
         if len(messages):
             self._parts.append((messages, errors))
 
@@ -223,7 +223,10 @@ class MessageErrors:
 
 
 class ProblemCollector:
-    """The problems of a batch while its transactions are checked. The first of each message counts."""
+    """Collects the problems of a batch while its transactions are checked.
+
+    The first problem of each message counts.
+    """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self._known = Problems.of(problems).last_of_each()
@@ -263,7 +266,7 @@ class ProblemCollector:
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """What is known about the messages after a batch.
+    """What is known about the messages that follow a batch.
 
     `following` is the id of the next operation. `awaiting` marks the messages of this batch to
     whose operations later messages may add parts; None if there are none.
@@ -273,7 +276,7 @@ class Lookahead:
     awaiting: Mask | None = None
 
     def of_first(self, count: int) -> Lookahead:
-        """Return the same for the first `count` messages of the batch."""
+        """Return the lookahead for only the first `count` messages of the batch."""
         awaiting = None if self.awaiting is None else self.awaiting[:count]
         return Lookahead(self.following, awaiting)
 

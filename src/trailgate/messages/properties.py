@@ -72,20 +72,20 @@ class PropertyEntry:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The properties of a file, and warnings about them (name, reason)."""
+    """The entries of a properties file, and warnings about them (name, reason)."""
 
     entries: tuple[PropertyEntry, ...]
     source: str = ""
     notes: tuple[tuple[str, str], ...] = ()
 
     def get(self, name: str) -> PropertyEntry | None:
-        """Return the entry with this canonical name, or None."""
+        """Return the property with this canonical name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def error(
         self, problem: str, entry: PropertyEntry | None = None, hint: str = ""
     ) -> OptionError:
-        """Create an error located at an entry, or at the file."""
+        """Create an error located at a property, or at the properties file."""
         if entry is None:
             return OptionError(problem, where=Where(source=self.source or None), hint=hint)
         where = Where(source=self.source or None, line=entry.line, field=entry.written)
@@ -93,7 +93,7 @@ class Properties:
 
 
 def parse_properties(data: bytes, source: str = "") -> Properties:
-    r"""Parse a properties file. Raises OptionError that names the line.
+    r"""Parse a properties file into entries. Raises OptionError that names the line.
 
     capture properties §1: one `name=value` per line; `#` as the first character starts a comment. A
     backslash is data except in `\xHH`, and there are no continuation lines, because a delimiter may
@@ -226,7 +226,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """Where a metadata value comes from. `name` is the field, the header or the literal text."""
+    """The source of a metadata value. `name` is the field, the header or the literal text."""
 
     kind: SourceKind
     name: str = ""
@@ -252,7 +252,7 @@ class HeaderFields:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup(Mapping[K, V]):
-    """A small immutable mapping that can be pickled and hashed."""
+    """A small immutable mapping for options, which can be pickled and hashed."""
 
     pairs: tuple[tuple[K, V], ...] = ()
 
@@ -291,7 +291,7 @@ def parse_bytes(value: str) -> bytes:
 
 
 def parse_names(value: str) -> tuple[str, ...]:
-    """Parse comma-separated names. Raises OptionError if a name is empty or repeated."""
+    """Parse the comma-separated names of a property. Raises OptionError if a name is empty or repeated."""
     names = tuple(name.strip() for name in value.split(","))
     if not all(names):
         raise OptionError("a name is empty")
@@ -304,7 +304,7 @@ def parse_names(value: str) -> tuple[str, ...]:
 
 
 def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> ValueSource:
-    """Parse a value source (capture properties §1.1).
+    """Parse a property that names the source of a metadata value (capture properties §1.1).
 
     Raises OptionError if this kind is not allowed.
 
@@ -360,11 +360,11 @@ class DefinitionFiles(Protocol):
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
-        """Read the tables of a definitions file."""
+        """Read the tables of a definitions file that a property names."""
         ...
 
     def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
-        """Read the records of a copybook."""
+        """Read the records of a copybook that a property names."""
         ...
 
 
@@ -385,7 +385,7 @@ class PropertyReader:
     binding: bool = False
 
     def entry(self, name: str) -> PropertyEntry | None:
-        """Return the entry of a property, or None."""
+        """Return the parser's property with this name, or None."""
         return self.properties.get(f"{self.parser}.{name}")
 
     def error(self, problem: str, name: str, hint: str = "") -> OptionError:
@@ -397,7 +397,7 @@ class PropertyReader:
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def required(self, name: str, parse: Callable[[str], T]) -> T:
-        """Parse a required property."""
+        """Parse a required property of the parser."""
         entry = self.entry(name)
         if entry is None:
             raise self.missing_error(name)
@@ -431,7 +431,7 @@ class PropertyReader:
         return source
 
     def byte_string(self, name: str) -> bytes | None:
-        r"""Return a value that may contain `\xHH` as bytes.
+        r"""Return a property that may contain `\xHH` as bytes.
 
         None if it is not set and has no default.
         """
@@ -442,7 +442,7 @@ class PropertyReader:
         return parse_bytes(default) if default else None
 
     def required_bytes(self, name: str) -> bytes:
-        """Return a value of bytes. The property table must have a default for it."""
+        """Return a property as bytes. The property table must have a default for it."""
         value = self.byte_string(name)
         assert value is not None
         return value
@@ -453,7 +453,7 @@ class PropertyReader:
         kinds: tuple[tuple[str, str], ...],
         take: Callable[[str], bytes] | None = None,
     ) -> Lookup[bytes, str]:
-        """Return the mapping of codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
+        """Return a property that maps codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
 
         Raises OptionError if two codes are equal.
         """
@@ -508,7 +508,7 @@ class PropertyReader:
         return word if word in MESSAGE_ID_WORDS else entry.value
 
     def parse(self, entry: PropertyEntry, parse: Callable[[str], T]) -> T:
-        """Parse a property's value. An OptionError gets the property's line."""
+        """Parse a property's value with a function. An OptionError gets the property's line."""
         try:
             return parse(entry.value)
         except OptionError as error:
@@ -537,13 +537,13 @@ def configured_format(properties: Properties, entry: PropertyEntry) -> DateForma
 
 
 def bytes_for_error(value: bytes) -> str:
-    r"""Format bytes for an error message, for example `'\x0d,'`."""
+    r"""Format the bytes of a property for an error message, for example `'\x0d,'`."""
     return ascii(value)[1:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataOptions:
-    """How the metadata of operations is read (capture properties §4).
+    """The options by which the metadata of operations is read (capture properties §4).
 
     The table is named by `schemaandtable`, or by the joined sources of `table` with the schema
     before them. `infers` is set if no tables are defined and messages may describe them.
@@ -571,12 +571,12 @@ class MetadataOptions:
     undefined_hint: str = ""
 
     def with_tables(self, definitions: Definitions) -> MetadataOptions:  # noqa: ARG002  for parsers that look at them
-        """Return the options after the tables have been inferred."""
+        """Return the parser's options with the tables that were inferred from messages."""
         return replace(self, infers=False)
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings that a run reports once about its definitions."""
+        """Warnings about the parser's definitions that a run reports once."""
         return frozenset()
 
     @property

@@ -41,7 +41,7 @@ class PropertyType(Enum):
 
 
 class SourceKind(Enum):
-    """The kinds of sources of a metadata value.
+    """The kinds of sources that a metadata property may name.
 
     Each value is its notation (capture properties §1.1).
     """
@@ -63,7 +63,7 @@ class PropertyEffect(Enum):
 
 
 class PropertyRow(NamedTuple):
-    """One property. `<...>` in a name is replaced by users' names, `*` matches any rest.
+    """A row of the property table. `<...>` in a name is replaced by users' names, `*` matches any rest.
 
     `origin` cites where the property is documented. `reason` explains why a property has no effect.
     """
@@ -111,7 +111,7 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ParserRows:
-    """Creates the rows of one parser. Names are given without its prefix.
+    """Creates the property table's rows of one parser. Names are given without its prefix.
 
     `origin` is the citation for rows without one.
     """
@@ -122,12 +122,12 @@ class ParserRows:
     def row(
         self, name: str, kind: PropertyType, doc: str, default: str | None = None, **more: Any
     ) -> PropertyRow:
-        """Create a row. `more` are further fields of PropertyRow."""
+        """Create the row of a property. `more` are further fields of PropertyRow."""
         more.setdefault("origin", self.origin)
         return PropertyRow(f"{self.parser}.{name}", kind, doc, default=default, **more)
 
     def choice(self, name: str, doc: str, *choices: str, origin: str = OWN) -> PropertyRow:
-        """Create the row of a choice. The first choice is the default."""
+        """Create the row of a property with choices. The first choice is the default."""
         return self.row(name, PropertyType.CHOICE, doc, choices[0], origin=origin, choices=choices)
 
     def switch(self, name: str, doc: str, **more: Any) -> PropertyRow:
@@ -135,19 +135,22 @@ class ParserRows:
         return self.row(name, PropertyType.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
-        """Create the row of a metadata source that all parsers have, such as `timestamp`. `changes` replace members of the row."""
+        """Create the row of a metadata source that all parsers have, such as `timestamp`.
+
+        `changes` replace fields of the row.
+        """
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
         return self.row(name, PropertyType.SOURCE, **members)
 
     def indicators(self) -> tuple[PropertyRow, ...]:
-        """Create the rows of the transaction indicator values."""
+        """Create the rows of the properties for transaction indicator values."""
         return tuple(
             self.row(f"txind.{word}val", PropertyType.BYTES, doc, default)
             for word, doc, default in _INDICATORS
         )
 
     def operations(self) -> tuple[PropertyRow, ...]:
-        """Create the rows of the operation codes. The truncate code is our own addition."""
+        """Create the rows of the properties for operation codes. The truncate code is our own addition."""
         # The adapter's manual documents no truncate.
         own = "our own: the adapter's is not documented"
         return tuple(
@@ -163,7 +166,7 @@ class ParserRows:
         )
 
     def userdefs(self, origin: str) -> tuple[PropertyRow, ...]:
-        """Create the rows for tables that are defined in the properties."""
+        """Create the rows of the properties that define tables."""
         return tuple(
             self.row(f"userdefs.{name}", kind, doc, origin=origin)
             for name, kind, doc in (

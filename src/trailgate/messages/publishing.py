@@ -30,7 +30,7 @@ EARLIER: Final = -1  # the `order` of an operation of an earlier batch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
-    """How operations become messages.
+    """The options that all published formats share: how operations become messages.
 
     Each field is an option of its format, and may be given as text.
     """
@@ -53,7 +53,7 @@ class PublishOptions:
 
 
 def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
-    """Return the bodies `data[bounds[i]:bounds[i + 1]]` as an Arrow array, without copying."""
+    """Return the message bodies `data[bounds[i]:bounds[i + 1]]` as an Arrow array, without copying."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int64))
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
@@ -62,7 +62,7 @@ def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
 
 @dataclass(frozen=True, slots=True)
 class WrittenMessages:
-    """Consecutive messages. Arrays have one element per message.
+    """Consecutive messages to publish, as arrays with one element per message.
 
     `order` is the row, in the written batch, of each message's first operation, or `EARLIER` if
     that was in an earlier batch. `headers` are columns of text by name, null if a message lacks the
@@ -81,7 +81,7 @@ class WrittenMessages:
         return len(self.order)
 
     def slice(self, begin: int, stop: int) -> WrittenMessages:
-        """Return messages [begin, stop)."""
+        """Return the written messages [begin, stop)."""
         count = stop - begin
         headers = {name: values.slice(begin, count) for name, values in self.headers.items()}
         keys = None if self.keys is None else self.keys.slice(begin, count)
@@ -95,24 +95,26 @@ NO_MESSAGES: Final = WrittenMessages(pa.array([], pa.large_binary()), np.zeros(0
 
 
 class MessageWriter(Protocol):
-    """Turns operations into messages. A transaction may continue in the next batch.
+    """The interface of message writers: operations become messages.
+
+    A transaction may continue in the next batch.
 
     Both methods raise EncodeError, with table and column, for values that the format cannot
     express.
     """
 
     def write(self, batch: ChangeBatch) -> WrittenMessages:
-        """Return the messages that this batch completes."""
+        """Write a batch of operations, and return the messages that it completes."""
         ...
 
     def finish(self) -> WrittenMessages:
-        """Return the messages held back. Nothing is written afterwards."""
+        """Return the messages held back until now. Nothing is written afterwards."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MessageCuts:
-    """The messages that begin in a batch: the first record of each, and its number in its transaction, from 0."""
+    """How written records are cut into messages: the first record of each message, and the message's number in its transaction, from 0."""
 
     first: Longs
     segment: Longs
@@ -127,7 +129,7 @@ def cut_messages(
     number: int = 0,
     overhead: int = 0,
 ) -> MessageCuts:
-    """Split records of the given sizes into messages.
+    """Cut written records of the given sizes into messages of limited size.
 
     `begins` marks the first record of each transaction.
 

@@ -29,7 +29,7 @@ POINT: Final = "."
 
 @dataclass(frozen=True, slots=True)
 class RawOperations:
-    """Operations before they are grouped into transactions. Arrays have one element per operation.
+    """Operations before they are grouped into transactions, as arrays with one element per operation.
 
     Each of the `blocks` has one operation type, or inserts and updates without before values; ids
     and indicators are still to be filled in. An operation that is not captured is in no block. With
@@ -58,7 +58,7 @@ class RawOperations:
     def join(
         parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
     ) -> RawOperations:
-        """Concatenate parts in the order of their messages.
+        """Concatenate raw operations in the order of their messages.
 
         `indicated` and `by_id` describe the result if there are no parts.
         """
@@ -107,7 +107,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
 
 
 def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
-    """Return the mask of operations whose messages are good."""
+    """Return the mask of the operations whose messages have no error."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, bad.messages)
@@ -120,7 +120,7 @@ def check_lengths(
     *,
     operation_ids: bool = False,
 ) -> int | None:
-    """Add a problem to every message with a sequence id of another length than the first one.
+    """Add a problem to every message with a sequence id whose length differs from that of the first id.
 
     Ids are compared as text, which is their order only if all have the same length. Returns that
     length.
@@ -155,5 +155,5 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return the length of the ordered part of one id. Only with `by_id` does a point end it."""
+    """Return the length of the ordered part of one sequence id. Only with `by_id` does a point end it."""
     return len(own.partition(POINT)[0]) if by_id else len(own)

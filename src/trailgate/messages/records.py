@@ -55,7 +55,7 @@ R = TypeVar("R", bound="MessageRecords")
 
 
 class BadMessagesError(Exception):
-    """The errors of several bad messages, by message number in the batch.
+    """The errors of several bad messages in a batch, by message number.
 
     There may be more bad messages. This never leaves `capture`: the good messages are parsed again
     without the bad ones.
@@ -95,15 +95,15 @@ def errors_by_row(
 
 
 class ValueColumn(Protocol):
-    """Anything that can be sliced and taken from like an Arrow array."""
+    """The interface of columns that can be sliced and taken from like an Arrow array."""
 
     def __len__(self) -> int: ...
     def slice(self, at: int, count: int, /) -> Self:
-        """Return `count` consecutive values from `at` on."""
+        """Return `count` consecutive values of the column, from index `at` on."""
         ...
 
     def take(self, rows: pa.Array, /) -> Self:
-        """Return the values of the given rows."""
+        """Return the column's values at these row indexes."""
         ...
 
 
@@ -175,7 +175,7 @@ def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, D
 
 @dataclass(frozen=True, slots=True)
 class MessageRecords(ABC):
-    """The records of a batch: the message and byte offset of each. Formats add the content."""
+    """The records in a batch of messages: the message and byte offset of each. Formats add the content."""
 
     messages: MessageBatch
     message: Longs
@@ -186,7 +186,7 @@ class MessageRecords(ABC):
         """Return a header field as text, one value per record."""
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a header field as codes: for each record an index into the list of distinct strings."""
+        """Return a header field of the records as codes: for each record an index into the list of distinct strings."""
         return encode_distinct(self.text(name))
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
@@ -205,7 +205,7 @@ class MessageRecords(ABC):
         return None
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the rows of each timestamp format.
+        """Return the rows of each timestamp format that records have.
 
         None if all records have the format of the options.
         """
@@ -255,26 +255,26 @@ class MessageRecords(ABC):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings that a run reports once about such records."""
+        """Warnings about records of this format, which a run reports once."""
         return frozenset()
 
     @abstractmethod
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the bytes of several records, of long ones the first."""
+        """Return the bytes of several records, for errors. Long records are cut."""
 
     def raw(self, row: int) -> bytes:
-        """Return the bytes of a record."""
+        """Return the bytes of one record of a message."""
         return bytes(self.raws(np.array([row]))[0].as_py())
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
-        """Create an error located at a record."""
+        """Create an error located at a record, with its message and offset."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
     def errors(
         self, rows: Longs, problem: str | pa.Array, hint: str | pa.Array = "", **place: Any
     ) -> ErrorColumns:
-        """Create errors located at records. Each part is one value for all of them, or a column."""
+        """Create errors located at records. Each part is one value for all errors, or a column."""
         own = {"record": self.numbers(rows), "offset": self.offset[rows], "raw": self.raws(rows)}
         return ErrorColumns.of(len(rows), problem, hint, **own | place)
 
@@ -315,11 +315,11 @@ class MessageRecords(ABC):
             self.refuse(short, errors)
 
     def number(self, row: int) -> int:
-        """Return the number, from 1, of a record in its message."""
+        """Return a record's number within its message, counted from 1."""
         return int(self.numbers(np.array([row]))[0])
 
     def numbers(self, rows: Longs) -> Longs:
-        """Return the number, from 1, of records in their messages."""
+        """Return each record's number within its message, counted from 1."""
         # Records ascend by message, so a search finds the first one of a message. Example: records of the
         # messages 0 0 1: record 1 is number 1 - 0 + 1 = 2 of message 0.
         first: Longs = np.searchsorted(self.message, self.message[rows])
@@ -330,12 +330,12 @@ RowErrors = Callable[[Longs], ErrorColumns]
 
 
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Convert a function that makes the error of one row to a function that makes the errors of several."""
+    """Convert a function that makes the error of one row to a function that makes the errors of several rows."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
 
 
 class MessageRecordGroup(Generic[R]):
-    """Records of one table that are read together.
+    """Records of one table in a batch of messages, which are read together.
 
     Collects their errors; the first of each message counts.
     """
@@ -352,7 +352,10 @@ class MessageRecordGroup(Generic[R]):
         self.add(self.rows, errors)
 
     def add(self, rows: Longs, errors: RowErrors) -> None:
-        """Add errors to some rows. `errors` creates the errors of the first one of each message."""
+        """Add errors to some rows of the group.
+
+        `errors` creates the errors of each message's first bad row.
+        """
         if len(rows):
             messages, first = np.unique(self.records.message[rows], return_index=True)
             self.errors.add(messages, errors(rows[first]))
@@ -419,7 +422,7 @@ def registry_hint(body: bytes) -> str:
 
 
 def encoding_error(body: bytes, where: Where) -> DecodeError | None:
-    """Return an error if a body begins with the byte order mark of UTF-16 or UTF-32.
+    """Build an error if a message body begins with the byte order mark of UTF-16 or UTF-32; otherwise return None.
 
     Otherwise None.
     """
@@ -431,7 +434,7 @@ def encoding_error(body: bytes, where: Where) -> DecodeError | None:
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
-    """Check that all bodies are UTF-8. Raises BadMessagesError if some are not."""
+    """Check that all message bodies are UTF-8. Raises BadMessagesError with the messages that are not."""
     if not are_utf8(messages):
         errors = _utf8_errors(messages, hint)
         if errors:  # otherwise the invalid bytes lie between the messages
@@ -447,7 +450,7 @@ def are_utf8(messages: MessageBatch) -> bool:
 
 
 def is_utf8(text: pa.Buffer | bytes) -> bool:
-    """Return whether bytes are UTF-8.
+    """Return whether the bytes of a message are UTF-8.
 
     Uses Arrow's validation, which is several times as fast as decoding.
     """

@@ -28,7 +28,7 @@ def check_segments(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> int:
-    """Check that segment numbers follow each other: 1, 2, 3 ... in each transaction.
+    """Check that segment numbers of messages follow each other: 1, 2, 3 ... in each transaction.
 
     `opens` marks the operations that begin a transaction. `unreadable` are messages that may have
     any operations. Returns the last segment of the transaction open at the end, or 0.
@@ -61,7 +61,7 @@ def check_segments(
 
 
 def missing_end_error() -> TransactionError:
-    """Return the error of a transaction whose last segment is missing when the next transaction begins."""
+    """Build the error of a transaction whose last segment is missing when the next transaction begins."""
     problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
 

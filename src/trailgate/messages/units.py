@@ -42,7 +42,7 @@ class MessageUnitMarks:
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Longs, *, before: bool) -> bool:
-        """Return whether the last unit is broken: one of its messages is `bad`, or it was broken `before`."""
+        """Return whether the last unit of messages is broken: one of its messages is `bad`, or it was broken `before`."""
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
         unit = self.numbers
@@ -60,7 +60,7 @@ def unit_marks(  # noqa: PLR0913  columns
     is_open: bool,
     awaiting: Mask | None = None,
 ) -> MessageUnitMarks:
-    """Find the units of messages.
+    """Find the units of messages that must be captured together.
 
     `message`, `opens` and `ends` have one element per operation: its message, and whether it begins
     or ends a transaction. `opened` has one element per message. It is already set for unreadable
@@ -109,7 +109,7 @@ def unit_marks(  # noqa: PLR0913  columns
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What is open after a batch: a transaction, or a unit that is already broken.
+    """What is open after a batch of messages: a transaction, or a unit that is already broken.
 
     `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
     transactions are known by their ids, `count` is the number of its operations so far. `segment`
@@ -138,7 +138,7 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class ChainedTransactions:
-    """The result of `chain_by_indicators`: each operation's indicator and ids, and which operations are kept.
+    """Operations grouped into transactions: each operation's indicator and ids, and which operations are kept.
 
     `ordinals` number the operations of each transaction, if sequence ids are built from them.
     `ended_before` is set if the transaction open before the batch has ended without another

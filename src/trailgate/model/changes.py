@@ -72,7 +72,7 @@ TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
-    """A column in three states, one slot per row.
+    """A column of an image whose values are present, NULL or missing, one element per row.
 
     ``values`` has the column's block type (``Column.arrow_type``) and is null if the value is NULL
     or missing. If ``values`` is None, the column is missing in every row. ``missing`` is a mask of
@@ -96,12 +96,17 @@ ABSENT: Final = StateColumn(None)
 Image = tuple[StateColumn, ...]
 
 
+def has_any_column(image: Image) -> bool:
+    """Return whether an image has a column that is not missing in every row."""
+    return any(state.values is not None for state in image)
+
+
 @dataclass(frozen=True, slots=True)
 class ChangeBlock:
-    """Operations of one table, one slot per row in every member.
+    """Operations of one table, as arrays with one element per operation.
 
-    ``order`` is each row's position in the block's batch, and ``op_ts`` is microseconds since 1970
-    UTC. ``before`` and ``after`` have one item per table column.
+    ``order`` is each operation's position in the block's batch, and ``op_ts`` is microseconds since
+    1970 UTC. ``before`` and ``after`` are tuples with one item per table column.
     """
 
     table: Table
@@ -123,7 +128,7 @@ class ChangeBlock:
         return len(self.order)
 
     def take(self, rows: Longs) -> ChangeBlock:
-        """Return a selection of rows in the given order.
+        """Return the operations of the block at these row indexes, in the given order.
 
         The first rows are returned without copying. An array that several members share is copied
         only once.
@@ -171,7 +176,10 @@ class ChangeBlock:
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Blocks whose ``order`` members together are the numbers 0 to ``rows`` - 1, each once."""
+    """Blocks of operations on several tables.
+
+    Their ``order`` arrays together are the numbers 0 to ``rows`` - 1, each once.
+    """
 
     blocks: Sequence[ChangeBlock]
     rows: int
@@ -184,7 +192,7 @@ class ChangeBatch:
         return indicators
 
     def in_order(self, name: str) -> pa.Array:
-        """Return a string column of all operations in their order.
+        """Return one string column of all blocks, in the order of the operations.
 
         ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
         """
@@ -200,7 +208,7 @@ class ChangeBatch:
         return take_text(pa.concat_arrays(parts), rows)
 
     def find(self, order: int) -> tuple[ChangeBlock, int]:
-        """Return the block of an operation, and its row in the block."""
+        """Return the block of the operation with an order number, and its row in the block."""
         for block in self.blocks:
             matches = np.flatnonzero(block.order == order)
             if len(matches):
@@ -208,7 +216,7 @@ class ChangeBatch:
         raise IndexError(f"operation {order} of {self.rows}")
 
     def where(self, keep: Mask) -> ChangeBatch:
-        """Return the operations that are marked in ``keep``, which is indexed by order."""
+        """Return the operations of the batch that are marked in ``keep``, which is indexed by order."""
         if keep.all():
             return self
         # The new order: keep 1 0 1 1 becomes 0 0 1 2, which is right for all kept operations.
@@ -223,11 +231,11 @@ class ChangeBatch:
 
 
 def indicators(first: Mask, last: Mask) -> Octets:
-    """Return the indicators of operations from masks of the first and last ones of their transactions."""
+    """Return the transaction indicators of operations from masks of each transaction's first and last operation."""
     return LETTERS[first.astype(np.uint8) * 2 + last]
 
 
 def mask_undatable(micros: Longs) -> Mask:
-    """Return a mask of the times outside the years 1 to 9999, whose commit times are null."""
+    """Return a mask of the times outside the years 1 to 9999, for which the operations table has no commit time."""
     outside: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
     return outside

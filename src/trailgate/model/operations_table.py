@@ -41,7 +41,7 @@ _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Concatenate parts and sort their rows by ``orders``."""
+    """Concatenate columns of several blocks, and sort their rows by ``orders``."""
     if not parts:
         return pa.RecordBatch.from_pylist([], schema=schema)
     order = orders[0] if len(orders) == 1 else np.concatenate(orders)
@@ -61,7 +61,7 @@ def commit_times(micros: Longs) -> pa.TimestampArray:
 
 
 def codes_to_letters(codes: Octets) -> pa.StringArray:
-    """Return ASCII codes as a column of one-letter strings, without a copy."""
+    """Convert ASCII codes to a column of one-letter strings, without a copy."""
     offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
     return pa.StringArray.from_buffers(
         len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
@@ -102,7 +102,7 @@ def _formatters_of(table: Table) -> _WrittenTable:
 
 
 def to_operations(batch: ChangeBatch) -> pa.RecordBatch:
-    """Return a batch as the operations table, in the order of the batch."""
+    """Convert a batch of changes to the operations table, in the order of the batch."""
     parts = [_operations_of(block) for block in batch.blocks if len(block)]
     orders = [block.order for block in batch.blocks if len(block)]
     return merge_in_order(parts, orders, OPERATIONS_SCHEMA)
@@ -141,7 +141,7 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
 
 
 class TableSource(Protocol):
-    """Definitions of tables, which may differ between operations at different positions."""
+    """The interface of table definitions that may differ between operations at different positions."""
 
     def definitions_of(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
         """Yield the definitions of a table, each with the rows of ``positions`` for which it is valid.

@@ -108,7 +108,7 @@ def _convert_type(table: Table) -> _TypedTable:
 
 
 def typed_schema(table: Table) -> pa.Schema:
-    """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
+    """Return the typed shape of a table: its columns, then ``_op_type`` and the other columns about the operation."""
     return _convert_type(table).schema
 
 
@@ -140,7 +140,7 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
 
 
 def check_types(block: ChangeBlock) -> None:
-    """Raise DecodeError if a value of either image does not fit its column's type.
+    """Raise DecodeError if a value of a block does not fit its column's type.
 
     Tables without a definition are not checked, and times may have more digits than the typed
     shape.
@@ -274,7 +274,7 @@ def with_text_times(table: Table) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Selected columns of the operations table, or of one table in its typed shape.
+    """The selected columns of a shape: of the operations table, or of one table in its typed shape.
 
     ``needed`` are the table columns that must be decoded, in lower case, or None for all of them.
     ``table`` is the requested table with only these columns, and ``whole`` with all its columns.
@@ -295,7 +295,10 @@ class Projection:
         *,
         text_times: bool = False,
     ) -> Self:
-        """Return the projection to some columns, or to all if None. Raises OptionError for an unknown column."""
+        """Return the projection to some columns, or to all columns if None.
+
+        Raises OptionError for an unknown column.
+        """
         if table is not None and text_times:
             table = with_text_times(table)
         everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)
@@ -310,7 +313,7 @@ class Projection:
         return cls(schema, needed, replace(table, columns=tuple(selected)), table, text_times)
 
     def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
-        """Return changes as rows of these columns, and of the columns ``also``, which callers use to filter rows."""
+        """Return changes as rows of the projection's columns, and of the columns ``also``, which callers use to filter rows."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
             return _select(to_operations(self._narrow(changes)), names)

@@ -58,12 +58,15 @@ def split_owner(name: str) -> tuple[str, str]:
 
 
 def join_owner(owner: str, name: str) -> str:
-    """Join what ``split_owner`` returns. A point in ``name`` is part of the name."""
+    """Join an owner and a table name to one name: the reverse of ``split_owner``.
+
+    A point in ``name`` is part of the name.
+    """
     return f"{owner}.{join_table_name((name,))}"
 
 
 def unquote(written: str) -> str:
-    """Return a name without its quotes."""
+    """Return a table or column name without its quotes."""
     if len(written) >= 2 and written[0] == written[-1] == '"':
         return written[1:-1].replace('""', '"')
     return written
@@ -85,14 +88,14 @@ def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePatterns:
-    """Patterns of table names, compared ignoring case, or one name that means itself only."""
+    """Patterns of table names, compared ignoring case, or one literal name."""
 
     patterns: tuple[str, ...]
     name: str | None = None
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse a list of patterns separated by commas. Raises OptionError if one is empty."""
+        """Parse a list of table patterns separated by commas. Raises OptionError if a pattern is empty."""
         patterns = tuple(part.strip() for part in text.split(","))
         if not all(patterns):
             raise OptionError(
@@ -102,22 +105,22 @@ class TablePatterns:
 
     @classmethod
     def exactly(cls, name: str) -> Self:
-        """Return what fits one table only, whose name may contain wildcards and commas."""
+        """Return a pattern that matches only one table, even if its name contains wildcards or commas."""
         return cls((), name)
 
     @classmethod
     def of(cls, tables: str | Iterable[str]) -> Self:
-        """Parse a list of patterns separated by commas, or several such lists. Raises OptionError."""
+        """Parse a list of table patterns separated by commas, or several such lists. Raises OptionError."""
         return cls.read(tables if isinstance(tables, str) else ",".join(tables))
 
     def fits(self, name: str) -> bool:
-        """Return whether a pattern matches all parts of a name."""
+        """Return whether a pattern matches all parts of a table name."""
         if self.name is not None:
             return name.casefold() == self.name.casefold()
         return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)
 
     def fits_end(self, name: str) -> bool:
-        """Return whether a pattern matches the last parts of a name, so that the catalog may be omitted."""
+        """Return whether a pattern matches the last parts of a table name, so that the catalog may be omitted."""
         return any(_fits(pattern, name, all_parts=False) for pattern in self.patterns)
 
 

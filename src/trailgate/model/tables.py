@@ -31,7 +31,7 @@ NANOSECONDS: Final = 29  # characters of a date time with nine digits of fractio
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. The fields are attributes 1 to 24 of a Defgen file."""
+    """A column of a table definition. The fields are attributes 1 to 24 of a Defgen file."""
 
     name: str
     data_type: int
@@ -60,7 +60,7 @@ class Column:
 
     @property
     def type_row(self) -> DefgenType:
-        """Return the row of the type table. Raises DefinitionError for an unknown code."""
+        """Return the column's row of the type table. Raises DefinitionError for an unknown type code."""
         if self.data_type == NUMBERED.code:
             return NUMBERED
         try:
@@ -72,7 +72,7 @@ class Column:
 
     @property
     def family(self) -> TypeFamily:
-        """Return the family, which determines how block columns represent the values."""
+        """Return the family of the column's type, which determines how block columns represent the values."""
         family = self.type_row.family
         if family is TypeFamily.TEXT and self.sub_type in NUMBER_SUB_TYPES:
             return TypeFamily.NUMBER_TEXT
@@ -105,7 +105,7 @@ def describe_type(column: Column) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
+    """A table definition: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
 
     ``guessed`` means that nothing defines it: its columns are numbered, and their values guessed
     from the bytes.
@@ -149,7 +149,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLines:
-    """The database lines of a definitions file, as text. A line that the file does not have is empty."""
+    """The lines about the database in a definitions file, as text.
+
+    A line that the file does not have is empty.
+    """
 
     version: str = ""  # Defgen version of line one: "", "1.0" ... "5.0"
     encoding: str = "UTF-8"
@@ -163,7 +166,7 @@ class DatabaseLines:
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """A set of tables, looked up by name ignoring case."""
+    """A set of table definitions, looked up by name ignoring case."""
 
     tables: tuple[Table, ...]
     database: DatabaseLines = DatabaseLines()
@@ -184,11 +187,14 @@ class Definitions:
         return len(self.tables)
 
     def get(self, name: str) -> Table | None:
-        """Return the table with this name, or None."""
+        """Return the table definition with this name, or None."""
         return self._by_name.get(normalize_table_name(name).casefold())
 
     def table(self, name: str) -> Table:
-        """Return the table with this name. Raises DefinitionError that suggests the nearest name."""
+        """Return the table definition with this name.
+
+        Raises DefinitionError that suggests the nearest name.
+        """
         known = self.get(name)
         if known is not None:
             return known
@@ -197,7 +203,10 @@ class Definitions:
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
     def merge(self, others: Iterable[Table]) -> Definitions:
-        """Add other tables. Raises DefinitionError if one differs from its known definition."""
+        """Add other table definitions.
+
+        Raises DefinitionError if a table differs from its known definition.
+        """
         added = []
         for table in others:
             known = self.get(table.name)

@@ -35,7 +35,7 @@ _MARKS_OF.setflags(write=False)
 
 
 class TransactionOutcome(IntEnum):
-    """The outcome of a transaction."""
+    """What becomes of a transaction, such as whether it ended."""
 
     WHOLE = 0
     WAITING = 1
@@ -45,7 +45,7 @@ class TransactionOutcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FollowedTransactions:
-    """The transactions of rows.
+    """The transactions of consecutive rows, by their marks.
 
     ``number`` is the transaction of each row. Separate rows have the number of the transaction
     around them, and a restart has its own number. ``starts`` marks the first rows of
@@ -63,7 +63,7 @@ class FollowedTransactions:
 
     @property
     def outcomes(self) -> Octets:
-        """Return the outcome of each transaction. That of number 0 also depends on the rows before."""
+        """Return the outcome of each transaction. The outcome of number 0 also depends on the rows before."""
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
         outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
             np.uint8
@@ -75,18 +75,21 @@ class FollowedTransactions:
 
     @property
     def apart(self) -> Mask:
-        """Return a mask of the rows that are not part of the transaction around them."""
+        """Return a mask of the rows that lie inside another transaction but do not belong to it."""
         is_apart: Mask = self.marks & APART != 0
         return is_apart
 
     @property
     def firsts(self) -> Longs:
-        """Return the first rows of transactions 1, 2, ..."""
+        """Return the first row of each transaction, from number 1 on."""
         return np.flatnonzero(self.starts)
 
 
 def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
-    """Follow the transactions of rows with these marks. ``is_open``: a transaction is open before them."""
+    """Follow the transactions of rows with these marks.
+
+    With ``is_open``, a transaction is open before the first row.
+    """
     count = len(marks)
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
     faults, flags = np.empty(count, np.uint8), np.empty(count + 1, np.uint8)
@@ -102,7 +105,7 @@ def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
 
 
 def indicator_marks(indicators: Octets) -> Octets:
-    """Return the marks of operations with these indicators."""
+    """Convert the transaction indicators of operations to marks for ``follow``."""
     marks: Octets = _MARKS_OF[indicators]
     return marks
 
@@ -127,7 +130,7 @@ def find_begin_rows(begins: Mask) -> Longs:
 
 
 def count_rows_to_last_end(indicators: Octets) -> int:
-    """Return the number of operations up to the end of the last transaction that ends among them."""
+    """Return the number of operations up to the end of the last complete transaction."""
     ends = np.flatnonzero(mask_ends(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 
@@ -143,14 +146,14 @@ class HeldOperation:
     first: bool
 
     def release(self, *, last: bool) -> ChangeBlock:
-        """Return the operation with its indicator, as the first one of a batch."""
+        """Return the held operation with its indicator, as the first operation of a batch."""
         letter = LETTERS[2 * self.first + last]
         return replace(self.block, order=np.zeros(1, np.int64), tx_ind=np.full(1, letter, np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingIndicators:
-    """The operations that remain in transactions after some were dropped, with new indicators.
+    """The operations that remain in transactions after others were dropped, with new indicators.
 
     A transaction's last operation is only known once the transaction ends, so one operation is
     held back between batches. ``released`` is the operation held back from the previous batch, to
@@ -167,7 +170,7 @@ class RemainingIndicators:
 def repair_indicators(
     marks: Octets, keep: Mask, held: HeldOperation | None = None, *, ended_before: bool = False
 ) -> RemainingIndicators:
-    """Return the new indicators of operations if only those in ``keep`` remain.
+    """Return the new transaction indicators of operations if only those in ``keep`` remain.
 
     ``held`` is the operation held back from the transaction that is open before. ``ended_before``:
     that transaction has ended.
@@ -182,13 +185,13 @@ def repair_indicators(
 
 
 class OperationDropper:
-    """Drops operations from consecutive batches and repairs the indicators of the others."""
+    """Drops operations from consecutive batches and repairs the transaction indicators of the remaining operations."""
 
     def __init__(self) -> None:
         self._held: HeldOperation | None = None
 
     def take(self, batch: ChangeBatch, keep: Mask) -> ChangeBatch:
-        """Return the kept operations of the next batch, after the one held back before."""
+        """Return the kept operations of the next batch, after the operation held back before."""
         marks = indicator_marks(batch.tx_indicators())
         ended = bool(len(marks) and marks[0] & BEGINS)
         rest = repair_indicators(marks, keep, self._held, ended_before=ended)

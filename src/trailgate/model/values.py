@@ -33,7 +33,7 @@ Convert = Callable[[pa.Array], pa.Array]
 
 
 class FamilyCodec(NamedTuple):
-    """The functions of a family that make its converters.
+    """The functions of a type family that create its converters.
 
     ``parse`` makes one from text to the block column, ``format`` from the block column to text, and
     ``typed`` returns the type of the typed column and the converter to it from the block column.
@@ -45,7 +45,7 @@ class FamilyCodec(NamedTuple):
 
 
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
-    """Return the converter from text to the block column.
+    """Return the converter from text to the block column of a type.
 
     The converter raises DecodeError with the row in ``where.record``. Raises DefinitionError for a type
     without a public layout.
@@ -62,12 +62,12 @@ def unchecked_size(column: Column) -> int:
 
 
 def formatter_for(column: Column) -> Convert:
-    """Return the converter from the block column to text."""
+    """Return the converter from a block column to text."""
     return CODECS[column.family].format(column)
 
 
 def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return the column's type in the typed shape, and the converter from the block column."""
+    """Return the type of a column in the typed shape, and the converter from the block column."""
     return CODECS[column.family].typed(column)
 
 

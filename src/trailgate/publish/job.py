@@ -198,7 +198,7 @@ class PublicationSettings:
             raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
 
     def of_format(self) -> PublishOptions:
-        """Return the options of the format. Raises OptionError."""
+        """Return the options of the publication's message format. Raises OptionError."""
         common = {"content": self.content, "max_message_bytes": self.max_message_bytes}
         stated = {**common, **(self.options or {})}
         return publish_options(
@@ -293,7 +293,7 @@ class Publication:
 
     @property
     def state(self) -> PublishedState:
-        """The state including messages that wait until their batch is full."""
+        """The state of the publication, including messages that wait until their batch is full."""
         return self._state
 
     def run(self, progress: Progress | None = None) -> int:
@@ -333,11 +333,11 @@ class Publication:
             time.sleep(max(0.0, begun + max(pause, LISTING_SHARE * took) - time.monotonic()))
 
     def lag_bytes(self) -> int:
-        """Return the number of bytes of complete transactions that are not published yet."""
+        """Return the size in bytes of the trail's complete transactions that are not published yet."""
         return count_bytes_after(self._source(), self._place.place)
 
     def summary(self) -> PublishSummary:
-        """Return the counts of this run and the state reached, without the counts of earlier runs."""
+        """Return the counts of this publishing run and the state reached, without the counts of earlier runs."""
         state, before, rest = self._state, self._before, self._stream.rest(self._place)
         counts = {
             table: {

@@ -20,7 +20,7 @@ from trailgate.model.transactions import mask_begins
 
 @dataclass(frozen=True, slots=True)
 class MessageOrigins:
-    """The first operation of each message. Arrays have one element per message.
+    """The first operation of each published message, as arrays with one element per message.
 
     - ``positions``: the position, as 20 digits.
     - ``tables``: the table; null for a message of a transaction, and for BEGIN and END events.
@@ -38,7 +38,7 @@ class MessageOrigins:
     marks: Mask
 
     def slice(self, begin: int, stop: int) -> MessageOrigins:
-        """Return the origins of messages [begin, stop)."""
+        """Return the origins of the messages [begin, stop)."""
         count, part = stop - begin, slice(begin, stop)
         return MessageOrigins(
             positions=self.positions.slice(begin, count),
@@ -61,14 +61,14 @@ class _OpenTransaction:
 
 
 class OriginFinder:
-    """Finds the origins of messages, batch by batch."""
+    """Finds the first operations of published messages, batch by batch."""
 
     def __init__(self, options: PublishOptions) -> None:
         self._is_whole = options.content == TRANSACTION
         self._open = _OpenTransaction()
 
     def find(self, batch: ChangeBatch, messages: WrittenMessages) -> MessageOrigins:
-        """Return the origins of the messages that a writer has returned for a batch."""
+        """Return the origins of the messages that a writer has returned for a batch of operations."""
         rows = messages.order
         begins = mask_begins(batch.tx_indicators())
         if self._is_whole:
@@ -78,7 +78,7 @@ class OriginFinder:
         return self._origins(batch, rows, messages, begins)
 
     def finish(self, messages: WrittenMessages) -> MessageOrigins:
-        """Return the origins of the messages that the writer returned at its end."""
+        """Return the origins of the last messages that the writer returned."""
         nothing = ChangeBatch((), 0)
         return self._origins(nothing, messages.order, messages, np.zeros(0, bool))
 

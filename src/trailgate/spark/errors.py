@@ -35,7 +35,7 @@ C = TypeVar("C", bound=type)
 
 @contextmanager
 def brief_errors() -> Iterator[None]:
-    """Make Spark report our errors without a traceback. TRAILGATE_DEBUG=1 keeps it."""
+    """Make Spark report our errors as one line without a traceback. TRAILGATE_DEBUG=1 keeps the traceback."""
     try:
         yield
     except TrailgateError as error:
@@ -46,7 +46,7 @@ def brief_errors() -> Iterator[None]:
 
 
 def with_brief_errors(source: C) -> C:
-    """Decorate a data source's class so that its methods report our errors without a traceback."""
+    """Decorate a Spark data source's class so that its methods report our errors without a traceback."""
     for name, member in list(vars(source).items()):
         if callable(member) and (name == "__init__" or not name.startswith("_")):
             setattr(source, name, _brief(member))
@@ -100,7 +100,7 @@ def _in_worker() -> bool:
 
 
 def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
-    """Convert a schema of Spark to Arrow.
+    """Convert a Spark schema to Arrow.
 
     PySpark 4.1 expects all timestamps in UTC. Later releases expect the session's time zone if rows
     pass through a DataFrame.
@@ -113,7 +113,7 @@ def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
 def cast_batches(
     batches: Iterable[pa.RecordBatch], schema: StructType, zone: str = "UTC"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the names and types of a schema.
+    """Yield Arrow batches with the names and types that Spark's schema demands.
 
     Their columns are in its order already.
     """

@@ -45,7 +45,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     split_bytes: int | None = None,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the rows of a trail. The options are the options of the format ``trail``."""
+    """Read a trail as a DataFrame. The options are those of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
@@ -66,7 +66,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the operations of message files.
+    """Read the operations of message files as a DataFrame.
 
     The options are the options of the format ``message_capture``.
     """
@@ -83,7 +83,7 @@ def frame_of(
     options: Mapping[str, Any],
     counts: Accumulator[PolicyTally] | None = None,
 ) -> DataFrame:
-    """Return the rows of a format as a DataFrame. ``counts`` gets the policy counts."""
+    """Read any of our formats as a DataFrame. ``counts`` gets the policy counts."""
     check_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over
     # Spark Connect too.

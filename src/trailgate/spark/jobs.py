@@ -32,7 +32,7 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 @contextmanager
 def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Yield a session, or create one for a master. A created session is stopped at the end.
+    """Yield a Spark session, or create one for a master. A created session is stopped at the end.
 
     It is not stopped if another session was active before, because Spark then returns that one.
     """
@@ -51,7 +51,7 @@ def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
 def run_numbered(
     spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
 ) -> list[Report]:
-    """Run ``work`` on each part and its number, one task each, and return the results in order.
+    """Run ``work`` on each part and its number, one Spark task each, and return the results in order.
 
     ``work`` must return errors about the input instead of raising them, because Spark would retry
     the task.
@@ -82,12 +82,12 @@ def _exempt_modules() -> None:
 
 @check_arguments
 def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:
-    """Return a function that runs the jobs of ``trailgate.capture_files`` on a session or master."""
+    """Return a function that runs the jobs of ``trailgate.capture_files`` on a Spark session or master."""
     return partial(run_capture, spark)
 
 
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
-    """Run a capture job on a session or master, and publish the trail.
+    """Run a capture job on a Spark session or master, and publish the trail.
 
     Raises the earliest error of the input, like the job in one process.
     """

@@ -88,7 +88,7 @@ logger.writing.level = off
 
 
 class JavaRuntime(NamedTuple):
-    """A Java runtime: its program and its major version."""
+    """A Java runtime that Spark may use: its program and its major version."""
 
     program: Path
     version: int
@@ -100,7 +100,7 @@ def spark_java_home() -> Path:
 
 
 def find_java(environment: Mapping[str, str]) -> JavaRuntime:
-    """Return the Java to use. Raises MissingDependencyError if there is none."""
+    """Find the Java to use for Spark. Raises MissingDependencyError if there is none."""
     for candidate in _candidates(environment):
         java = _inspect(candidate)
         if java is not None and java.version >= OLDEST:
@@ -182,7 +182,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 @check_arguments
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
-    """Create a session: quiet, in UTC, with this Python for the workers, and with a Java found by itself.
+    """Create a local Spark session: quiet, in UTC, with this Python for the workers, and with a Java found by itself.
 
     Raises OptionError for a master that Spark does not know.
     """
@@ -250,7 +250,7 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
 
 @check_arguments
 def register(spark: SparkSession) -> None:
-    """Register our formats with a session.
+    """Register our formats with a Spark session.
 
     These are ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply``.
     Relative paths then start at this process's working folder, wherever Spark plans a query: over

@@ -48,7 +48,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
-    """Return the operations of a DataFrame with one message per row.
+    """Parse a DataFrame with one message per row into a DataFrame of operations.
 
     A row has the column ``body`` (or Kafka's ``value``), which is text or bytes. ``headers`` is
     optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
@@ -168,7 +168,7 @@ def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
 def messages_of_rows(
     batch: pa.RecordBatch, partition: int, row: int, *, tombstones: bool = False
 ) -> MessageBatch:
-    """Convert a batch's rows to messages.
+    """Convert the rows of a DataFrame's batch to messages.
 
     Raises DecodeError if a body is null, unless the format has ``tombstones``.
     """

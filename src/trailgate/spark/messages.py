@@ -71,7 +71,7 @@ def _stop(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """How messages are read. Each field except the paths is an option of the format."""
+    """The options of the format ``message_capture``: each field except the paths is one of them."""
 
     paths: tuple[str, ...]
     properties: Properties = None
@@ -90,14 +90,17 @@ class MessageOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        """Parse the options of the format ``message_capture``.
+
+        Relative paths start at ``folder``. Raises OptionError.
+        """
         paths, values = read_with_paths(OPTIONS, options, '.load("messages/")', folder)
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
         return cls(paths, **values)
 
     def capture(self) -> Capture:
-        """Load the capture that parses the messages."""
+        """Load the capture that parses the messages of ``message_capture``."""
         return load_capture(
             self.properties,
             self.extract,
@@ -106,11 +109,11 @@ class MessageOptions:
         )
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the operations, or of the table."""
+        """Return the schema of the captured operations, or of the table's rows."""
         return self.projection(self.capture()).schema
 
     def projection(self, capture: Capture) -> Projection:
-        """Return the columns of the rows."""
+        """Return the columns of the captured rows."""
         table = None if self.table is None else capture.definitions.table(self.table)
         return Projection.of(table, self.columns)
 
@@ -120,14 +123,14 @@ OPTIONS: Final = Options("message_capture", (*field_options(MessageOptions), BAS
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """Everything that tasks need: the options, the capture, and the files of messages."""
+    """Everything that tasks need to capture messages: the options, the capture, and the message files."""
 
     options: MessageOptions
     capture: Capture
     source: MessageFiles
 
     def rows(self, own: MessageRange) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range."""
+        """Yield the captured operations of a range of messages."""
         projection = self.options.projection(self.capture)
         batches = map(projection.rows, read_owned_changes(self.capture, self.source, own))
         return (batch for batch in batches if batch.num_rows)
@@ -136,7 +139,10 @@ class MessageReading:
 def read_owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations that a range owns, and log its warnings. Raises the first error."""
+    """Yield the operations of the messages that a range owns, and log its warnings.
+
+    Raises the first error.
+    """
     reader = RangeReader(capture, source, own, stops=True)
     for batch in reader.batches():
         if batch.problems:
@@ -149,7 +155,7 @@ def read_owned_changes(
 
 @with_brief_errors
 class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Read ranges of messages in parallel."""
+    """Reads ranges of message files in Spark tasks (batch reader of ``message_capture``)."""
 
     def __init__(self, options: MessageOptions, schema: StructType) -> None:
         capture = options.capture()
@@ -158,7 +164,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files are split, small ones packed together."""
+        """Return the partitions of message files: large files are split, small files packed together."""
         reading = self._reading
         # If transactions are known by their ids, they may span messages, so one task reads
         # everything.
@@ -167,13 +173,13 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         return [InputPartition(own) for own in ranges]
 
     def rows(self, part: MessageRange) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range."""
+        """Yield the operations of a range of a message file."""
         return self._reading.rows(part)
 
 
 @with_brief_errors
 class MessageStreamReader(FileStreamReader):
-    """Read new files in the order of their names."""
+    """A stream of new message files, in the order of their names."""
 
     _offsets = MessageOffset
     stream: MessageStream
@@ -188,11 +194,11 @@ class MessageStreamReader(FileStreamReader):
         return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return the offset of a new stream: before the first file."""
+        """Return the offset of a new message stream: before the first file."""
         return BEGIN.json()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch.
+        """Return the partitions of a batch of new message files.
 
         Positions and generated ids count the files of the complete stream.
         """
@@ -216,7 +222,7 @@ class MessageStreamReader(FileStreamReader):
         return parts
 
     def rows(self, part: tuple[MessageReading, MessageRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range."""
+        """Yield the operations of a new message file's range."""
         reading, own = part
         return reading.rows(own)
 
@@ -231,14 +237,14 @@ def check_stream(capture: Capture) -> None:
 
 @with_brief_errors
 class MessageCaptureSource(SparkSource):
-    """Operations of messages, or with the option ``table`` one table's rows in their types."""
+    """The Spark format ``message_capture``: operations of messages, or with the option ``table`` one table's rows in their types."""
 
     format = "message_capture"
     does = "It is read, as a batch and as a stream; the formats trail and trailgate_apply write operations"
     _reads = MessageOptions
 
     def reader(self, schema: StructType) -> MessageReader:
-        """Return the batch reader."""
+        """Return the batch reader of message files."""
         refuse_stream_options(self.options, OPTIONS)
         return MessageReader(self.read_options(schema), schema)
 
@@ -249,6 +255,6 @@ class MessageCaptureSource(SparkSource):
         return MessageStreamReader(self.read_options(schema), schema)
 
     def read_options(self, schema: StructType) -> MessageOptions:
-        """Return the options with the columns of a schema."""
+        """Return the options of ``message_capture`` with the columns of a schema."""
         given: MessageOptions = super().read_options(schema)
         return replace(given, columns=tuple(schema.names))

@@ -40,7 +40,7 @@ OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting
 def read_with_paths(
     options: Options, given: Mapping[str, Any], example: str, folder: str | None = None
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Parse the paths and all options of a format. Raises OptionError.
+    """Parse the paths and all options of a Spark format. Raises OptionError.
 
     Relative paths are made absolute here, because tasks run in other working folders. They start at
     the option ``base``, or at ``folder``, or at the working folder of the planning process.
@@ -85,7 +85,7 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
 def refuse_misplaced(
     given: Mapping[str, Any], options: Options, names: Iterable[str], why: str
 ) -> None:
-    """Raise OptionError if one of these options is set, with the reason ``why``."""
+    """Raise OptionError if one of these Spark options is set, with the reason ``why``."""
     stated = options.match_names(
         {name: value for name, value in given.items() if options.knows(name)}
     )
@@ -95,7 +95,7 @@ def refuse_misplaced(
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:
-    """Return the only path. Raises OptionError if there are several."""
+    """Return the only path that Spark got. Raises OptionError if there are several."""
     if len(paths) > 1:
         raise OptionError(f"{what} takes one path, not {len(paths)}")
     return paths[0]
@@ -117,7 +117,7 @@ def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
 
 
 def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    """Return options together with those that a catalog's table keeps in its schema."""
+    """Return Spark's options together with those that a catalog's table keeps in its schema."""
     for field in schema.fields:
         if KEPT in (field.metadata or {}):
             return {**json.loads(field.metadata[KEPT]), **given}
@@ -139,7 +139,7 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
-    """Raise OptionError if an option for streams is set in a batch.
+    """Raise OptionError if an option for streams is set in a batch read or write.
 
     A catalog's table may keep such options, because it may be streamed too.
     """
@@ -161,14 +161,14 @@ def _list(paths: Any) -> Any:
 
 
 def check_frame(frame: Any) -> Any:
-    """Return a DataFrame, also one of Spark Connect. Raises OptionError for anything else."""
+    """Check that an argument is a DataFrame, also of Spark Connect, and return it. Raises OptionError."""
     if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
         raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
     return frame
 
 
 def check_session(spark: Any) -> Any:
-    """Return a session, also one of Spark Connect. Raises OptionError for anything else."""
+    """Check that an argument is a Spark session, also of Spark Connect, and return it. Raises OptionError."""
     # Spark Connect has its own class of sessions, and its packages may be missing, so check by
     # attributes.
     if isinstance(spark, type) or not (

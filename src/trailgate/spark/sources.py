@@ -1,4 +1,4 @@
-"""The common part of our data sources.
+"""The base classes of our Spark data sources: formats, readers of partitions, and streams of files.
 
 A format (``SparkSource``) has a name and a class for its options. Its reader plans partitions, and in a
 task reads the rows of a partition (``PartitionReader``). A stream over files (``FileStreamReader``) has its own class
@@ -49,7 +49,7 @@ Part = TypeVar("Part")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Convert a schema of Arrow to Spark, with the metadata of its fields.
+    """Convert an Arrow schema to Spark, with the metadata of its fields.
 
     Times without a zone stay without one. Spark shows a ``comment`` in the metadata when it
     describes a table.
@@ -81,7 +81,7 @@ def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
 
 @with_brief_errors
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream that raises an error at its first call.
+    """A Spark stream that raises an error at its first call.
 
     PySpark hides an error raised by ``streamReader``: its runner then stops a reader that does not
     exist, and reports only that failure.
@@ -95,32 +95,32 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             raise self._error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse()
 
     def partitions(self, start: Any, end: Any) -> NoReturn:
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse(start, end)
 
     def read(self, partition: Any) -> NoReturn:
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stored error."""
+        """Raise the refused stream's error."""
         self._refuse(start, limit)
 
 
 class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """The base of all formats: a name, and our own error for everything that a format cannot do.
+    """The base of all our Spark formats: a name, and our own error for everything that a format cannot do.
 
     A format that can be streamed overrides ``_stream``.
     """
@@ -131,15 +131,15 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
     @classmethod
     def name(cls) -> str:
-        """Return the format's name."""
+        """Return the name of the Spark format."""
         return cls.format
 
     def schema(self) -> StructType:
-        """Return the schema of the rows."""
+        """Raise the error of a Spark format that cannot be read."""
         self._cannot("cannot be read")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the batch reader."""
+        """Return the batch reader, or raise the error of a Spark format that has none."""
         del schema
         self._cannot("cannot be read as a batch")
 
@@ -155,14 +155,14 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         self._cannot("cannot be read as a stream")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer."""
+        """Return the batch writer, or raise the error of a Spark format that has none."""
         del schema, overwrite
         self._cannot("cannot be written as a batch")
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the stream writer."""
+        """Return the stream writer, or raise the error of a Spark format that has none."""
         del schema, overwrite
         self._cannot("cannot be written as a stream")
 
@@ -173,7 +173,7 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
 @with_brief_errors
 class SparkSource(SparkFormat):
-    """A format that can be read.
+    """The base of our Spark formats that can be read.
 
     ``_reads`` is its class of options, with the methods ``of`` and ``schema``.
     """
@@ -181,18 +181,18 @@ class SparkSource(SparkFormat):
     _reads: ClassVar[Any]
 
     def schema(self) -> StructType:
-        """Return the schema of the rows."""
+        """Return the schema of the format's rows, by its options."""
         schema = spark_schema(self._reads.of(self.options, self.folder).schema())
         return keep_options(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:
-        """Return the options, including those that a catalog's table keeps in its schema."""
+        """Return the format's options, including those that a catalog's table keeps in its schema."""
         return self._reads.of(restore_options(self.options, schema), self.folder)
 
 
 @with_brief_errors
 class PartitionReader:
-    """A reader of partitions in tasks.
+    """The base of readers that read partitions in Spark tasks.
 
     No reader has ``pushFilters``, because Spark 4.3 returns wrong rows with it (decision 0060).
     """
@@ -201,7 +201,7 @@ class PartitionReader:
 
     @abstractmethod
     def rows(self, part: Any) -> Iterable[pa.RecordBatch]:
-        """Yield the rows of a partition's value."""
+        """Yield the rows of one partition, in a Spark task."""
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's rows in exactly the schema that Spark expects."""
@@ -212,7 +212,7 @@ class PartitionReader:
 
 @with_brief_errors
 class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream over files that are added and grow. ``_offsets`` is the class of its offsets.
+    """The base of Spark streams over files that are added and grow. ``_offsets`` is the class of its offsets.
 
     ``commit`` and ``stop`` do nothing, because Spark does not always call them. No state has to
     survive the process.
@@ -225,7 +225,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         self.stream, self.limit = stream, limit
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit of a batch from the options."""
+        """Return the limit of a batch of files from the options."""
         if self.limit.bytes is not None:
             return limits.ReadMaxBytes(self.limit.bytes)
         if self.limit.files is not None:
@@ -233,7 +233,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  Spark's name
-        """Return the end of the next batch."""
+        """Return the end of the next batch of files."""
         # Spark's limit is by files or by bytes. Apply both options, unless Spark asks for everything.
         bound = NO_LIMIT if isinstance(limit, limits.ReadAllAvailable) else self.limit
         return dict(self.stream.latest(self._offsets.read(start), bound).json())

@@ -70,7 +70,7 @@ STARTING: Final = OptionType("earliest, latest or a position", check_starting_po
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """How a trail is read on Spark. Each field but the first two is an option of the format."""
+    """The options of the format ``trail``. Each field but the first two is one of them."""
 
     paths: tuple[str, ...]
     reading: ReadOptions
@@ -81,22 +81,25 @@ class TrailOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        """Parse the options of the format ``trail``.
+
+        Relative paths start at ``folder``. Raises OptionError.
+        """
         paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
         del values["base"]  # all paths are absolute
         spark_values = {row.name: values.pop(row.name) for row in field_options(cls)}
         return cls(paths, ReadOptions(**values), **spark_values)
 
     def with_columns(self, schema: StructType) -> Self:
-        """Return the options for the columns of a schema; other columns are not decoded."""
+        """Return the options of ``trail`` for the columns of a schema; other columns are not decoded."""
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
-        """Return the trails as they are now."""
+        """Return the trails that the options name, with their present files."""
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows.
+        """Return the schema of the trail's rows.
 
         Operations of all tables have the same schema, so no trail is read.
         """
@@ -109,7 +112,7 @@ READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE)
 
 
 class TrailPart(NamedTuple):
-    """A split that one task reads, the files that it needs, and the requested table.
+    """A split of a trail that one Spark task reads, the files that it needs, and the requested table.
 
     ``number`` is the index of the trail among those whose definitions the reader has. It is None in
     a stream, whose parts have the definitions themselves.
@@ -127,7 +130,7 @@ def plan_partitions(
     options: ReadOptions,
     number: int | None = None,
 ) -> list[InputPartition]:
-    """Return one partition per split. With a ``number`` they have no definitions."""
+    """Return one Spark partition per split of a trail. With a ``number`` they have no definitions."""
     table = find_wanted_table(trail, options)
     partitions = []
     for split in splits:
@@ -174,7 +177,7 @@ class TrailStreamReader(FileStreamReader):
         return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return the offset of a new stream, and log missing first files."""
+        """Return the trail position at which a new stream starts, and log missing first files."""
         trail = self._find()
         if trail is not None and self.options.starting_position == EARLIEST:
             self._note(first_file_notices(trail))
@@ -187,7 +190,7 @@ class TrailStreamReader(FileStreamReader):
             self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
-        """Return the end of the next batch."""
+        """Return the end of the next batch of the trail, at the end of a transaction."""
         if start is not None:
             end = super().latestOffset(start, limit)
         else:
@@ -214,7 +217,7 @@ class TrailStreamReader(FileStreamReader):
         self._note(rest.notices if self.stream.ends else self._patience.due(rest))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch."""
+        """Return the partitions of the trail's next batch."""
         self._planned = end
         planned = self.stream.splits(
             StreamOffset.read(start), StreamOffset.read(end), self.options.split_bytes
@@ -227,13 +230,13 @@ class TrailStreamReader(FileStreamReader):
         return plan_partitions(*planned, self.options.reading)
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part."""
+        """Yield the rows of a part of the growing trail."""
         return read_split(part.trail, part.split, self.options.reading, part.table)
 
 
 @with_brief_errors
 class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Read a trail's splits in parallel."""
+    """Reads a trail's splits in Spark tasks (batch reader of ``trail``)."""
 
     def __init__(
         self, options: TrailOptions, schema: StructType, trails: tuple[TrailFiles, ...]
@@ -246,7 +249,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         return {**self.__dict__, "_trails": ()}
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files are split, small ones packed together."""
+        """Return the partitions of a trail: large files are split, small files packed together."""
         options, notices = self._options, NoticeLog()
         planned = []
         for number, trail in enumerate(self._trails):
@@ -263,7 +266,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         return planned
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part."""
+        """Yield the rows of a part of the trail."""
         # The partitions were sent without definitions; put them back.
         trail = replace(part.trail, definitions=self._definitions[part.number or 0])
         return read_split(trail, part.split, self._options.reading, part.table)
@@ -271,14 +274,14 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
 
 @with_brief_errors
 class TrailSource(SparkSource):
-    """Operations of a trail, one table's rows in their types, or records, depending on the options."""
+    """The Spark format ``trail``: operations of a trail, one table's rows in their types, or records, depending on the options."""
 
     format = "trail"
     does = "It is read and written, as a batch and as a stream"
     _reads: ClassVar[Any] = TrailOptions
 
     def reader(self, schema: StructType) -> TrailReader:
-        """Return the batch reader."""
+        """Return the batch reader of trails."""
         refuse_stream_options(self.options, READING)
         options = self.read_options(schema)
         return TrailReader(options.with_columns(schema), schema, options.trails())
@@ -294,7 +297,7 @@ class TrailSource(SparkSource):
         return TrailStreamReader(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer."""
+        """Return the batch writer of trails."""
         from trailgate.spark.trail_sink import trail_writer  # noqa: PLC0415  not to read
 
         return trail_writer(self.options, schema, self.folder, overwrite=overwrite)
@@ -302,7 +305,7 @@ class TrailSource(SparkSource):
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the stream writer."""
+        """Return the stream writer of trails."""
         from trailgate.spark.trail_sink import trail_stream_writer  # noqa: PLC0415
 
         if overwrite:

@@ -80,31 +80,31 @@ BATCH: Final = "streaming.sql.batchId"
 
 @dataclass
 class StagedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """The files that a task has staged."""
+    """The trail files that a task has staged."""
 
     part: StagedPart
 
 
 @with_brief_errors
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Append operations to a trail, with partitions and rows in order."""
+    """Appends the operations of a DataFrame to a trail, with partitions and rows in order."""
 
     def __init__(self, target: TrailTarget) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedOperations:
-        """Stage a partition's operations. A second attempt writes files of its own."""
+        """Stage a partition's operations as trail files. A second attempt writes files of its own."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
         return StagedOperations(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish the files that the tasks have staged."""
+        """Publish the trail files that the tasks have staged."""
         parts = [message.part for message in messages if isinstance(message, StagedOperations)]
         publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the staging folder."""
+        """Remove the staging folder of the trail files."""
         del messages  # failed tasks sent none, so discard the complete staging folder
         self._target.discard()
 
@@ -112,7 +112,7 @@ class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
 def trail_writer(
     options: Any, schema: StructType, folder: str | None = None, *, overwrite: bool
 ) -> TrailWriter:
-    """Return the writer for Spark's options. Raises OptionError."""
+    """Return the batch writer for the options of the format ``trail``. Raises OptionError."""
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
@@ -138,7 +138,7 @@ def _read(
 
 @dataclass
 class StagedBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """The files that a task has staged, and for which query."""
+    """The trail files that a task has staged for a streaming query."""
 
     query: str
     part: BatchPart
@@ -146,13 +146,16 @@ class StagedBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types
 
 @with_brief_errors
 class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Append the batches of a stream to a trail, with partitions and rows in order."""
+    """Appends the batches of a stream to a trail, with partitions and rows in order."""
 
     def __init__(self, target: TrailTarget, max_age: int | None) -> None:
         self._target, self._max_age = target, max_age
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedBatch:
-        """Stage a partition's operations. A second attempt writes files of its own."""
+        """Stage a partition of the stream's batch as trail files.
+
+        A second attempt writes files of its own.
+        """
         task = TaskContext.get()
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
         if query is None or number is None:
@@ -170,7 +173,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         return StagedBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Append the batch to the trail, unless it was appended before."""
+        """Append the stream's batch to the trail, unless it was appended before."""
         written = [message for message in messages if isinstance(message, StagedBatch)]
         if not written:
             return
@@ -181,7 +184,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target.location.backend.discard_query(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Remove the files that the tasks have staged.
+        """Remove the trail files that the tasks of the batch have staged.
 
         A published batch stays, and the manifest lists it.
         """
@@ -202,7 +205,7 @@ def _stage(target: TrailTarget, query: str, number: int) -> TrailTarget:
 def trail_stream_writer(
     options: Any, schema: StructType, folder: str | None = None
 ) -> TrailStreamWriter:
-    """Return the stream writer for Spark's options. Raises OptionError."""
+    """Return the stream writer for the options of the format ``trail``. Raises OptionError."""
     named = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
     path, written, values = _read(STREAMING, named, schema, '.start("dirdat/ot")', folder)
     target = plan_target(path, written)

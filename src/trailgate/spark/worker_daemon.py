@@ -19,7 +19,7 @@ CLOSED = 1  # any exit code but 0: the daemon waits until Spark has closed the s
 
 
 def worker(sock: socket.socket, authenticated: bool) -> int:
-    """Run one task and return its exit code, ``CLOSED`` if Spark stopped reading."""
+    """Run one task of a Python worker and return its exit code, ``CLOSED`` if Spark stopped reading."""
     try:
         return int(run_task(sock, authenticated))
     except (BrokenPipeError, ConnectionResetError):

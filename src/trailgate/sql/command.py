@@ -111,7 +111,7 @@ class _Output:
 
 
 def split_statements(text: str) -> tuple[list[str], str]:
-    """Split a text into the statements that end with a semicolon, and the rest after the last of them.
+    """Split a text into the SQL statements that end with a semicolon, and the rest after the last statement.
 
     ``"SELECT 1; SELECT ';"`` gives the statement ``SELECT 1`` and the rest ``SELECT ';``, because
     the second semicolon is inside an open string.

@@ -49,7 +49,7 @@ NO_READER: Final = re.compile(r'No extension found that is capable of reading th
 
 @check_arguments
 def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
-    """Run a SELECT statement, and return a reader of its result.
+    """Run a SELECT statement over trails, and return a reader of its result.
 
     ``FROM 'dirdat/ot'`` selects from the operations of a trail, and ``FROM 'dirdat/ot:HR.JOBS'``
     from the operations of one table, with columns in their types. A prefix may be an address in a store.
@@ -65,7 +65,7 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
 
 
 class QueryCancellation:
-    """Cancels a query from another thread."""
+    """Cancels a running SQL query from another thread."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -73,7 +73,7 @@ class QueryCancellation:
         self._asked, self._ended = Event(), Event()
 
     def cancel(self, reason: str) -> None:
-        """Cancel the query, or prevent its start.
+        """Cancel the SQL query, or prevent its start.
 
         It raises OptionError with the first reason given.
         """
@@ -82,16 +82,16 @@ class QueryCancellation:
         self._asked.set()
 
     def check(self) -> None:
-        """Raise OptionError if the query was cancelled."""
+        """Raise OptionError if the SQL query was canceled."""
         if self._asked.is_set():
             raise OptionError(self.reason)
 
     def watch(self, connection: Any) -> None:
-        """Interrupt a connection's statement when the query is cancelled."""
+        """Interrupt the statement of a DuckDB connection when the query is canceled."""
         Thread(target=self._interrupt, args=(connection,), daemon=True).start()
 
     def end(self) -> None:
-        """Stop watching. After that the connection can be closed."""
+        """Stop watching the query. After that the DuckDB connection can be closed."""
         with self._lock:
             self._ended.set()
         self._asked.set()
@@ -113,7 +113,7 @@ def run_query(
     closed: bool = False,
     cancellation: QueryCancellation | None = None,
 ) -> pa.RecordBatchReader:
-    """Run a SELECT statement, and return a reader of its result.
+    """Run a SELECT statement over trails with a way to cancel it, and return a reader of its result.
 
     ``find`` returns the rows for a name, or None for names that DuckDB knows. With ``closed``
     DuckDB may not read any file. Raises the errors of ``query``, and OptionError if the query is
@@ -188,7 +188,7 @@ def _close(connection: Any, cancellation: QueryCancellation) -> None:
 
 
 class QueryRows:
-    """Rows that DuckDB reads wherever a statement names them (Arrow's PyCapsule interface).
+    """Rows of a trail that DuckDB reads each time a statement names them (Arrow's PyCapsule interface).
 
     ``read`` is called for each reading.
     """

@@ -1,1 +1,1 @@
-"""Where bytes lie: trail directories, manifests and journals, on local disks or object stores."""
+"""Storage: trail directories, manifests and journals, on local disks or in object stores."""

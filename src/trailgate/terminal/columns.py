@@ -45,7 +45,7 @@ QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as 
 
 
 class RowParts(NamedTuple):
-    """The rows of a table in columns: the cells of their heads, and the parts of their data.
+    """The rows of a printed table in columns: the cells of their heads, and the parts of their data.
 
     ``head`` has one array per cell. The parts of row i are ``parts[starts[i]:starts[i + 1]]``.
     """
@@ -56,7 +56,7 @@ class RowParts(NamedTuple):
 
 
 def display_widths(strings: pa.Array) -> Longs:
-    """Return the width of each text in columns of a terminal, or -1 if it is not known."""
+    """Return the width of each string in terminal columns, or -1 if it is not known."""
     _, bounds, data = strings.buffers()
     ends = np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     sizes = np.empty(len(strings), np.int64)
@@ -74,7 +74,7 @@ def display_widths(strings: pa.Array) -> Longs:
 def format_rows(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
-    """Return the text of each row without the last line break, or null if it must be formatted by itself.
+    """Return each row's printed text without the last line break, or null if the row must be formatted by itself.
 
     ``widths`` are the columns of the head. The data start ``next_to`` the head or in the line below
     it, and continuation lines are indented. Without a ``width`` each row is one line.
@@ -166,7 +166,7 @@ class _Entries(NamedTuple):
 
 
 def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
-    """Format operations for a table, or return None if a map has a duplicate key."""
+    """Format operations for a printed table, or return None if a map has a duplicate key."""
     before, after = (_Entries(*map_entries(batch[name])) for name in ("before", "after"))
     parts = _changes(before, after, batch.num_rows)
     if parts is None:
@@ -196,7 +196,7 @@ def _head(batch: pa.RecordBatch) -> list[pa.Array]:
 
 
 def short_positions(positions: pa.Array) -> pa.Array:
-    """Format positions of 20 digits as file:offset, and missing ones as ""."""
+    """Format positions of 20 digits as file:offset for a printed table, and missing positions as ""."""
     # "00000000020000000679" → "2" and "679"
     parts = (
         pc.utf8_ltrim(pc.utf8_slice_codeunits(positions, *bounds), "0")
@@ -208,7 +208,7 @@ def short_positions(positions: pa.Array) -> pa.Array:
 
 
 def short_times(times: pa.Array) -> pa.Array:
-    """Format times without a zone, and without a zero fraction; missing ones are ""."""
+    """Format times for a printed table without a zone, and without a zero fraction. Missing times are ""."""
     # The cast through integers keeps the instant and needs no time zone database.
     text = times.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     whole = pc.ends_with(text, ".000000")
@@ -255,7 +255,7 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
 
 
 def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no row has a duplicate key."""
+    """Return whether no row's map has a duplicate key."""
     return _entry_slots(rows, count, *_codes(keys)) is not None
 
 
@@ -361,7 +361,7 @@ def csv_cells(column: pa.Array) -> pa.Array:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Convert a column to Python values: times in ISO form, maps as dictionaries, bytes in hex."""
+    """Convert a column to Python values for printing: times in ISO form, maps as dictionaries, bytes in hex."""
     kind = column.type
     if pa.types.is_timestamp(kind):
         return list(iso_times(column).to_pylist())
@@ -396,7 +396,7 @@ def strings_of(column: pa.Array) -> pa.Array | None:
 
 
 def iso_times(column: pa.Array) -> pa.Array:
-    """Format times in ISO form."""
+    """Format a column of times in ISO form."""
     # The cast through integers keeps the instant and needs no time zone database.
     text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")

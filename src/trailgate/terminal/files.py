@@ -26,7 +26,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as the option is named
-    """Raise OptionError if the file cannot be written, or if ``--format`` is set as well."""
+    """Raise OptionError if the output file cannot be written, or if ``--format`` is set as well."""
     file_ending(address)
     if format is not OutputFormat.TABLE:
         raise OptionError(
@@ -35,14 +35,14 @@ def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as 
 
 
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
-    """Write rows to a new file and print their number. Raises the errors of ``write_rows``."""
+    """Write rows to a new output file and print their number. Raises the errors of ``write_rows``."""
     count = write_rows(address, rows, rows.schema, limit)
     with report_finished():
         print(f"{count:,} rows: {mask_logins(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
-    """Write at most ``limit`` rows to a new file, and return their number.
+    """Write at most ``limit`` rows to a new output file, and return their number.
 
     Raises OptionError for an unknown ending, and StorageError if the file exists. If reading or
     writing fails, no file is left.
@@ -62,13 +62,13 @@ def _path(address: str) -> Path:
 
 
 def file_exists_error(address: str) -> StorageError:
-    """Build the error for a file that already exists."""
+    """Build the error for an output file that already exists."""
     hint = "Name another one: no file is overwritten"
     return StorageError("the file exists already", where=Where(source=address), hint=hint)
 
 
 def file_ending(address: str) -> str:
-    """Return the file's ending. Raises OptionError if it is unknown, or the store is read-only."""
+    """Return the output file's ending. Raises OptionError if it is unknown, or the store is read-only."""
     path = address
     if is_stored(address):
         path = writable_store(address, "a file of rows")[1]

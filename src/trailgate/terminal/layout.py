@@ -31,25 +31,28 @@ LINES: Final = 3  # if data needs more lines beside the head, it goes below it, 
 
 
 class PaintedText(NamedTuple):
-    """A text without colours, which is measured, and with the codes of colours, which is printed."""
+    """A string to print: its text without colours, which is measured, and its text with the codes of colours."""
 
     text: str
     painted: str
 
 
 class TableRow(NamedTuple):
-    """A row to print: the cells of its head, and its data in parts that are not split if they fit."""
+    """A row to print: the cells of its head, and its data in parts.
+
+    A part is not split if it fits in a line.
+    """
 
     head: Sequence[PaintedText]
     data: Sequence[PaintedText] = ()
 
 
 class RowLayout:
-    """Lay out rows at a width, or with None each row as one line, however long.
+    """Lays out the rows of a printed table in lines of a width, or without a width (None) each row in one line.
 
-    ``headings`` name the cells of the head, ``data`` the rest. If ``data`` is "", rows have only
-    cells; if their columns together are wider than the width, they are printed as ``NAME=value``
-    instead. ``numbers`` are the indexes of right-aligned columns.
+    ``headings`` name the cells of a row's head, and ``data`` the data after them. If ``data`` is "", rows
+    have only cells; if their columns together are wider than the width, they are printed as
+    ``NAME=value`` instead. ``numbers`` are the indexes of right-aligned columns.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class RowLayout:
         self._beside = False
 
     def begin(self, rows: Sequence[TableRow]) -> list[str]:
-        """Choose the layout from the first rows, and return the lines of the heading."""
+        """Choose the column widths from the first rows, and return the lines of the heading."""
         columns = (
             zip(*(row.head for row in rows), strict=True) if rows else [()] * len(self._headings)
         )
@@ -87,7 +90,7 @@ class RowLayout:
         return [f"{self._pad(names)}{GAP}{self._data}".rstrip()]
 
     def lines(self, row: TableRow) -> Iterator[str]:
-        """Yield the lines of a row."""
+        """Yield the printed lines of a row."""
         if self._width is None:
             yield GAP.join([self._pad(row.head), *(part.painted for part in row.data)]).rstrip()
         elif not self._widths and not self._data:
@@ -99,7 +102,7 @@ class RowLayout:
             yield from flow_parts(row.data, self._width, INDENT)
 
     def strings(self, rows: RowParts) -> pa.Array:
-        """Return the lines of each row as one text, or null if ``lines`` must format it."""
+        """Return the printed lines of each row as one text, or null if ``lines`` must format it."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
         from trailgate.terminal.columns import format_rows  # noqa: PLC0415  as above
@@ -164,7 +167,9 @@ def _remove_padding(parts: Sequence[PaintedText]) -> list[PaintedText]:
 
 
 def flow_parts(parts: Sequence[PaintedText], width: int, indent: str = "") -> Iterator[str]:
-    """Fill lines with parts, and yield them. A part longer than a line is split.
+    """Fill lines of the terminal with parts of a row's data, and yield them.
+
+    A part longer than a line is split.
 
     All lines but the first are indented.
     """
@@ -200,7 +205,7 @@ def _cut(text: str, width: int) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns that a text takes."""
+    """Return the number of terminal columns that a string takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415  only output for people needs it

@@ -29,7 +29,7 @@ ERROR: Final = "red"
 
 
 class LiveView(ABC):
-    """A view of a run on the terminal: named figures, a table, and the last log message."""
+    """A view of a running command on the terminal: named figures, a table, and the last log message."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -39,14 +39,14 @@ class LiveView(ABC):
 
     @abstractmethod
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the named figures. ``seconds`` is the time since the start."""
+        """Return the named figures of the view. ``seconds`` is the time since the start."""
 
     @abstractmethod
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return headings and at most ``room`` rows of the table, and how many more rows there are."""
+        """Return headings and at most ``room`` rows of the view's table, and how many more rows there are."""
 
     def note(self, text: str, style: str) -> None:
-        """Set the message in the last line."""
+        """Set the message in the last line of the view."""
         self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
 
     def drawn(self) -> Any:
@@ -69,7 +69,7 @@ class LiveView(ABC):
         return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
 
     def rate(self, count: int, seconds: float) -> str:
-        """Format a count with its current rate (over the last seconds) and its average rate."""
+        """Format a count of the view with its current rate (over the last seconds) and its average rate."""
         now, seen = time.monotonic(), self._seen
         seen.append((now, count))
         # Keep one sample that is older than RATE_SECONDS, so that the rate covers at least that

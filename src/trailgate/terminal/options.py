@@ -41,7 +41,7 @@ OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
 class OutputFormat(StrEnum):
-    """How rows are printed."""
+    """The values of ``--format``: how rows are printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -82,7 +82,7 @@ JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line
 
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
-    """Parse options written as NAME=VALUE. Raises OptionError."""
+    """Parse command-line options written as NAME=VALUE. Raises OptionError."""
     values: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -100,7 +100,7 @@ def _fold(name: str) -> str:
 
 
 def flag_of(name: str) -> str:
-    """Return the flag of an option: ``to_position`` → ``--to-position``."""
+    """Return the command-line flag of an option: ``to_position`` → ``--to-position``."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -129,7 +129,7 @@ def named_fields(given: Any, *others: str) -> dict[str, Any]:
 
 
 def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) -> Command:
-    """Give a command the flags that its parameters and their dataclasses declare.
+    """Decorate a command with the flags that its parameters and their dataclasses declare.
 
     ``panels`` maps further sections of the help to the names of the options in them.
     """

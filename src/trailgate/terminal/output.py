@@ -53,7 +53,7 @@ def quiet_pipe() -> Iterator[None]:
 
 @contextmanager
 def report_finished() -> Iterator[None]:
-    """Print the result of finished work.
+    """Print the result of a command's finished work.
 
     If that fails, print a note on stderr instead of an error.
     """
@@ -84,7 +84,7 @@ def make_painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
 
 
 def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -> None:
-    """Print a sentence.
+    """Print a sentence of a command.
 
     On a terminal it is folded between words, and continuation lines are indented.
     """
@@ -122,7 +122,7 @@ def make_console(**options: Any) -> Any:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text."""
+    """Escape the control characters of a string for the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -47,7 +47,7 @@ Paint = Callable[[str, str], str]  # a text and a style to the text as it is pri
 
 @dataclass(frozen=True, slots=True)
 class RowForm:
-    """How rows are shown as a table: the headings, and a function that formats one row.
+    """How rows are printed as a table: the headings, and a function that formats one row.
 
     ``data`` is the heading of the data after the head, or "" if rows have only a head. ``row_dictionaries`` is
     the default limit. ``hidden`` is a note about what only ``--wide`` shows. ``columns`` formats a
@@ -63,7 +63,7 @@ class RowForm:
 
     @classmethod
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
-        """Return the form that shows each column as it is."""
+        """Return the table form that shows each column as it is."""
 
         def parts(row: Row, _: Paint) -> TableRow:
             strings = map(cell_text, row.values())
@@ -81,7 +81,7 @@ def print_batches(
     limit: int | None = None,
     wide: bool = False,
 ) -> int:
-    """Print at most ``limit`` rows, and return their number.
+    """Print at most ``limit`` rows of record batches, and return their number.
 
     A reader that stops early is not an error.
 
@@ -102,7 +102,7 @@ def print_batches(
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Raise OptionError if two columns have the same name, because JSON and CSV need distinct names."""
+    """Raise OptionError if two printed columns have the same name, because JSON and CSV need distinct names."""
     for name, count in Counter(names).items():
         if count > 1:
             raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
@@ -115,7 +115,7 @@ class RowCounter:
         self.rows = 0
 
     def of(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, and count their rows."""
+        """Yield the batches unchanged, and count their rows."""
         for batch in batches:
             self.rows += batch.num_rows
             yield batch
@@ -138,20 +138,20 @@ def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator
 
 
 def row_dictionaries(batch: pa.RecordBatch) -> list[Row]:
-    """Return rows as dictionaries: times in ISO form, maps as dictionaries, bytes in hex."""
+    """Convert rows to dictionaries for printing: times in ISO form, maps as dictionaries, bytes in hex."""
     names = batch.schema.names
     columns = map(values_of, batch.columns)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def print_json(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print one JSON object per line, whose keys are the names of the columns."""
+    """Print each row as a line of JSON, whose keys are the names of the columns."""
     for batch in batches:
         sys.stdout.writelines(json_lines(batch))
 
 
 def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
-    """Print a header and one line per row.
+    """Print rows as CSV: a header and one line per row.
 
     NULL is empty, an empty text is ``""``, and maps are JSON.
     """
@@ -231,17 +231,17 @@ def _strings(
 
 
 def short_time(text: str | None) -> str:
-    """Format a time in ISO form without its zone, and without a zero fraction."""
+    """Format a time for a printed table: ISO form without zone, and without a zero fraction."""
     return (text or "").replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
 def value_text(value: str | None) -> str:
-    """Format a value for a table: NULL for None, control characters escaped."""
+    """Format a value for a printed table: NULL for None, control characters escaped."""
     return NULL if value is None else printable(value)
 
 
 def cell_text(value: Any) -> str:
-    """Format a value for a cell of a table."""
+    """Format a value for a cell of a printed table."""
     if isinstance(value, (dict, list)):
         return json_text(value)
     return value_text(value if value is None else str(value))

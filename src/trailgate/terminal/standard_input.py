@@ -92,7 +92,7 @@ def read_typed_lines(
     default: Callable[[], str] = str,
     completer: Completer | None = None,
 ) -> Iterator[str]:
-    """Yield lines until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
+    """Yield lines typed at a prompt until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
 
     ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
     edit) are called before each line.

@@ -19,7 +19,7 @@ REPORTED: Final = 5  # findings of one type in one file that are listed
 
 
 class Severity(StrEnum):
-    """The severity of a finding. A trail with an error is damaged or incomplete."""
+    """The severity of a finding of the check. A trail with an error is damaged or incomplete."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 
 class FindingType(NamedTuple):
-    """One type of finding: its name, severity and sentence."""
+    """One type of finding of the check: its name, severity and sentence."""
 
     name: str
     severity: Severity
@@ -140,7 +140,7 @@ KINDS: Final[Mapping[str, FindingType]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One occurrence of a finding: its type, file, offset and bytes.
+    """One occurrence of a finding of the check: its type, file, offset and bytes.
 
     ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
     before it, and ``next`` is the offset of the next good record. ``more`` is the number of further
@@ -170,7 +170,10 @@ class Finding:
 
 
 class FindingCollector:
-    """Collect findings. Of each type, keep the first ``REPORTED`` in each file and count the others."""
+    """Collects the findings of a check.
+
+    Of each type, it keeps the first ``REPORTED`` in each file and counts the rest.
+    """
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
@@ -188,11 +191,14 @@ class FindingCollector:
         return max(0, REPORTED - self._counts[file, finding_type])
 
     def skip(self, file: str, finding_type: str, count: int) -> None:
-        """Count findings without listing them."""
+        """Count findings of a type without listing them."""
         self._counts[file, finding_type] += count
 
     def result(self) -> tuple[Finding, ...]:
-        """Return the kept findings. The last one of each type and file has the number of unlisted ones in ``more``."""
+        """Return the kept findings.
+
+        The last finding of each type and file has the number of unlisted findings in ``more``.
+        """
         listed = Counter((finding.file, finding.kind) for finding in self._kept)
         seen: Counter[tuple[str, str]] = Counter()
         result = []

@@ -91,7 +91,7 @@ DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 @dataclass(frozen=True, slots=True)
 class InspectedRecords:
-    """Records and their faults, one slot per record.
+    """Trail records and their faults, as arrays with one element per record.
 
     ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``
     and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
@@ -124,7 +124,7 @@ class InspectedRecords:
         return bad
 
     def note(self, finding_type: FindingType, records: Any) -> None:
-        """Add a fault. ``records`` is a mask over all records, or an array of their rows."""
+        """Add a fault to records. ``records`` is a mask over all records, or an array of their rows."""
         rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
@@ -132,7 +132,7 @@ class InspectedRecords:
 
 
 def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accepted: bool) -> None:
-    """Add faults of data that contradict the record's type.
+    """Add the faults of records whose data contradict their record type.
 
     With ``accepted``, readers have already decoded the columns, so these are not checked again.
     """
@@ -212,7 +212,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
 
 
 def count_unfinished_records(view: RecordColumns) -> int:
-    """Return the number of records at the end whose operation may continue after the data.
+    """Return the number of records at the end of a portion whose operation may continue after it.
 
     A before image waits for its after image, and a change may be followed by fragments or large
     objects.
@@ -232,7 +232,7 @@ def count_unfinished_records(view: RecordColumns) -> int:
 def inspect_records(
     source: TrailBytes, view: RecordColumns, *, accepted: bool = False
 ) -> InspectedRecords:
-    """Inspect records and return them with their faults; never raises for damaged records.
+    """Check trail records and return them with their faults; never raises for damaged records.
 
     With ``accepted``, readers have accepted all of these records.
     """
@@ -335,7 +335,7 @@ def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The table definitions known at one position of a file.
+    """The table definitions known at one position of a trail file.
 
     ``lost`` means that metadata records before it may be missing. Table references are then not
     reliable: each takes the next free index (trail format §5.3), so one lost record shifts all
@@ -350,7 +350,7 @@ class KnownTables:
 def check_table_references(
     inspected: InspectedRecords, source: TrailBytes, tables: KnownTables
 ) -> KnownTables:
-    """Add faults of records whose table is unknown. Return the tables known after these records."""
+    """Add the faults of records whose table is unknown. Returns the tables known after these records."""
     role = inspected.view.role
     metadata = np.flatnonzero(role == RecordRole.METADATA)
     wanted = WITH_TABLE[role]
@@ -430,7 +430,7 @@ def _with_record(
 
 @dataclass(frozen=True, slots=True)
 class TransactionCheckState:
-    """The state that one portion of records hands to the next.
+    """The state of following transactions between two portions of checked records.
 
     - ``is_open``: the last transaction has not ended yet.
     - ``elsewhere``: no record of a transaction was seen yet, so the first one may continue a
@@ -448,7 +448,7 @@ class TransactionCheckState:
 def follow_records(
     inspected: InspectedRecords, state: TransactionCheckState
 ) -> tuple[FollowedTransactions, TransactionCheckState]:
-    """Follow the transactions of records, and add a fault if two indicators contradict each other.
+    """Follow the transactions of trail records, and add a fault if two indicators contradict each other.
 
     Returns the transactions, and the state for the records that come next in the file.
     """

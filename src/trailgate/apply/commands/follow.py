@@ -17,10 +17,15 @@ from typing import Any, Final
 
 from trailgate.apply.commands.output import print_batch, print_total, report_to_json
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, measure_age
+from trailgate.apply.jobs.metrics import (
+    ApplyStatistics,
+    format_apply_metrics,
+    lag_bytes,
+    measure_age,
+)
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.columnar.digits import short_position
-from trailgate.errors import TrailgateError, mask_logins
+from trailgate.errors import mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.storage.reading.trail_rest import RestTimer
@@ -51,7 +56,7 @@ class ApplyView(LiveView):
         self._notices: tuple[str, ...] = ()
 
     def show(self, report: ApplyReport) -> None:
-        """Add the result of a batch."""
+        """Add the result of a batch to the terminal view of ``trailgate apply --follow``."""
         self._done += report
         if report.notices:
             self._notices = report.notices
@@ -80,7 +85,7 @@ class ApplyView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the counts of each target table, ordered by the number of operations."""
+        """Return the operation counts of each target table for the terminal view, highest count first."""
         tables = self._done.tables
         # The most operations first; equal counts in the order of names.
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
@@ -113,7 +118,7 @@ class UnappliedWatch:
 
 
 class ApplyWatch:
-    """Pass the results of batches to the output, the metrics and the view."""
+    """Pass the results of ``trailgate apply --follow`` to its output, its metrics and its terminal view."""
 
     def __init__(
         self,
@@ -126,7 +131,7 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Report the result of a batch, or the notices of a report without one."""
+        """Report what a batch applied. A report without a batch has only notices."""
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
@@ -146,7 +151,9 @@ class ApplyWatch:
             # A target that went up or down is reported at once.
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
-                self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
+                self.statistics = self.statistics.with_lag(
+                    lag_bytes(self.run.lag_bytes), self.run.position
+                )
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
@@ -157,21 +164,13 @@ class ApplyWatch:
             self._metrics.show(self.statistics)
 
 
-def lag_bytes(run: ApplyRun) -> int | None:
-    """Return the number of unapplied bytes of the trail, or None if the trail cannot be read now."""
-    try:
-        return run.lag_bytes()
-    except (TrailgateError, OSError):
-        return None
-
-
 def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
-    """Return the labels of the metrics."""
+    """Return the labels of the apply metrics: trail, target and group."""
     return {"trail": trail, "target": mask_logins(target), "group": group}
 
 
 class FollowLoop:
-    """A run that follows a trail.
+    """The loop of ``trailgate apply --follow``: applies a trail as it grows.
 
     ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
     """
@@ -265,7 +264,7 @@ def retry_policy(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return the retry policy for a target.
+    """Return the policy of retries after faults of an apply target.
 
     ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
     end.

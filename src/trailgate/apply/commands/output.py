@@ -30,7 +30,7 @@ SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one i
 
 
 def count_discarded(report: ApplyReport) -> int:
-    """Return the number of operations that could not be applied."""
+    """Return the number of operations in a report that could not be applied."""
     return sum(one.discarded for one in report.tables.values())
 
 
@@ -90,7 +90,7 @@ def print_report(
     faults: Mapping[str, int],
     target: str,
 ) -> None:
-    """Print the result of a run: tables, notices, discarded operations and the position."""
+    """Print the result of an apply run: tables, notices, discarded operations and the position."""
     print_tables(report)
     print_notices(report.notices)
     _print_faults(faults)
@@ -111,7 +111,7 @@ def print_report(
 
 
 def print_tables(report: ApplyReport) -> None:
-    """Print the counts of each table."""
+    """Print the counts of each target table after ``trailgate apply``."""
     shown = [
         name
         for name in COLUMNS
@@ -124,7 +124,7 @@ def print_tables(report: ApplyReport) -> None:
 
 
 def print_notices(notices: Sequence[str]) -> None:
-    """Print notices, such as operations that were not applied."""
+    """Print the notices of ``trailgate apply``, such as operations that were not applied."""
     for notice in notices:
         say(f"note: {notice}")
 

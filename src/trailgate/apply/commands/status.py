@@ -42,7 +42,7 @@ class GroupStatus:
     problem: TrailgateError | None = None
 
     def values(self) -> dict[str, Any]:
-        """Return the status as JSON values."""
+        """Return a group's ``--status`` as JSON values."""
         position, lag = self.at.position, self.lag
         return {
             "group": self.at.group,

@@ -99,7 +99,7 @@ def _missing(operations: TargetOperations) -> pa.Array:
 
 
 def add_meta_columns(table: TargetTable) -> TargetTable:
-    """Return the table with the columns ``_op_ts`` and ``_position`` added."""
+    """Return the table with the ``--meta`` columns ``_op_ts`` and ``_position`` added."""
     return replace(table, columns=(*table.columns, *META_COLUMNS))
 
 

@@ -79,7 +79,7 @@ def compute_changes(
     collisions: CollisionPolicy = CollisionPolicy.STOP,
     faults: OperationErrors | None = None,
 ) -> TableChanges:
-    """Return the changes that a batch makes to its table.
+    """Compute the changes that a batch of operations makes to its target table.
 
     An operation that does not fit the existing rows has no effect, and its ApplyError is added to
     ``faults``. Without ``faults``, the first such error is raised.
@@ -98,7 +98,7 @@ def compute_changes(
 
 @dataclass(frozen=True, slots=True)
 class ChangesBetweenTruncates:
-    """Compute the changes between two truncates.
+    """Computes the changes to a target table between two truncates.
 
     With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
     """
@@ -114,7 +114,7 @@ class ChangesBetweenTruncates:
         unended: int | None,
         marked: TargetOperations | None = None,
     ) -> TableChanges:
-        """Compute the changes of the operations.
+        """Compute the changes of a table's operations, none of which is a truncate.
 
         ``unended`` is the transaction of the truncate that follows, if there is one.
 
@@ -186,7 +186,7 @@ def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
 
 
 def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
-    """Return keys as a table of the key columns."""
+    """Build a table of the key columns from the keys of a target table."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)
@@ -195,7 +195,7 @@ def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
 
 
 def make_empty_fetch(table: TargetTable) -> FetchRows:
-    """Return a fetch function for an empty table."""
+    """Return a fetch function that finds no rows, for a target table that is empty."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema
@@ -236,7 +236,7 @@ def _join(parts: list[NetChanges], at: int) -> StateColumn:
 
 
 def fill_missing_with_null(nets: NetChanges) -> Image:
-    """Return all columns of changes that are complete rows.
+    """Return all columns of net changes that are complete rows.
 
     Columns that are not logged become NULL.
     """

@@ -79,7 +79,7 @@ def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperati
 def resolve_collisions(
     nets: NetChanges, exists: Mask, collisions: CollisionPolicy
 ) -> tuple[NetChanges, int]:
-    """Adapt changes to the existing rows.
+    """Adapt net changes to the target's existing rows, by the collision policy.
 
     Also returns how many operations on missing rows are ignored.
 

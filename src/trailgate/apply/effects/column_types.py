@@ -36,7 +36,7 @@ MOST_DIGITS: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumnTypes:
-    """Chosen column types: each has a pattern of tables, a column name and a type."""
+    """The column types that the options ``--column`` choose: a pattern of tables, a column name and a type each."""
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()
 
@@ -46,7 +46,7 @@ class ChosenColumnTypes:
         return cls(tuple(map(_chosen, options)))
 
     def chosen_for(self, table: TargetTable) -> Mapping[str, pa.DataType]:
-        """Return the chosen types for a table, by column name in lower case."""
+        """Return the types that ``--column`` chooses for a table, by column name in lower case."""
         return {
             column.casefold(): arrow_type
             for patterns, column, arrow_type in self.chosen
@@ -79,7 +79,7 @@ class ChosenColumnTypes:
         return tuple(notices)
 
     def of(self, table: TargetTable) -> TargetTable:
-        """Return the table with the chosen types."""
+        """Return the target table with the types that ``--column`` chooses for it."""
         chosen = self.chosen_for(table)
         columns = tuple(
             replace(column, type=chosen[column.name.casefold()], number=False)

@@ -98,7 +98,7 @@ class LoadedTableChanges:
         policy: CollisionPolicy,
         faults: OperationErrors,
     ) -> Sequence[TableChanges]:
-        """Return the changes that a batch makes to the table of known keys.
+        """Return the changes that a batch makes to the table that records what is known of a loaded table.
 
         ``fetch`` reads rows of that table.
         """
@@ -254,7 +254,7 @@ class _Replay:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: TargetOperations) -> None:
-        """Apply the operations in order."""
+        """Apply the operations in order to what is known of their rows."""
         images = logged_images(operations)
         keys, olds = key_tuples(operations.key), key_tuples(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]

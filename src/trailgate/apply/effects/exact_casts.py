@@ -50,7 +50,7 @@ MOST_ZEROS: Final = 200_000  # larger exponents are not written out: no database
 
 
 class CastGroup(Enum):
-    """A group of Arrow types whose values are cast in the same way."""
+    """A group of Arrow types whose values are cast in the same way, such as the integer types."""
 
     TEXT = "text"
     NUMBER = "a number"
@@ -63,7 +63,7 @@ class CastGroup(Enum):
 
 
 def cast_group_of(arrow_type: pa.DataType) -> CastGroup:
-    """Return the group of an Arrow type."""
+    """Return the ``CastGroup`` of an Arrow type."""
     tests = {
         CastGroup.TEXT: (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
         CastGroup.NUMBER: (pa.types.is_integer, pa.types.is_decimal),
@@ -84,7 +84,7 @@ def cast_group_of(arrow_type: pa.DataType) -> CastGroup:
 
 
 def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Cast a column.
+    """Cast a column to another Arrow type without changing any value.
 
     Raises DecodeError for a value that does not fit, and DefinitionError if no value of this type
     can fit.
@@ -174,7 +174,7 @@ def _plain(text: str) -> str:
 
 
 def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Convert numbers, floats or text to plain numbers in text.
+    """Convert integers, floats or text to plain decimal text, such as "12" for " +12".
 
     Raises DecodeError for text that is not a number.
     """
@@ -199,7 +199,7 @@ def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Return a mask of the rows in which two columns are equal.
+    """Compare two columns of one type row by row, and return a mask of the equal values.
 
     NULL equals NULL, and NaN equals NaN.
     """

@@ -31,18 +31,18 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponses:
-    """The response to each Oracle error number. Other errors get ``default``."""
+    """The responses to errors of operations, by Oracle error number. Other errors get ``default``."""
 
     default: str = STOP
     by_number: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def to(self, error: TrailgateError) -> str:
-        """Return the response to an error."""
+        """Return the response to the error of an operation, such as to discard it."""
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
     def stops(self, error: TrailgateError) -> bool:
-        """Return whether the error stops the run."""
+        """Return whether the error of an operation stops the run."""
         return self.to(error) == STOP
 
     def takes_transaction(self, error: TrailgateError) -> bool:
@@ -51,12 +51,12 @@ class ErrorResponses:
 
     @property
     def may_take_transactions(self) -> bool:
-        """Whether some errors exclude complete transactions."""
+        """Whether the errors of some operations exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
 
     @property
     def always_stop(self) -> bool:
-        """Whether every error stops the run."""
+        """Whether every error of an operation stops the run."""
         return {self.default, *self.by_number.values()} == {STOP}
 
 

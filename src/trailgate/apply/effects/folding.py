@@ -21,7 +21,7 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 
 
 def fold_operations(operations: TargetOperations) -> TargetOperations:
-    """Return fewer operations with the same effect on every key: at most three for each clean key.
+    """Combine the operations on each key: at most three remain for a clean key, with the same effect.
 
     Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
     U D, because an update may insert a missing row. Errors name the position of the key's first

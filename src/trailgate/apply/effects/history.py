@@ -89,7 +89,7 @@ NEVER: Final = np.iinfo(np.int64).max
 def add_version_columns(
     table: TargetTable, columns: tuple[TargetColumn, ...] = COLUMNS
 ) -> TargetTable:
-    """Return the table with the version columns added.
+    """Return the target table with the columns of row versions added (``--mode history``).
 
     Its key stays the source's, by which operations find current rows.
     """
@@ -114,7 +114,7 @@ def with_version_key(table: TargetTable) -> TargetTable:
 def compute_versions(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return the changes that a batch makes, as a list of steps.
+    """Compute the row versions that a batch opens and closes (``--mode history``), as a list of steps.
 
     The operations before each truncate are one step, and the truncate itself is another step, which
     closes all current rows. Raises OptionError unless collisions and errors stop the run: a history

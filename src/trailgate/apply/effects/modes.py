@@ -46,7 +46,7 @@ def _as_they_are(operations: TargetOperations) -> TargetOperations:
 
 
 class ApplyMode(NamedTuple):
-    """How one mode keeps tables.
+    """How one value of ``--mode`` keeps target tables.
 
     ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes that
     a batch of operations makes. ``folds`` is true if operations on one key may be combined before

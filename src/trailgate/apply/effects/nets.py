@@ -25,7 +25,7 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, S
 
 
 class RowEffect(IntEnum):
-    """The change of one row.
+    """The net change of one row of a target table.
 
     - INSERT: the row is new, with these values.
     - PATCH: the row gets these values in the columns that are not missing.
@@ -41,7 +41,7 @@ class RowEffect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
-    """Net changes of a target table's rows, one slot per key.
+    """Net changes of a target table's rows, as arrays with one element per key.
 
     - ``expected``: the operations assume that the row exists before them
     - ``first``, ``last``: the indexes of the first and last operation on the key
@@ -62,7 +62,7 @@ class NetChanges:
         return len(self.effect)
 
     def where(self, keep: Mask) -> NetChanges:
-        """Return the changes selected by the mask ``keep``."""
+        """Return the net changes selected by the mask ``keep``."""
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
@@ -85,12 +85,12 @@ class NetChanges:
         )
 
     def keys(self) -> pa.Table:
-        """Return the keys as a table of the key columns."""
+        """Return the keys of the changed rows as a table of the key columns."""
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
 def no_net_changes(table: TargetTable) -> NetChanges:
-    """Return net changes of no rows."""
+    """Build the ``NetChanges`` of a batch that changes no row."""
     none = np.zeros(0, np.int64)
     types = [table.columns[at].type for at in table.key]
     return NetChanges(
@@ -106,10 +106,7 @@ def no_net_changes(table: TargetTable) -> NetChanges:
 
 
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Assign a number to each row, so that equal rows have equal numbers.
-
-    Also returns how many different rows there are.
-    """
+    """Assign an integer code to each distinct key. Returns each row's code, and a bound above all codes."""
     codes, count = _codes(columns[0])
     # Encode again after each column: the numbers stay below the number of rows, so the product
     # of two of them fits 64 bits.

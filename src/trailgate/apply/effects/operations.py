@@ -40,7 +40,7 @@ KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the k
 
 @dataclass(frozen=True, slots=True)
 class TargetOperations:
-    """Operations on one target table, in order. Each member has one slot per operation.
+    """Operations on one target table, in order, as arrays with one element per operation.
 
     - ``order``: the operation's number in the batch, counted over all tables
     - ``transaction``: equal for operations of the same transaction
@@ -66,7 +66,7 @@ class TargetOperations:
         return len(self.op_type)
 
     def take(self, rows: Longs) -> TargetOperations:
-        """Return the operations with the indexes ``rows``, in that order."""
+        """Return the target operations with the indexes ``rows``, in that order."""
         picked = pa.array(rows)
         return replace(
             self,
@@ -90,7 +90,7 @@ class TargetOperations:
         )
 
     def on(self, table: TargetTable) -> TargetOperations:
-        """Return the operations on ``table``, which has all columns of this table, and perhaps others.
+        """Return the operations with the columns of ``table``, which has all columns of their own table and perhaps more.
 
         Its types of these columns must be the same.
         """
@@ -102,19 +102,19 @@ class TargetOperations:
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations whose ``order`` is not in ``numbers``."""
+        """Return the operations without those whose ``order`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations whose ``transaction`` is not in ``numbers``."""
+        """Return the operations without those whose ``transaction`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
     def place(self, row: int) -> str:
-        """Return an operation's position in its trail, for an error."""
+        """Build the position of an operation in its trail, for an error message."""
         return f"position {short_position(self.position[row].as_py())}"
 
     def shown_key(self, row: int, *, old: bool = False) -> str:
@@ -124,7 +124,7 @@ class TargetOperations:
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
     def between_truncates(self) -> Iterator[tuple[TargetOperations, int | None]]:
-        """Split the operations at truncates.
+        """Split the operations on a target table at each truncate.
 
         Yields each part, even if it is empty, with the transaction number of the truncate that
         follows it, or None after the last part. A truncate may be in the middle of its transaction.
@@ -146,7 +146,7 @@ def convert_blocks(
     transactions: Sequence[Longs],
     faults: OperationErrors | None = None,
 ) -> TargetOperations:
-    """Convert blocks to operations on a target table, in their order.
+    """Convert blocks of a source table to operations on its target table, in the order of the blocks.
 
     ``transactions`` contains each block's transaction numbers.
 
@@ -328,7 +328,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
 
 
 def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
-    """Concatenate operations on one table, sorted by ``order``."""
+    """Concatenate operations on one target table, sorted by ``order``."""
     joined = parts[0] if len(parts) == 1 else _join(parts)
     if (joined.order[1:] >= joined.order[:-1]).all():
         return joined
@@ -374,5 +374,5 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
 
 
 def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
-    """Concatenate arrays."""
+    """Concatenate the Arrow arrays of a column from several splits."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

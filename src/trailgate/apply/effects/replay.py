@@ -87,7 +87,7 @@ class OperationReplay:
             self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
-        """Apply the operations in order. Raises ApplyError if one does not fit the rows.
+        """Replay the operations in order. Raises ApplyError if an operation does not fit the target's rows.
 
         ``unended`` is the transaction that continues after these operations, with a truncate. At
         its end here, keys may still have two rows.
@@ -119,7 +119,7 @@ class OperationReplay:
                 touched.clear()
 
     def row(self, key: Key) -> list[Any] | None:
-        """Return the values of a key's row, or None if it has no row.
+        """Return the replayed row of a key as a list of values, or None if the key has no row.
 
         Call it only between two transactions.
         """
@@ -341,12 +341,12 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
 
 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Return each row's key as a tuple of Python values."""
+    """Convert the key columns of rows to one tuple of Python values per row."""
     return list(zip(*map(to_python_values, columns), strict=True))
 
 
 def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Convert a column to Python values.
+    """Convert a column to the Python values that ``OperationReplay`` compares.
 
     Every NaN becomes the same object, so that keys with NaN compare equal.
     """

@@ -39,14 +39,14 @@ COLUMNS: Final = (TargetColumn(DELETED, pa.bool_()), TargetColumn(AT, TIME))
 
 
 def add_delete_marks(table: TargetTable) -> TargetTable:
-    """Return the table with the columns ``_deleted`` and ``_deleted_at`` added."""
+    """Return the target table with the columns ``_deleted`` and ``_deleted_at`` added."""
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
 def compute_soft_deletes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return the changes that a batch makes, as a list of steps.
+    """Compute the changes that a batch makes if deletes only mark rows, as a list of steps.
 
     The operations before each truncate are one step, and the truncate itself is another step, which
     marks all rows.

@@ -40,7 +40,7 @@ BOUNDS: Final = MappingProxyType(
 
 
 class StorageRule(Enum):
-    """How a database type treats values."""
+    """How a database type treats values, by the type's name."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -85,7 +85,7 @@ class DatabaseColumnType:
 
 
 class StorageRuleRow(NamedTuple):
-    """A rule's check and its canonical spelling.
+    """A row of the table of storage rules: the rule's check and its canonical spelling.
 
     ``is_key``: two values are equal in the database if, and only if, their spellings are equal.
     """
@@ -98,7 +98,7 @@ class StorageRuleRow(NamedTuple):
 def check_stored_values(
     values: pa.Array, stored: DatabaseColumnType, *, fixed: bool, canonical: bool
 ) -> pa.Array:
-    """Check values, and return them as the column stores them.
+    """Check values against a database column's type, and return them as the column stores them.
 
     Raises DecodeError for a value that the column would change. ``fixed``: the source pads these
     values with blanks, so blanks at the end have no meaning. ``canonical``: return them in the

@@ -35,7 +35,7 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table.
+    """A column of a target table, with its source column and its Arrow type.
 
     - ``number``: a text column whose content is a number
     - ``length``: the largest number of characters of text, or None if it is not known
@@ -78,12 +78,12 @@ class TargetTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns as an Arrow schema."""
+        """The columns of the target table as an Arrow schema."""
         return pa.schema([(column.name, column.type) for column in self.columns])
 
     @property
     def key_names(self) -> tuple[str, ...]:
-        """The names of the key columns."""
+        """The names of the target table's key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
@@ -118,7 +118,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without generated columns that the source lacks; these cannot be written."""
+        """Return the table without the generated columns that only the target has, since nothing can be written to them."""
         skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not skipped:
             return self
@@ -137,7 +137,7 @@ class TargetTable:
 
 
 def fold_upper_case(name: str) -> str:
-    """Return the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` stays as it is.
+    """Choose the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
     """
@@ -155,7 +155,7 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
 
 
 def make_target_table(table: Table, name: str | None = None) -> TargetTable:
-    """Return the table to create for a source table, by default with the same name.
+    """Build the target table to create for a source table, by default with the same name.
 
     Raises DefinitionError if the source's columns are not defined, or if two of their names differ
     only in case.
@@ -182,7 +182,7 @@ def make_target_table(table: Table, name: str | None = None) -> TargetTable:
 
 
 def created_type(column: Column) -> pa.DataType:
-    """Return the Arrow type of a column in a created table.
+    """Choose the Arrow type of a column in a created target table, by its source column.
 
     Numbers in text stay text, because no number type holds them all. So do intervals, times with a
     zone, and times with more than six digits of fraction.

@@ -109,7 +109,7 @@ def apply_trail(
 
 @dataclass(frozen=True, slots=True)
 class ThreadReading:
-    """How the splits of a batch are read: by threads of this process. A subclass may override ``run``."""
+    """Reads the splits of a batch of apply in threads of this process. A subclass may override ``run``."""
 
     threads: int | None = None
     split_bytes: int = APPLY_SPLIT_BYTES
@@ -117,13 +117,13 @@ class ThreadReading:
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
-        """Read the splits in parallel, and yield their results in order."""
+        """Read splits of the trail in parallel threads, and yield their results in order."""
         threads = min(thread_count(self.threads), len(splits))
         return run_in_order(lambda split: [work.read(split)], splits, threads)
 
 
 class ApplyRun:
-    """One run of apply. Reads batches of a trail and applies them one after another.
+    """One run of apply: reads batches of a trail and applies them one after another.
 
     A run opens the target itself and reopens it after a fault that may pass, unless the caller
     passes in an open ``target``.
@@ -206,7 +206,7 @@ class ApplyRun:
         self.retries.record_fault(error)
 
     def close(self) -> None:
-        """Close the target."""
+        """Close the target of the run."""
         opened, self._opened = self._opened, None
         if opened is not None:
             self._position = opened.done
@@ -222,7 +222,7 @@ class ApplyRun:
         return count_bytes_after(self._find(), self._place.place)
 
     def release(self) -> None:
-        """Let other processes use the target until the next batch."""
+        """Let other processes use the target until this run applies its next batch."""
         if self._opened is not None:
             self._opened.release()
 
@@ -301,12 +301,12 @@ class ApplyRun:
 
     @property
     def keeps(self) -> bool:
-        """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
+        """Whether operations that cannot be applied are discarded, so that the batch must keep their original rows."""
         return self._tables.keeps
 
     @property
     def rest(self) -> TrailRest | None:
-        """The contents of the trail after the last applied transaction, or None if there are none."""
+        """The contents of the trail after the last applied transaction, or None if nothing follows it."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:

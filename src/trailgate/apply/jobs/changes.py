@@ -41,7 +41,10 @@ TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name
 
 @dataclass(frozen=True, slots=True)
 class ChangeComputation:
-    """Computes the changes of batches. ``effects``, if set, replaces each mode's way to compute them."""
+    """Computes the changes that batches make to target tables.
+
+    ``effects``, if set, replaces each mode's way to compute them.
+    """
 
     target: ApplyTarget
     modes: TableModes
@@ -108,7 +111,7 @@ class ChangeComputation:
         )
 
     def with_response(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
-        """Return the numbers of the operations whose errors have this response."""
+        """Return the numbers of the operations whose errors get this response."""
         return [number for number, one in errors.items() if self.responses.to(one) == response]
 
     def _compute_table(
@@ -130,7 +133,7 @@ class ChangeComputation:
 def count_reasons(
     batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mapping[str, int]:
-    """Count the operations that are not applied, by reason."""
+    """Count the operations that are not applied by the reason of their error."""
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
         int(unapplied_mask(block.order, transactions, faults, excluded).sum())
@@ -143,7 +146,7 @@ def count_reasons(
 def unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
-    """Return the mask of the operations that are not applied."""
+    """Return the mask of a table's operations that are not applied, because of their error or their transaction."""
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
 

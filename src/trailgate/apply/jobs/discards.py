@@ -99,7 +99,11 @@ class DiscardFile:
         raise OptionError(problem, where=where, hint="Name another file with --discards")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
-        """Buffer lines for the operations of a block. ``errors`` has the reasons by operation number in the batch; an operation without one was discarded because of its transaction."""
+        """Buffer lines of the discard file for the operations of a block.
+
+        ``errors`` has the reasons by operation number in the batch; an operation without a reason
+        was discarded because of its transaction.
+        """
         for number, row in _numbered_rows(block):
             error = errors.get(number)
             line = _to_line(row, OTHERS if error is None else mask_logins(error.problem))
@@ -109,7 +113,7 @@ class DiscardFile:
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def find_listed(self, block: ChangeBlock) -> list[int]:
-        """Return the numbers of the block's operations that are already in the file."""
+        """Return the numbers of the block's operations that already have a line in the discard file."""
         positions = pa.array(list(self._positions), pa.string())
         # Comparing positions is fast and excludes nearly all rows. The digests then find the lines
         # that are unchanged.
@@ -123,7 +127,7 @@ class DiscardFile:
         ]
 
     def flush(self) -> None:
-        """Append the buffered lines to the file, and sync it to the disk."""
+        """Append the buffered lines to the discard file, and sync it to the disk."""
         if not any(self._lines):
             return
         with convert_write_errors(self._path), self._path.open("a", encoding="utf-8") as file:

@@ -56,7 +56,9 @@ EARLIER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrameApplier:
-    """Options for applying frames. ``trail`` names the trail that the positions belong to, as in ``trailgate apply``.
+    """Applies Spark DataFrames of operations.
+
+    ``trail`` names the trail that the positions belong to, as in ``trailgate apply``.
 
     ``files`` is that trail, if its files are available. If a table's definition in this frame
     differs from the one at the last applied position, the target's table is changed to match, or
@@ -95,7 +97,9 @@ class FrameApplier:
         return notices
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
-        """Apply the operations of all batches, sorted by position. Retries after faults of the target that may pass.
+        """Apply the operations of a DataFrame's batches, sorted by position.
+
+        Retries after faults of the target that may pass.
 
         Raises TransactionError if a transaction is incomplete or two different operations have the
         same position. Raises OptionError if the batch begins at or before the applied position,

@@ -54,7 +54,7 @@ class GroupSource:
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse the source of a position."""
+        """Parse the stored text of a group's source: a trail, and tables or MAP statements."""
         match = _SOURCE.fullmatch(text)
         assert match is not None  # the pattern also matches ""
         chosen = _names(match["chosen"])
@@ -87,7 +87,7 @@ class GroupSource:
         return sorted(joined)
 
     def further(self, before: GroupSource) -> list[str]:
-        """Return the sorted statements that no earlier run of the group had."""
+        """Return the sorted MAP statements of this run that no earlier run of the group had."""
         return sorted(self.taken - before.taken - before.dropped)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, Self
 
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.columnar.digits import parse_position
+from trailgate.errors import TrailgateError
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
@@ -43,15 +44,26 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
+def lag_bytes(measure: Callable[[], int]) -> int | None:
+    """Return the bytes of complete transactions that are not applied yet, or None if the trail cannot be read now.
+
+    ``measure`` is the method ``lag_bytes`` of a run.
+    """
+    try:
+        return measure()
+    except (TrailgateError, OSError):
+        return None
+
+
 class ApplyLag(NamedTuple):
-    """The lag of the tables: the bytes of complete transactions that are not applied, and the age in seconds of the last applied operation (0 if nothing is left)."""
+    """The lag of the tables: the bytes of complete transactions that are not applied, and the age in seconds of the last applied operation (0 if everything is applied)."""
 
     bytes: int
     seconds: float | None
 
     @classmethod
     def of(cls, lag_bytes: int, position: AppliedPosition | None) -> Self:
-        """Return the current lag for a number of unapplied bytes."""
+        """Return the lag of the target tables from the number of unapplied bytes and the last position."""
         if not lag_bytes:
             return cls(0, 0.0)
         return cls(lag_bytes, measure_age(position))
@@ -66,7 +78,7 @@ def measure_age(position: AppliedPosition | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatistics:
-    """Totals of a run.
+    """Totals of a run of apply, from which its metrics are made.
 
     ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` are the
     unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of the target
@@ -82,11 +94,11 @@ class ApplyStatistics:
     faults: Mapping[str, int] = field(default_factory=dict)
 
     def with_batch(self, report: ApplyReport) -> Self:
-        """Add a batch that was committed just now."""
+        """Add a batch that apply has just committed."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
 
     def with_lag(self, lag_bytes: int | None, position: AppliedPosition | None) -> Self:
-        """Set the lag after a position."""
+        """Set the lag of the tables after a position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
     def with_target(self, retries: Retries) -> Self:
@@ -95,12 +107,12 @@ class ApplyStatistics:
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
     def with_failure(self) -> Self:
-        """Mark the run as ended by an error."""
+        """Mark the run of apply as ended by an error."""
         return replace(self, up=False)
 
 
 def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
-    """Format all known metrics in Prometheus's text format, each with these labels."""
+    """Format all known metrics of apply in Prometheus's text format, each with these labels."""
     tables = sorted(statistics.done.tables.items())
     lines: list[str] = []
     for row in (OPERATIONS, DISCARDED):

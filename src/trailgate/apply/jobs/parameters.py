@@ -32,7 +32,7 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedApplyOptions:
-    """The options after reading the parameter file, and what else the file contains.
+    """The options of apply merged with a Replicat parameter file, and what else the file contains.
 
     ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot be
     obeyed and that ``ignore_unsupported`` skips.
@@ -47,7 +47,7 @@ class ResolvedApplyOptions:
 
     @property
     def source_file(self) -> str | None:
-        """The path of the parameter file, or None."""
+        """The path of the Replicat parameter file, or None."""
         return None if self.options.params is None else str(self.options.params)
 
     def mode(self, target: str) -> str:
@@ -83,7 +83,7 @@ class ResolvedApplyOptions:
 
     @property
     def selection(self) -> ReadSelection:
-        """The tables that are read from a trail."""
+        """The tables and parts that apply reads from a trail."""
         if self.mapping is not None:
             return ReadSelection(self.mapping.sources)
         patterns = self.options.tables
@@ -102,7 +102,7 @@ class ResolvedApplyOptions:
 
 
 def local_time() -> datetime:
-    """Return the current time in the time zone of this process."""
+    """Return the current time in the time zone of this process, for ``@DATENOW``."""
     return datetime.now(UTC).astimezone()
 
 

@@ -48,7 +48,7 @@ def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[C
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A target table, and the range of operations that it takes.
+    """A target table that a split converts operations for, and the range of operations that the table takes.
 
     ``done`` is the position (20 digits) up to which the table contains all operations, or "" if it
     has none. ``until`` is the last position that it takes, or "" without a limit.
@@ -61,7 +61,9 @@ class KnownTable:
 
 @dataclass(slots=True)
 class SplitOperations:
-    """The operations of a split by the names of target tables. ``order`` and ``transaction`` in them count from the beginning of the split.
+    """The operations of a split, by target table name.
+
+    Their ``order`` and ``transaction`` count from the beginning of the split.
 
     ``blocks`` are the same operations as in the trail, if they are kept for a discard file.
     ``errors`` are those of operations that cannot be applied, by number. ``defined`` has, for each
@@ -81,7 +83,7 @@ class SplitOperations:
     failed: TrailgateError | None = None
 
     def renumber(self, rows: int, transactions: int) -> SplitOperations:
-        """Renumber the split as the continuation of earlier splits with so many operations and transactions."""
+        """Renumber the operations as the continuation of earlier splits with this many operations and transactions."""
         if not rows:
             return self
         return replace(
@@ -131,7 +133,7 @@ class SplitWork:
     until: str = ""
 
     def read(self, split: TrailSplit) -> SplitOperations:
-        """Read a split. Raises TrailgateError."""
+        """Read a split of the trail as operations on target tables. Raises TrailgateError."""
         return self.read_batches(
             SplitReader(self.trail, split, self.wanted, notices=self.notices).batches()
         )
@@ -246,7 +248,7 @@ def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: s
 
 
 def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
-    """Join the results of consecutive splits, which use the same tables."""
+    """Join the operations of consecutive splits, which use the same target tables."""
     # Each part begins where the numbers of the part before it end.
     parts: list[SplitOperations] = []
     for one in reads:
@@ -296,7 +298,7 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
 
 
 def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Return the position of the operation at a row."""
+    """Build the position that a target stores after the operation at a row."""
     return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )

@@ -51,7 +51,9 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Return the error of refused rows of the table at index ``at``, or ``first`` if no row is refused for its own values.
+    """Build the error for the refused rows of the table at index ``at``.
+
+    Returns ``first`` if no row is refused for its own values.
 
     A row that a foreign key refuses is left out if the other table may explain it: its changes are
     written after this table's, or they remove rows.
@@ -228,7 +230,7 @@ def find_middle(batch: SplitOperations) -> int | None:
 
 
 def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
+    """Return the operations of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
 
     def rows(order: Longs) -> Longs:
         return np.flatnonzero((order >= start) & (order < end))

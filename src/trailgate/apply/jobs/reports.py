@@ -12,7 +12,7 @@ from trailgate.apply.targets.target import AppliedPosition
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """Counts for one target table: its applied operations, and the rows that were inserted, updated and so on.
+    """What apply did to one target table: its applied operations, and the rows that were inserted, updated and so on.
 
     ``emptied`` counts truncates, whether they remove all rows, mark them as deleted or close their
     versions. ``replayed`` operations were followed row by row, because their keys collide.
@@ -51,7 +51,7 @@ class ApplyReport:
 
     @property
     def operations(self) -> int:
-        """The number of applied operations."""
+        """The number of applied operations on all target tables."""
         return sum(one.operations for one in self.tables.values())
 
     def __add__(self, other: ApplyReport) -> ApplyReport:

@@ -55,16 +55,16 @@ class TableModes:
 
     @property
     def usual(self) -> ApplyMode:
-        """The mode of tables without a mode in a MAP statement."""
+        """The ``--mode`` of the run, for target tables whose MAP statements name no mode."""
         return WITH_META if self.meta else MODES[self.run]
 
     def name(self, table: str) -> str:
-        """Return the name of a table's mode. Raises OptionError if its MAP statements disagree."""
+        """Return the name of a target table's mode. Raises OptionError if its MAP statements disagree."""
         mapped = None if self.mapping is None else self.mapping.mode(table)
         return mapped or self.run
 
     def of(self, table: str) -> ApplyMode:
-        """Return a table's mode."""
+        """Return a target table's ``ApplyMode``."""
         name = self.name(table)
         return self.usual if name == self.run else MODES[name]
 
@@ -113,11 +113,11 @@ class TargetSchemas:
         return dict(self.known), dict(self._planned)
 
     def restore(self, known: dict[str, KnownTable], planned: dict[str, PlannedChange]) -> None:
-        """Return to an earlier state, or with empty mappings look up all tables again."""
+        """Restore an earlier state of the known tables. With empty mappings, look up all tables again."""
         self.known, self._planned = known, planned
 
     def is_new(self, name: str) -> bool:
-        """Return whether a table is yet to be created."""
+        """Return whether a target table is planned but not created yet."""
         return self._planned.get(name, PlannedChange()).is_new
 
     def register(self, name: str, expected: TargetTable, reached: AppliedPosition | None) -> None:
@@ -161,7 +161,7 @@ class TargetSchemas:
         self.known[name] = replace(known, table=whole)
 
     def is_current(self, name: str, used: KnownTable) -> bool:
-        """Return whether operations were converted for the table as it is in the target."""
+        """Return whether operations were converted for the table as the target defines it now."""
         known = self.known[name]
         columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(

@@ -104,7 +104,7 @@ CHANGED_SINCE: Final = (
 
 @runtime_checkable
 class BoundedTarget(ApplyTarget, Protocol):
-    """A target that applies a trail only up to known positions. ``verify`` uses it to build the expected tables.
+    """A target for ``verify``, which applies a trail only up to known positions to build the expected tables.
 
     Every table takes all operations up to ``settled`` and none after ``until``; between them
     ``bound`` decides per table. ``effects``, if set, replaces the mode's way to compute changes.
@@ -123,12 +123,12 @@ class BoundedTarget(ApplyTarget, Protocol):
         ...
 
     def record_discarded(self, operations: TargetOperations) -> None:
-        """Record the discarded operations on a table."""
+        """Record the operations on a table that an earlier run discarded."""
         ...
 
 
 class TargetTables:
-    """The tables of a target as one group applies them, and the positions that they have reached.
+    """The target's tables as one group applies batches to them, and the positions that they have reached.
 
     Raises StorageError if the group applied a different source to this target. If ``by_position``
     is False, the group's positions are not positions of a trail, so no operation is skipped by
@@ -234,11 +234,11 @@ class TargetTables:
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 
     def release(self) -> None:
-        """Let other processes use the target until the next batch."""
+        """Let other processes use the target until the group applies its next batch."""
         self._target.release()
 
     def close(self) -> None:
-        """Close the target."""
+        """Close the group's target."""
         self._target.close()
 
     @property
@@ -248,12 +248,12 @@ class TargetTables:
 
     @property
     def table_positions(self) -> Mapping[str, str]:
-        """The position of each table used so far, if positions do not belong to operations (``by_position``)."""
+        """The position of each table used so far, or {} if the target stores one position for all tables (``by_position``)."""
         return dict(self._schemas.positions)
 
     @property
     def sources(self) -> set[str]:
-        """The names of the source tables whose operations were applied."""
+        """The names of the source tables whose operations this group has applied."""
         return {table.name for table in self._schemas.defined.values()}
 
     def unmatched_columns(self, defined: Callable[[], Collection[str]]) -> tuple[str, ...]:
@@ -284,7 +284,7 @@ class TargetTables:
 
     @property
     def keeps(self) -> bool:
-        """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
+        """Whether the group discards operations that cannot be applied, so that their original rows must be kept."""
         return not self._responses.always_stop
 
     @property
@@ -297,7 +297,9 @@ class TargetTables:
         return self._schemas.modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitOperations]]) -> SplitOperations:
-        """Call ``read`` and join its splits. Calls it again if a target table differs from what the splits assumed.
+        """Read a batch with ``read``, and join its splits.
+
+        Reads again if a target table differs from what the splits assumed.
 
         Raises DefinitionError if a table of the target does not match.
         """
@@ -380,7 +382,7 @@ class TargetTables:
         return replace(done, batches=1)
 
     def store(self, position: AppliedPosition) -> None:
-        """Store a position for all tables without writing any of them."""
+        """Store a position for all tables of the group without writing rows."""
         self._target.commit(position)
         self.done = position
 

@@ -115,7 +115,7 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row differs."""
+        """Whether every row of the table is as the trail makes it."""
         return not (self.missing or self.extra or self.different)
 
 
@@ -129,7 +129,7 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether no row of any table differs."""
+        """Whether every row of all tables is as the trail makes it."""
         return all(one.is_equal for one in self.tables.values())
 
 

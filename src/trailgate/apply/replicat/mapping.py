@@ -50,7 +50,7 @@ class _TableMap:
 
 
 class ReplicatMapping:
-    """The MAP statements of a parameter file.
+    """The MAP statements of a Replicat parameter file, as a mapping of operations to target tables.
 
     All statements that match a source table are applied. If several of them have the same target,
     the first that selects an operation applies to it.
@@ -65,17 +65,17 @@ class ReplicatMapping:
 
     @property
     def sources(self) -> TablePatterns:
-        """The patterns of the source tables."""
+        """The patterns of the MAP statements' source tables."""
         return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
 
     @property
     def responses(self) -> MappingOf[int, str]:
-        """The responses to errors, by Oracle error number."""
+        """The responses of REPERROR, by Oracle error number."""
         return self._parameters.responses
 
     @property
     def name(self) -> str:
-        """A text that identifies these statements, as part of the trail name in checkpoints."""
+        """A text that identifies these MAP statements, as part of the trail name in checkpoints."""
         # If all statements have the same mode, it is not repeated for each.
         common_mode = self._parameters.mode
         mapped = {
@@ -115,7 +115,7 @@ class ReplicatMapping:
 
     @property
     def modes(self) -> frozenset[str]:
-        """The modes that the statements set."""
+        """The apply modes that MAP statements set."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
     def _naming(self, target: str) -> list[MapStatement]:
@@ -130,7 +130,7 @@ class ReplicatMapping:
 
     @property
     def patterns(self) -> Sequence[tuple[str, str]]:
-        """Each statement's place and source pattern, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
+        """The source pattern of each MAP statement after its file and line, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
         rules = (one.rule for one in self._parameters.maps)
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
@@ -163,7 +163,10 @@ class ReplicatMapping:
         return mapped
 
     def time_columns(self, target: str) -> frozenset[str]:
-        """Return the columns of a target table that contain the time of applying, in lower case."""
+        """Return the names of the target table's columns that a MAP statement sets to the time at which a batch is applied (``@DATENOW``).
+
+        They are in lower case.
+        """
         return frozenset(
             column.name.casefold()
             for maps in self._known.values()
@@ -175,7 +178,7 @@ class ReplicatMapping:
 
     @property
     def has_times(self) -> bool:
-        """Whether any column contains the time at which a batch is applied (@DATENOW)."""
+        """Whether a MAP statement sets any column to the time at which a batch is applied (``@DATENOW``)."""
         return any(
             uses_apply_time(value) for one in self._parameters.maps for _, value in one.columns
         )

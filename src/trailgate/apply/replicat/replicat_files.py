@@ -107,7 +107,7 @@ DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", 
 
 @dataclass(frozen=True, slots=True)
 class MapStatement:
-    """One MAP statement: a source pattern and its conditions (``rule``), a target, and changes to make.
+    """One MAP statement of a Replicat file: a source pattern and its conditions (``rule``), a target, and changes to make.
 
     - ``columns``: the columns of COLMAP, by target name
     - ``defaults``: whether columns with equal names are mapped too (USEDEFAULTS)
@@ -125,7 +125,7 @@ class MapStatement:
 
 @dataclass(frozen=True, slots=True)
 class ReplicatParameters:
-    """The parsed parameters of a file.
+    """The parsed parameters of a Replicat file.
 
     - ``unused``: parameters that change nothing about the data
     - ``ignored``: parameters that would change the data, but that ``ignore_unsupported`` allows
@@ -149,12 +149,12 @@ class ReplicatParameters:
 
     @property
     def environment(self) -> GetenvValues:
-        """The values of @GETENV, except for those of the machine."""
+        """The values of ``@GETENV`` that a Replicat file sets, without those of the machine."""
         return GetenvValues(self.group or "", variables=self.variables, group_type="REPLICAT")
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """The expressions of all MAP statements."""
+        """The expressions of all MAP statements, for checks."""
         return tuple(
             value
             for one in self.maps

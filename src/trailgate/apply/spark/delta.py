@@ -34,7 +34,7 @@ NO_DELTA: Final = (
 
 
 class SessionDeltaTarget(DeltaTarget):
-    """Delta tables below a folder whose address is valid for both the process and the session."""
+    """Delta tables that a Spark session merges into, below a folder whose address is valid for both the process and the session."""
 
     def __init__(self, root: str, group: str, spark: SparkSession) -> None:
         super().__init__(root, group)
@@ -62,7 +62,7 @@ class SessionDeltaTarget(DeltaTarget):
 
 
 def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTarget:
-    """Open the tables at an address for a group."""
+    """Open a folder of Delta tables for a group, to be written by a Spark session."""
     return SessionDeltaTarget(address, group, spark)
 
 

@@ -51,7 +51,7 @@ NO_ICEBERG: Final = (
 
 
 class SessionIcebergTarget:
-    """The Iceberg tables of a catalog, or of a namespace in it."""
+    """The Iceberg tables of a Spark session's catalog, or of a namespace in it."""
 
     widens = True
     commits_alone = True
@@ -67,7 +67,7 @@ class SessionIcebergTarget:
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return a table's position from the properties of its snapshots, or with None the checkpoint that all tables have reached."""
         if table is None:
             row = self._checkpoint
             return None if row is None else decode_lake_checkpoint(row)
@@ -111,7 +111,7 @@ class SessionIcebergTarget:
         return exists
 
     def positions(self) -> list[TablePosition]:
-        """Return the position and the snapshot of each table."""
+        """Return the position and current snapshot of each Iceberg table that the group has written."""
         applied = []
         for name in sorted(self._names):
             position, version = self._last(self._name(name.split("/")))
@@ -120,7 +120,7 @@ class SessionIcebergTarget:
         return applied
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as the catalog defines it, or None if it does not exist."""
+        """Return the table as the session's catalog defines it, or None if it does not exist."""
         name = self._name(table.name)
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
@@ -132,7 +132,7 @@ class SessionIcebergTarget:
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table and its namespace."""
+        """Create an Iceberg table, and its namespace, with the session's SQL."""
         name = self._name(table.name)
         with _refusing(name):
             self._create_namespace(table.name[:-1])
@@ -147,12 +147,12 @@ class SessionIcebergTarget:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}").collect()
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to an Iceberg table with the session's ALTER TABLE. Existing rows have NULL."""
         added = pa.schema([table.schema.field(name) for name in names])
         self._alter(table, f"ADD COLUMNS ({_columns(added)})")
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Widen integer columns to eight bytes."""
+        """Widen integer columns of an Iceberg table to ``bigint`` with the session's ALTER TABLE."""
         for name in names:
             self._alter(table, f"ALTER COLUMN {quote_name(name)} TYPE bigint")
 
@@ -162,7 +162,7 @@ class SessionIcebergTarget:
             self._spark.sql(f"ALTER TABLE {name} {change}").collect()
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key."""
+        """Look up rows by key with the session's SQL, which reads them in its tasks."""
         names = list(table.key_names) if keys_alone else [one.name for one in table.columns]
         wanted = ", ".join(f"t.{quote_name(one)}" for one in names)
         key_values = [keys[one].combine_chunks() for one in table.key_names]
@@ -174,13 +174,16 @@ class SessionIcebergTarget:
         return result.cast(pa.schema([table.schema.field(one) for one in names]))
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Read all rows of an Iceberg table through the session, as Arrow."""
         name = self._name(table.name)
         with _refusing(name):
             return self._spark.table(name).toArrow().to_reader()
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table, and commit them together with the position."""
+        """Write the changes of one Iceberg table in one snapshot that also has the position.
+
+        Raises StorageError if another run has applied the same operations.
+        """
         table = effects.nets.table
         # The position is read from the table's snapshots, so it includes commits of other processes.
         name, known = self._name(table.name), self.position(table)
@@ -216,7 +219,7 @@ class SessionIcebergTarget:
             merge(self._spark, name, effects)
 
     def commit(self, at: AppliedPosition) -> None:
-        """Record that all tables are applied up to the position."""
+        """Record in the checkpoint that all Iceberg tables are applied up to the position."""
         row = encode_lake_checkpoint(at, self._names, pa.int64())
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
@@ -224,10 +227,10 @@ class SessionIcebergTarget:
             make_frame(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
-        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
+        """Do nothing: written Iceberg tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
-        """Do nothing: nothing is open between batches."""
+        """Do nothing: the session keeps no Iceberg table open between batches."""
 
     def close(self) -> None:
         """Do nothing: the caller owns the session."""
@@ -237,7 +240,7 @@ class SessionIcebergTarget:
 
 
 def open_tables(address: str, group: str, spark: SparkSession) -> SessionIcebergTarget:
-    """Open the tables at an address for a group."""
+    """Open the tables of an Iceberg catalog for a group, to be written by a Spark session."""
     return SessionIcebergTarget(address, group, spark)
 
 

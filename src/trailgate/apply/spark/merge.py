@@ -35,7 +35,7 @@ RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
 def cause_line(error: Exception) -> str:
-    """Return the line of a Spark error that names its cause, or else the first line."""
+    """Return the line of a Spark error that names its cause, or the first line if no line does."""
     java = getattr(error, "java_exception", None)
     lines = (str(error) if java is None else str(java.toString())).splitlines()
     causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
@@ -65,7 +65,7 @@ def merge(
 
 @contextmanager
 def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
-    """Yield the name of a temporary view with these rows."""
+    """Yield the name of a temporary view of a Spark session with these rows."""
     name = f"trailgate_{uuid4().hex}"
     make_frame(spark, rows).createOrReplaceTempView(name)
     try:
@@ -75,14 +75,14 @@ def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
 
 
 def make_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Convert rows to a DataFrame."""
+    """Convert an Arrow table of rows to a Spark DataFrame."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
 def merge_statement(
     effects: TableChanges, target: str, rows: str, is_ranged: IsRanged = lambda _: True
 ) -> str:
-    """Return the MERGE of staged rows into a table."""
+    """Build the MERGE of staged rows into a table, in Spark's SQL."""
     clauses = sql.build_merge_clauses(effects, quote_name)
     values = ", ".join(f"{name} = {value}" for name, value in clauses.updated.items())
     names, inserted = ", ".join(clauses.inserted), ", ".join(clauses.inserted.values())
@@ -103,7 +103,7 @@ def merge_statement(
 def join_condition(
     table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True
 ) -> str:
-    """Return the join condition: equal keys, and the range of all keys, with which Spark skips files."""
+    """Build the MERGE's join condition: equal keys, and the range of all keys, with which Spark skips files."""
     conditions = [sql.build_key_match(table, quote=quote_name)]
     for at, values in zip(table.key, key, strict=True):
         # A range on the key lets Spark skip the data files whose statistics lie outside of it.
@@ -124,7 +124,7 @@ def _literal(value: pa.Scalar) -> str:
 
 @contextmanager
 def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a session within the block, and restore them afterwards."""
+    """Change settings of a Spark session within the block, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:
         for name, value in values.items():

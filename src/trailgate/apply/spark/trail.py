@@ -107,7 +107,7 @@ def _target(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReading(ThreadReading):
-    """Read splits in tasks, one each, which also fold the operations."""
+    """Reads splits of a batch in Spark tasks, one split each, which also fold the operations."""
 
     spark: SparkSession
     split_bytes: int = APPLY_TASK_BYTES
@@ -115,7 +115,10 @@ class TaskReading(ThreadReading):
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
-        """Yield the result of each split. Raises the error of the earliest split that failed."""
+        """Read the splits in tasks and yield their results.
+
+        Raises the error of the earliest split that failed.
+        """
         parts = [(files_for_split(work.trail, split), split) for split in splits]
         # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))

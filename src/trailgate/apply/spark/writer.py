@@ -62,45 +62,48 @@ OF_SPARK: Final = ("checkpointlocation", "queryname")
 
 @dataclass
 class ConvertedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """The operations that a task has converted."""
+    """The operations that a task of the format ``trailgate_apply`` has converted."""
 
     batches: list[ChangeBatch]
 
 
 @with_brief_errors
 class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Apply the operations of a DataFrame."""
+    """Applies the operations of a DataFrame (batch writer of ``trailgate_apply``)."""
 
     def __init__(self, work: FrameApplier, tables: TrailFiles) -> None:
         self._work, self._tables = work, tables
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ConvertedOperations:
-        """Convert a partition's operations."""
+        """Convert a partition's operations in a task. Nothing is applied yet."""
         tables = self._tables
         definitions = TrailDefinitions(tables) if tables.files else tables.definitions
         return ConvertedOperations(list(to_changes(definitions, filter(len, iterator))))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Apply the operations that the tasks have converted."""
+        """Apply all operations that the tasks have converted, in the driver."""
         self._work.apply(
             [one for m in messages if isinstance(m, ConvertedOperations) for one in m.batches]
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing, because tasks write nothing."""
+        """Do nothing, because the tasks of the batch only convert operations."""
 
 
 @with_brief_errors
 class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Apply the batches of a stream. A batch that was applied before a restart is skipped."""
+    """Applies the batches of a stream (stream writer of ``trailgate_apply``).
+
+    A batch that was applied before a restart is skipped.
+    """
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Apply a batch."""
+        """Apply a batch of the stream, unless it was applied before a restart."""
         del batchId  # the positions of the operations show whether they are applied already
         ApplyWriter.commit(self, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Do nothing, because tasks write nothing."""
+        """Do nothing, because tasks of the stream only convert operations."""
 
 
 @with_brief_errors
@@ -111,7 +114,7 @@ class ApplySink(SparkFormat):
     does = "It is written, as a batch and as a stream"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer."""
+        """Return the writer of a DataFrame's operations."""
         if overwrite:
             problem = "tables that changes are applied to are not overwritten"
             raise OptionError(problem, hint='Write with .mode("append")')
@@ -120,7 +123,7 @@ class ApplySink(SparkFormat):
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the stream writer."""
+        """Return the writer of a stream's operations."""
         if overwrite:
             problem = "tables that changes are applied to are not overwritten"
             raise OptionError(problem, hint='Write with .outputMode("append")')

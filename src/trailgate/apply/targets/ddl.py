@@ -58,7 +58,7 @@ class DdlDialect:
     ending: str = ""
 
     def quote_name(self, *parts: str) -> str:
-        """Quote the parts of a name. Raises OptionError if a part is too long."""
+        """Quote the parts of a table's name for CREATE TABLE. Raises OptionError if a part is too long."""
         mark, names = self.quote, []
         for part in parts:
             if 0 < self.longest < len(part.encode()):
@@ -71,7 +71,7 @@ class DdlDialect:
         return ".".join(names)
 
     def type_of(self, column: TargetColumn) -> str:
-        """Return the type of a column in this database."""
+        """Return the database's name for the type of a target column."""
         if column.number:
             return self.number
         if pa.types.is_decimal(column.type):

@@ -81,7 +81,7 @@ class DeltaTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return a table's position from the transaction version in its Delta log, or with None the checkpoint that all tables have reached."""
         if table is None:
             return self._checkpoint()
         delta = self._open(table)
@@ -110,7 +110,7 @@ class DeltaTarget:
         return rows
 
     def positions(self) -> list[TablePosition]:
-        """Return the position and version of each table."""
+        """Return the position and version of each Delta table that the group has written."""
         positions = []
         for name in sorted(self._names):
             place = self._root.inside(name)
@@ -144,7 +144,7 @@ class DeltaTarget:
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table."""
+        """Create a Delta table, without statistics for columns whose statistics delta-rs would round."""
         place = self._place(table)
         path = place.address
         settings = plan_statistics_properties(table.schema, {})
@@ -160,7 +160,7 @@ class DeltaTarget:
         self._tables[path] = created
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to the schema in the Delta log, in a commit of its own. Existing rows have NULL."""
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
@@ -170,7 +170,7 @@ class DeltaTarget:
         """Do nothing, because delta-rs cannot change the type of a column."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key.
+        """Read the rows that may have one of the keys: all columns, or only those of the key.
 
         delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
         separately, so rows with other combinations of these values may be included.
@@ -194,13 +194,13 @@ class DeltaTarget:
         return call_delta(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Read all rows of a Delta table."""
         delta = self._open(table)
         assert delta is not None
         return call_delta(self._path(table), lambda: read_delta_rows(delta))
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table, and commit them together with the position."""
+        """Write the changes of one Delta table in one commit, which also records the position."""
         nets, table = effects.nets, effects.nets.table
         path, delta = self._path(table), self._open(table)
         assert delta is not None
@@ -282,7 +282,7 @@ class DeltaTarget:
         merger.when_not_matched_insert(dict(clauses.inserted), is_inserted).execute()
 
     def commit(self, at: AppliedPosition) -> None:
-        """Record that all tables are applied up to the position."""
+        """Record in the checkpoint that all Delta tables are applied up to the position."""
         state, row = self._state, encode_lake_checkpoint(at, self._names, TIME)
         # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
         call_delta(
@@ -297,14 +297,14 @@ class DeltaTarget:
         )
 
     def rollback(self) -> None:
-        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
+        """Do nothing: written Delta tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
-        """Close the snapshots of all tables, so that the next batch sees what others have committed."""
+        """Close the snapshots of all Delta tables, so that the next batch sees the commits of other writers."""
         self._tables.clear()
 
     def close(self) -> None:
-        """Close all open tables."""
+        """Close all open Delta tables."""
         self._tables.clear()
 
     def _properties(self, at: AppliedPosition) -> CommitProperties:
@@ -355,7 +355,7 @@ class DeltaTarget:
 
 
 def open_tables(address: str, group: str) -> DeltaTarget:
-    """Open the tables at an address for a group."""
+    """Open a folder of Delta tables for a group."""
     return DeltaTarget(address, group)
 
 
@@ -375,7 +375,7 @@ def _check_name(path: str) -> None:
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Return a reader of the table at an address. Raises StorageError if there is none."""
+    """Read the Delta table at an address. Raises StorageError if it does not exist."""
     place = find_delta_place(address)
     try:
         return read_delta_rows(place.open_table())

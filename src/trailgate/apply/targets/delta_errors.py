@@ -109,7 +109,7 @@ Result = TypeVar("Result")
 
 
 def call_delta(path: str, act: Callable[[], Result]) -> Result:
-    """Call ``act`` and convert errors of delta-rs."""
+    """Call ``act``, and convert delta-rs's errors to ours."""
     try:
         return act()
     except TrailgateError:
@@ -124,7 +124,7 @@ def call_delta(path: str, act: Callable[[], Result]) -> Result:
 
 
 def convert_delta_error(error: Exception, path: str) -> TrailgateError:
-    """Convert an error of delta-rs."""
+    """Convert an error of delta-rs to ours."""
     text, where = str(error), Where(source=path)
     known = match_known_refusal(text, path)
     if known is not None:
@@ -153,7 +153,7 @@ def convert_delta_error(error: Exception, path: str) -> TrailgateError:
 
 
 def convert_open_error(error: Exception, path: str) -> TrailgateError:
-    """Convert an error from opening a table or folder."""
+    """Convert an error from opening a Delta table, or a folder of them, to ours."""
     kind = find_fault(error, SIGNS) or StorageError
     problem = describe_store_error(str(error)) or join_error_lines(str(error))
     return kind(problem, where=Where(source=path))
@@ -175,7 +175,7 @@ def describe_store_error(text: str) -> str | None:
 
 
 def match_known_refusal(text: str, path: str) -> ApplyError | None:
-    """Return the error for a text that matches a row of ``REFUSALS``, or None."""
+    """Build the error for a text of delta-rs or Spark that matches a row of ``REFUSALS``, or return None."""
     for sign, problem, hint in REFUSALS:
         match = re.search(sign, text)
         if match is not None:
@@ -187,7 +187,7 @@ def match_known_refusal(text: str, path: str) -> ApplyError | None:
 
 
 def join_error_lines(text: str) -> str:
-    """Join the lines of a text and shorten it to about 300 characters.
+    """Join the lines of a Delta error and shorten it to about 300 characters.
 
     delta-rs writes what failed first and the cause last, so both ends are kept. Of a store's answer in XML only the
     code and the message are kept.

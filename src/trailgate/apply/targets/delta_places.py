@@ -29,17 +29,20 @@ def _no_options() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DeltaPlace:
-    """A table or a folder of tables. ``address`` has no login, and ``find_options`` returns delta-rs's options."""
+    """The address of a Delta table or of a folder of Delta tables.
+
+    ``address`` has no login, and ``find_options`` returns delta-rs's options.
+    """
 
     address: str
     find_options: Callable[[], Options | None] = field(default=_no_options, repr=False)
 
     def inside(self, *names: str) -> DeltaPlace:
-        """Return a place below this one."""
+        """Return the place of a Delta table below this folder."""
         return DeltaPlace("/".join((self.address, *names)), self.find_options)
 
     def open_table(self) -> DeltaTable:
-        """Open the table here. Raises TableNotFoundError and other errors of delta-rs."""
+        """Open the Delta table here. Raises delta-rs's own errors, such as TableNotFoundError."""
         return DeltaTable(self.address, storage_options=self.find_options())
 
     def open_folder(self) -> PyFileSystem:

@@ -37,13 +37,13 @@ def find_computed_columns(table: DeltaTable) -> frozenset[str]:
 
 
 def build_complete_rows(nets: NetChanges) -> pa.Table:
-    """Return changes that are complete rows as a table, without computed columns."""
+    """Convert net changes that are complete rows to a table for delta-rs, without computed columns."""
     rows = pa.table([one.values for one in fill_missing_with_null(nets)], schema=nets.table.schema)
     return rows.select([one.name for one in nets.table.columns if not one.computed])
 
 
 def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
-    """Return the values of a staging table under the real names of their columns."""
+    """Rename the columns of a staging table to those of the Delta table."""
     columns = [staging[f"c{at}"] for at in range(len(table.columns))]
     return pa.table(columns, schema=table.schema)
 
@@ -83,7 +83,7 @@ def read_delta_rows(
 
 
 def build_range_condition(name: str, values: pa.Array) -> str | None:
-    """Return the condition that a column is within the range of ``values``.
+    """Build delta-rs's condition that a column is within the range of ``values``.
 
     Returns None for types whose statistics are rounded: skipping files by them would lose rows.
     """

@@ -114,14 +114,14 @@ class DuckDBTarget:
         return self._attached
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return the position of a table, or with None of all tables, from the checkpoint table in the DuckDB file."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
         return AppliedPosition(*rows[0]) if rows else None
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as the file defines it, or None if it does not exist."""
+        """Return the table as the DuckDB file defines it, or None if it does not exist."""
         schema, name = _parts(table)
         rows = self._execute(
             "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = current_database() "
@@ -178,7 +178,7 @@ class DuckDBTarget:
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table and its schema."""
+        """Create a table and its schema in the DuckDB file, without a primary key."""
         self._begin()
         schema, name = _parts(table)
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}")
@@ -188,7 +188,7 @@ class DuckDBTarget:
         self._connection.unregister(STAGING)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to a DuckDB table, in the transaction of the batch. Existing rows have NULL."""
         self._begin()
         for column in table.columns:
             if column.name in names:
@@ -198,7 +198,7 @@ class DuckDBTarget:
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Widen integer columns to eight bytes."""
+        """Widen integer columns of a DuckDB table to BIGINT, in the transaction of the batch."""
         self._begin()
         for name in names:
             alter = f"ALTER TABLE {sql.quote_sql_name(*_parts(table))} ALTER {sql.quote_sql_name(name)} TYPE BIGINT"
@@ -212,7 +212,10 @@ class DuckDBTarget:
         return str(kind)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key."""
+        """Look up rows by joining the DuckDB table with a table of the keys.
+
+        Key values have the spelling of the trail.
+        """
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         self._check_printed(table, table.key)
         result = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
@@ -220,7 +223,10 @@ class DuckDBTarget:
         return sql.normalize_keys(table, result)
 
     def check_values(self, effects: TableChanges) -> None:
-        """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
+        """Cast values to the types of the DuckDB table.
+
+        Raises RowRefusedError if a value would change. Writes nothing.
+        """
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._connection.register(STAGING, sql.build_staging_rows(effects))
@@ -236,7 +242,7 @@ class DuckDBTarget:
                 raise sql.build_refused_values_error(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Read all rows of a DuckDB table."""
         rows: pa.RecordBatchReader = (
             self._connection.cursor()
             .sql(
@@ -247,7 +253,10 @@ class DuckDBTarget:
         return rows
 
     def limit_memory(self, most: str, folder: str) -> None:
-        """Limit the memory of statements, for example to "1GB". Larger intermediate results go to files in ``folder``."""
+        """Limit the memory of DuckDB's statements, for example to "1GB".
+
+        Larger intermediate results are stored in files in ``folder``.
+        """
         quoted = folder.replace("'", "''")
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
@@ -291,7 +300,7 @@ class DuckDBTarget:
         return dict(self._execute(counts)), self._execute(differing)
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table."""
+        """Stage the changes of one table, and delete and insert rows of the DuckDB table, in the transaction of the batch."""
         self._begin()
         table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
         if closing := sql.build_closing_statement(effects):
@@ -310,20 +319,20 @@ class DuckDBTarget:
         self._store_position(table, at)
 
     def commit(self, at: AppliedPosition) -> None:
-        """Commit everything written since the last commit, together with the position."""
+        """Commit the transaction of the batch in the DuckDB file, together with the position."""
         self._begin()
         self._store_position(None, at)
         self._execute("COMMIT")
         self._open, self._at = False, at
 
     def keep_tables(self) -> None:
-        """Commit created tables without storing a position."""
+        """Commit tables created in the DuckDB file, without storing a position."""
         if self._open:
             self._execute("COMMIT")
             self._open = False
 
     def rollback(self) -> None:
-        """Roll back to the last commit."""
+        """Roll back the transaction of the batch in the DuckDB file."""
         if self._open and self._attached is not None:
             # After a disk error there may be no transaction, or no database, to roll back.
             with suppress(duckdb.Error):
@@ -331,17 +340,17 @@ class DuckDBTarget:
         self._open = False
 
     def release(self) -> None:
-        """Close the file, so that other processes can open it until the next batch."""
+        """Close the DuckDB file, so that other processes can open it until the next batch."""
         self.rollback()
         self.close()
 
     def positions(self) -> list[TablePosition]:
-        """Return the position of each table."""
+        """Return the position of each table that the group has in the DuckDB file's checkpoint table."""
         text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = ? AND target <> '' ORDER BY 1"
         return [TablePosition(*row) for row in self._execute(text, [self._group])]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the DuckDB file."""
         if self._attached is not None:
             self._attached.close()
         self._attached = None
@@ -384,7 +393,7 @@ class DuckDBTarget:
 
 
 def open_tables(address: str, group: str) -> DuckDBTarget:
-    """Open the tables at an address for a group."""
+    """Open the tables of a DuckDB file for a group."""
     return DuckDBTarget(address, group)
 
 
@@ -462,7 +471,10 @@ def _arrow_type(data_type: pa.DataType, stored: DatabaseColumnType | None) -> pa
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Return a reader of a table such as ``shop.duckdb/hr/jobs``. A table of the schema ``main`` is given without a schema."""
+    """Read a table of a DuckDB file, such as ``shop.duckdb/hr/jobs``.
+
+    A table of the schema ``main`` is named without a schema.
+    """
     path, mark, names = address.partition(".duckdb/")
     name = sql.quote_sql_name(*names.split("/"))
     connection = _attach(f"{path}{mark.rstrip('/')}", read_only=True)

@@ -44,7 +44,7 @@ SQLSTATES: Final = MappingProxyType(
 
 
 class FaultSign(NamedTuple):
-    """How to recognize a fault: the exception's type and a part of its text in lower case."""
+    """How to recognize a fault of a target that may pass: the exception's type and a part of its text in lower case."""
 
     of: type[Exception]
     text: str
@@ -52,7 +52,7 @@ class FaultSign(NamedTuple):
 
 
 def find_fault(error: Exception, signs: Iterable[FaultSign]) -> type[TrailgateError] | None:
-    """Return the fault of the first sign that matches an error, or None."""
+    """Return the kind of fault of the first ``FaultSign`` that matches an exception, or None if the error is permanent."""
     text = str(error).casefold()
     return next(
         (one.fault for one in signs if isinstance(error, one.of) and one.text in text), None
@@ -72,5 +72,5 @@ DISK: Final = tuple(
 
 
 def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
-    """Return the fault of a SQLSTATE, or None if it is permanent."""
+    """Return the kind of fault for a SQLSTATE, or None if the error is permanent."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

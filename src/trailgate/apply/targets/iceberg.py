@@ -95,7 +95,7 @@ class IcebergTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return a table's position from the properties of its snapshots, or with None the checkpoint that all tables have reached."""
         if table is None:
             return next(map(decode_lake_checkpoint, self._rows()), None)
         loaded = self._load(table.name)
@@ -129,7 +129,7 @@ class IcebergTarget:
             ]
 
     def positions(self) -> list[TablePosition]:
-        """Return the position and the snapshot of each table."""
+        """Return the position and current snapshot of each Iceberg table that the group has written."""
         positions = []
         for name in sorted(self._names):
             table = self._load(tuple(name.split("/")))
@@ -158,7 +158,7 @@ class IcebergTarget:
         }
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as the catalog defines it, or None if it does not exist."""
+        """Return the table as pyiceberg's catalog defines it, or None if it does not exist."""
         loaded = self._load(table.name)
         if loaded is None:
             return None
@@ -174,7 +174,7 @@ class IcebergTarget:
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table and its namespace."""
+        """Create an Iceberg table and its namespace with pyiceberg."""
         self._create(table.name, table.schema)
 
     def _create(self, name: tuple[str, ...], schema: pa.Schema) -> Table:
@@ -190,21 +190,21 @@ class IcebergTarget:
         return table
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to an Iceberg table's schema, in a commit of its own. Existing rows have NULL."""
         added = pa.schema([table.schema.field(name) for name in names])
         loaded = self._open(table.name)
         with convert_iceberg_errors(self._show(table.name)), loaded.update_schema() as update:
             update.union_by_name(added)
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Widen integer columns to eight bytes."""
+        """Change integer columns of an Iceberg table to ``long``; data files are not rewritten."""
         loaded = self._open(table.name)
         with convert_iceberg_errors(self._show(table.name)), loaded.update_schema() as update:
             for name in names:
                 update.update_column((name,), LongType())
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key."""
+        """Read the rows with any of the keys from the data files whose bounds allow one of them: all columns, or only those of the key."""
         loaded = self._open(table.name)
         self._check_position(table, loaded)
         names = list(table.key_names if keys_alone else table.schema.names)
@@ -219,13 +219,13 @@ class IcebergTarget:
         return pa.concat_tables(parts)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Read all rows of an Iceberg table, one data file after another."""
         loaded = self._open(table.name)
         with convert_iceberg_errors(self._show(table.name)):
             return read_files(loaded, plan_files(loaded))
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table, and commit them together with the position."""
+        """Write the changes of one Iceberg table in one snapshot, which also has the position."""
         table = effects.nets.table
         loaded = self._open(table.name)
         self._check_position(table, loaded)
@@ -237,7 +237,7 @@ class IcebergTarget:
         self._names.add("/".join(table.name))
 
     def commit(self, at: AppliedPosition) -> None:
-        """Record that all tables are applied up to the position."""
+        """Record in the checkpoint that all Iceberg tables are applied up to the position."""
         row = encode_lake_checkpoint(at, self._names, TIME)
         name = (LAKE_STATE, self._group)
         table = self._load(name) or self._create(name, row.schema)
@@ -249,14 +249,14 @@ class IcebergTarget:
             commit_rows(table, removed, [row], self._describe(at), keep=2)
 
     def rollback(self) -> None:
-        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
+        """Do nothing: written Iceberg tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
-        """Close the snapshots of all tables, so that the next batch sees what others have committed."""
+        """Close the snapshots of all Iceberg tables, so that the next batch sees the commits of other writers."""
         self._tables.clear()
 
     def close(self) -> None:
-        """Close all open tables."""
+        """Close all open Iceberg tables."""
         self._tables.clear()
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
@@ -337,12 +337,12 @@ def _plan_write(table: Table, effects: TableChanges) -> tuple[list[DataFile], It
 
 
 def open_tables(address: str, group: str) -> IcebergTarget:
-    """Open the tables at an address for a group."""
+    """Open the tables of an Iceberg catalog for a group."""
     return IcebergTarget(address, group)
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Return a reader of the table at an address. Raises StorageError if there is none."""
+    """Read the Iceberg table at an address. Raises StorageError if it does not exist."""
     place, name = find_iceberg_table(address)
     with convert_iceberg_errors(address):
         try:

@@ -29,7 +29,10 @@ SQLITE_SECONDS: Final = 30  # to wait for a lock of the catalog's file
 
 @dataclass(frozen=True, slots=True)
 class IcebergPlace:
-    """A catalog, and the first parts of the names of tables in it. Without a ``folder`` the catalog is a configured one."""
+    """An Iceberg catalog, and the first parts of the names of tables in it.
+
+    Without ``folder``, pyiceberg's configuration defines the catalog.
+    """
 
     name: str
     folder: Path | None = None
@@ -44,7 +47,11 @@ class IcebergPlace:
         return self.folder is None or (self.folder / CATALOG_FILE).is_file()
 
     def open(self) -> Catalog:
-        """Open the catalog. The one of a folder is created if it does not exist. Raises OptionError if nothing configures its name."""
+        """Open the catalog.
+
+        A folder's own catalog is created if it does not exist. Raises OptionError if pyiceberg's
+        configuration lacks its name.
+        """
         if self.folder is None:
             if self.name not in list_catalogs():
                 near = did_you_mean(self.name, list_catalogs())

@@ -76,7 +76,7 @@ SIGNS: Final = (
 
 @contextmanager
 def convert_iceberg_errors(table: str) -> Iterator[None]:
-    """Convert errors of pyiceberg inside the block."""
+    """Convert errors of pyiceberg inside the block to ours."""
     try:
         yield
     except TrailgateError:
@@ -86,7 +86,7 @@ def convert_iceberg_errors(table: str) -> Iterator[None]:
 
 
 def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
-    """Build our error for one of pyiceberg."""
+    """Build our error for an error of pyiceberg."""
     # SQLAlchemy adds the statement and a link in further lines.
     line = str(error).partition("\n")[0].strip() or type(error).__name__
     text, where = mask_logins(line)[:MOST_SIGNS], Where(source=table)

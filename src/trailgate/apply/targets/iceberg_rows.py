@@ -91,7 +91,7 @@ def _build_range(name: str, values: pa.Array) -> BooleanExpression:
 
 
 def read_file(table: Table, task: FileScanTask, names: Sequence[str]) -> pa.Table:
-    """Read columns of a data file, with the types that the table has now."""
+    """Read columns of an Iceberg data file, with the types that the table has now."""
     schema = read_arrow_schema(table)
     fields = {one.name: one for one in table.schema().fields}
     wanted = Schema(*(fields[name] for name in names))
@@ -100,7 +100,7 @@ def read_file(table: Table, task: FileScanTask, names: Sequence[str]) -> pa.Tabl
 
 
 def read_files(table: Table, tasks: Sequence[FileScanTask]) -> pa.RecordBatchReader:
-    """Return a reader of all rows of data files, one file after another."""
+    """Return a reader of all rows of Iceberg data files, one file after another."""
     schema = read_arrow_schema(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -111,7 +111,7 @@ def read_files(table: Table, tasks: Sequence[FileScanTask]) -> pa.RecordBatchRea
 
 
 class KeyLookup:
-    """Finds rows by their keys."""
+    """Finds the rows of Iceberg data files that have one of some keys."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
         self._keys = keys
@@ -141,7 +141,7 @@ class KeyLookup:
 
 
 def build_new_rows(nets: NetChanges) -> pa.Table:
-    """Return the rows that changes insert, or with which they replace existing ones."""
+    """Build the complete rows that changes insert, or with which they replace existing rows."""
     written = nets.where(np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE)))
     columns = [one.values for one in fill_missing_with_null(written)]
     return pa.table(columns, schema=nets.table.schema)
@@ -170,13 +170,13 @@ def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
 
 
 def select_open(rows: pa.Table, closing: ClosingUpdate) -> pa.ChunkedArray:
-    """Return a mask of the rows that ``closing`` selects."""
+    """Return a mask of the rows that a ``ClosingUpdate`` selects."""
     is_true = rows[closing.column].fill_null(False)
     return is_true if closing.when else pc.invert(is_true)
 
 
 def close_rows(rows: pa.Table, closing: ClosingUpdate) -> pa.Table:
-    """Set the values of ``closing`` in the rows that it selects."""
+    """Set the values of a ``ClosingUpdate`` in the rows that it selects."""
     selected = select_open(rows, closing)
     for name, value in closing.values.items():
         index = rows.schema.get_field_index(name)

@@ -36,7 +36,7 @@ ENDING: Final = ".parquet"
 
 
 class ParquetTarget:
-    """The tables below a local folder."""
+    """The tables below a local folder, as Parquet files that are only added."""
 
     widens = False
     commits_alone = False
@@ -75,14 +75,14 @@ class ParquetTarget:
                 left.unlink()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return the position of a table, or with None of all tables, from the state file of the folder."""
         if table is None or self._last is None:
             return self._last
         at = self._positions.get(_relative_path(table))
         return None if at is None else AppliedPosition(self._last.trail, at)
 
     def positions(self) -> list[TablePosition]:
-        """Return the position of each table."""
+        """Return the position of each Parquet table, from the state file of the folder."""
         named = sorted(self._positions.items())
         return [TablePosition(name.replace("/", "."), at) for name, at in named]
 
@@ -102,14 +102,14 @@ class ParquetTarget:
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create the folder of a table."""
+        """Create the folder of a Parquet table."""
         self._folder(table).mkdir(parents=True, exist_ok=True)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: the next file has the new columns."""
+        """Do nothing: the next Parquet file has the new columns."""
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: written files do not change."""
+        """Do nothing: written Parquet files do not change."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Raise OptionError, because rows in Parquet files cannot be looked up by key."""
@@ -117,11 +117,11 @@ class ParquetTarget:
         raise OptionError("parquet: cannot look up rows by key")
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Read all rows of a Parquet table, from all of its files."""
         return table_rows(str(self._folder(table)))
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the rows of one table to a file with a hidden name."""
+        """Write the rows of one table to a Parquet file with a hidden name."""
         table = effects.nets.table
         rows = pa.table(
             [one.values for one in fill_missing_with_null(effects.nets)], schema=table.schema
@@ -153,23 +153,23 @@ class ParquetTarget:
         self._last, self._written = at, {}
 
     def rollback(self) -> None:
-        """Remove the files of the batch."""
+        """Delete the Parquet files of the batch."""
         for table, name in self._written.items():
             (self._root / table / (HIDDEN + name)).unlink(missing_ok=True)
         self._written = {}
 
     def release(self) -> None:
-        """Do nothing: no file is open between batches."""
+        """Do nothing: no Parquet file is open between batches."""
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: no Parquet file is open."""
 
     def _folder(self, table: TargetTable) -> Path:
         return self._root / _relative_path(table)
 
 
 def open_tables(address: str, group: str) -> ParquetTarget:
-    """Open the tables at an address for a group."""
+    """Open a folder of Parquet tables for a group."""
     return ParquetTarget(address, group)
 
 
@@ -183,7 +183,7 @@ def _relative_path(table: TargetTable) -> str:
 
 
 def group_positions(root: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables below a folder."""
+    """Return how far each group has applied its trail to the Parquet tables below a folder."""
     if not Path(root).is_dir():
         raise StorageError("there is no such folder", where=Where(source=root))
     groups = []
@@ -210,7 +210,7 @@ def _read_state_file(file: Path) -> dict[str, Any]:
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:
-    """Return a reader of the table in a folder."""
+    """Read the Parquet files in a table's folder."""
     try:
         files = sorted(map(str, Path(path).glob(f"[!{HIDDEN}]*{ENDING}")))
         if not files:

@@ -306,7 +306,7 @@ class PostgreSQLTarget:
         return mask_logins(self._address)
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables."""
+        """Return the position of a table, or with None of all tables, from the checkpoint table in the PostgreSQL database."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
         is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
@@ -317,12 +317,12 @@ class PostgreSQLTarget:
         return AppliedPosition(*rows[0]) if rows else None
 
     def positions(self) -> list[TablePosition]:
-        """Return the position of each table."""
+        """Return the position of each table that the group has in the PostgreSQL database's checkpoint table."""
         text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = %s AND target <> '' ORDER BY 1"
         return [TablePosition(*row) for row in self._execute(text, [self._group])]
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as the database defines it, or None if it does not exist."""
+        """Return the table as the PostgreSQL catalog defines it, or None if it does not exist."""
         match = self._find_relation(*_parts(table))
         if match is None:
             return None
@@ -397,7 +397,7 @@ class PostgreSQLTarget:
         return self._types.get(str(table), {}).get(column.name) or POSTGRESQL.type_of(column)
 
     def create(self, table: TargetTable) -> None:
-        """Create a table, its primary key and its schema."""
+        """Create a PostgreSQL table with its primary key, and its schema, in the transaction of the batch."""
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
         self._lock()
@@ -405,7 +405,7 @@ class PostgreSQLTarget:
         self._execute(text)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to a PostgreSQL table, in the transaction of the batch. Existing rows have NULL."""
         self._lock()
         for column in table.columns:
             if column.name in names:
@@ -414,7 +414,7 @@ class PostgreSQLTarget:
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Widen integer columns to eight bytes."""
+        """Widen integer columns of a PostgreSQL table to ``bigint``, in the transaction of the batch."""
         self._lock()
         for name in names:
             alter = f"ALTER TABLE {_quoted_name(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
@@ -422,7 +422,7 @@ class PostgreSQLTarget:
             self._types.get(str(table), {}).pop(name, None)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key."""
+        """Copy the keys to a staging table, and fetch the rows of the PostgreSQL table that have one of them."""
         self._lock()
         kinds = {f"c{at}": self._type(table, at) for at in table.key}
         self._copy(KEYS, sql.rename_key_columns(table, keys), kinds, table)
@@ -438,7 +438,10 @@ class PostgreSQLTarget:
         return sql.normalize_keys(table, rows)
 
     def check_values(self, effects: TableChanges) -> None:
-        """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
+        """Cast values to the types of the PostgreSQL table.
+
+        Raises RowRefusedError if a value would change. Writes nothing.
+        """
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._stage(effects, sql.build_staging_rows(effects))
@@ -493,7 +496,7 @@ class PostgreSQLTarget:
         return joined.with_numbers(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows, which are fetched 50,000 at a time."""
+        """Read all rows of a PostgreSQL table with a server-side cursor, 50,000 at a time."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
         self._try(
@@ -514,7 +517,10 @@ class PostgreSQLTarget:
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table."""
+        """Stage the changes of one table, and write them to the PostgreSQL table in the transaction of the batch.
+
+        Deferrable constraints are checked at the commit.
+        """
         self._lock()
         table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
         # Deferrable constraints are checked at the commit, when all tables of the batch are written.
@@ -656,7 +662,7 @@ class PostgreSQLTarget:
                     raise RowRefusedError(problem, where=located, hint=hint)
 
     def commit(self, at: AppliedPosition) -> None:
-        """Commit everything written since the last commit, together with the position."""
+        """Commit the PostgreSQL transaction of the batch, together with the position."""
         self._lock()
         self._store_position(None, at)
         # If the connection is lost here, only the stored position shows whether the batch was
@@ -665,18 +671,18 @@ class PostgreSQLTarget:
         self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
-        """Roll back to the last commit."""
+        """Roll back the PostgreSQL transaction of the batch."""
         self._is_locked = False
         # If the connection is lost, the server rolls back by itself.
         with suppress(psycopg.Error):
             self._connection.rollback()
 
     def release(self) -> None:
-        """End the transaction, so that it is not open while the run waits."""
+        """End the PostgreSQL transaction, so that it is not open while the run waits."""
         self.rollback()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to PostgreSQL."""
         self._connection.close()
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
@@ -757,7 +763,7 @@ class PostgreSQLTarget:
 
 
 def open_tables(address: str, group: str) -> PostgreSQLTarget:
-    """Open the tables at an address for a group."""
+    """Connect to a PostgreSQL database, and open its tables for a group."""
     return PostgreSQLTarget(address, group)
 
 
@@ -797,7 +803,7 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 
 
 def group_positions(path: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables of a database."""
+    """Return how far each group has applied its trail to the tables of a PostgreSQL database."""
     address = f"postgresql:{path}"
     with closing(_connect(address, "--status")) as connection:
         try:
@@ -948,5 +954,5 @@ def _line(error: Exception) -> str:
 
 
 def table_rows(_: str) -> pa.RecordBatchReader:
-    """Raise OptionError, because PostgreSQL can answer queries itself."""
+    """Raise OptionError, because PostgreSQL itself can answer queries on its tables."""
     raise OptionError("trailgate sql does not read PostgreSQL", hint="Use psql")

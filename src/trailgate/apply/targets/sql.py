@@ -45,12 +45,14 @@ ADDED_COLUMNS = ("digest", "reached", "known_columns")
 
 
 def quote_sql_name(*parts: str) -> str:
-    """Quote the parts of a name."""
+    """Quote the parts of a table's or column's name for SQL."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
-    """Return changes as the rows of a staging table. A replaced row becomes a patch of all its columns if it exists, and else an insert.
+    """Convert net changes to the rows of a staging table.
+
+    A replaced row becomes a patch of all its columns if it exists, and otherwise an insert.
 
     The patch keeps columns that the source does not have. With ``defaults`` a replaced row keeps
     its effect instead, so that these columns can be reset to their defaults. The column ``x`` then
@@ -110,7 +112,7 @@ class StagingDialect:
     cast: str = "CAST"
 
     def value(self, table: TargetTable, at: int, cast: str = "CAST") -> str:
-        """Return the expression for a column's staged value in the type of the table."""
+        """Return the SQL expression for a column's staged value in the type of the database table."""
         stored = table.columns[at].stored
         # The result is c3 of ``s`` as it is, or cast, such as CAST(s.c3 AS numeric(10, 2)).
         if stored is None or stored.rule not in self.staged:
@@ -344,7 +346,7 @@ def build_closing_statement(effects: TableChanges) -> str | None:
 
 
 def build_open_condition(closing: ClosingUpdate) -> str:
-    """Return the condition that a row is open."""
+    """Build the SQL condition that a row is open, such as a row version without an end."""
     return f"{quote_sql_name(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
 
@@ -370,7 +372,7 @@ def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[st
 
 
 def not_a_table_error(object_type: str, name: str) -> DefinitionError:
-    """Return the error that a view, or a similar object, has a table's name."""
+    """Build the error for a view, or a similar database object, that has a table's name."""
     problem = (
         f"the target has {object_type} of this name, and changes can only be applied to tables"
     )
@@ -405,7 +407,10 @@ def check_known_columns(
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Return the table. Raises DefinitionError if the database could treat different values of a key column as equal."""
+    """Return the table.
+
+    Raises DefinitionError if the database could treat different values of a key column as equal.
+    """
     for at in table.key:
         stored = table.columns[at].stored
         if stored is not None and not stored.is_key:
@@ -459,14 +464,14 @@ def build_refused_values_error(
 def build_changed_value_error(
     table: TargetTable, column: TargetColumn, sent: Any, stored: Any
 ) -> RowRefusedError:
-    """Return the error that a database changes a value."""
+    """Build the error for a value that a database would change."""
     does = "computes" if column.stored is None else f"of type {column.stored.name} stores"
     problem = f"the trail has {sent!r}, but the target's column {does} {stored!r}"
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
 
 
 def build_row_count_error(table: TargetTable, expected: int, changed: int) -> ApplyError:
-    """Return the error that a statement changed an unexpected number of rows."""
+    """Build the error for a SQL statement that changed an unexpected number of rows."""
     hint = "Another process changes the table, or several rows have the same key"
     if table.keyless:
         hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
@@ -533,12 +538,12 @@ def build_merge_clauses(
 
 
 def staged_effect(effect: RowEffect) -> str:
-    """Return the condition that a staged row has an effect."""
+    """Build the SQL condition that a staged row has this effect."""
     return f"s.e = {effect:d}"
 
 
 def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
-    """Rename the columns of keys to the names that staging tables use."""
+    """Rename the key columns to the names that SQL staging tables use."""
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
@@ -554,11 +559,11 @@ class ComparisonScope(NamedTuple):
     is_whole: bool = True
 
     def there(self) -> str:
-        """Return the condition that an expected row exists."""
+        """Return the SQL condition that an expected row exists."""
         return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
     def unknown_condition(self, name: str) -> str:
-        """Return the condition that the value of a column is unknown."""
+        """Return the SQL condition that the expected value of a column is unknown."""
         if not self.determined or name in self.key:
             return "false"
         return f"e.{quote_sql_name(known_flag_name(name))} IS NOT TRUE"

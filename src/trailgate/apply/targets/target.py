@@ -49,7 +49,7 @@ class RowRefusedError(ApplyError):
 
 
 class ValuesRefusedError(RowRefusedError):
-    """A column's type refuses values. ``errors`` has an error for each of them, as text.
+    """A column's type in the target refuses values. ``errors`` has the text of each value's error.
 
     There may be more refused values; they are found in the next attempt, without these.
     """
@@ -59,7 +59,7 @@ class ValuesRefusedError(RowRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows that constraints of a target refuse. ``keys`` and ``errors`` have one slot for each.
+    """Rows that constraints of a target refuse. ``keys`` and ``errors`` have one element per row.
 
     ``keys`` has the key columns, or the column ``_position`` for a table of operations. ``related``
     is the other table of a foreign key that refuses the row, such as ``hr.jobs``, else "".
@@ -104,7 +104,9 @@ def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
 
 
 class ApplyTarget(Protocol):
-    """The tables that changes are applied to. Methods raise TrailgateError if the target refuses something.
+    """The interface of targets: tables that changes are applied to.
+
+    Methods raise TrailgateError if the target refuses something.
 
     ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table by
     itself, before ``commit`` ends the batch.
@@ -114,7 +116,10 @@ class ApplyTarget(Protocol):
     commits_alone: bool
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables. Return None if nothing is applied."""
+        """Return the position up to which a table is applied, or with None the position of all tables.
+
+        Returns None if nothing is applied yet.
+        """
         ...
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
@@ -126,11 +131,11 @@ class ApplyTarget(Protocol):
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table."""
+        """Create a table in the target."""
         ...
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to a table, NULL in all rows."""
+        """Add columns to a table of the target. They are NULL in existing rows."""
         ...
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -142,11 +147,11 @@ class ApplyTarget(Protocol):
         ...
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows."""
+        """Return a reader of all rows of a table."""
         ...
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table."""
+        """Write the changes of one table to the target."""
         ...
 
     def commit(self, at: AppliedPosition) -> None:
@@ -158,7 +163,7 @@ class ApplyTarget(Protocol):
         ...
 
     def positions(self) -> list[TablePosition]:
-        """Return the position of each table."""
+        """Return the position of each table that the group has applied."""
         ...
 
     def release(self) -> None:
@@ -170,7 +175,7 @@ class ApplyTarget(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the target."""
+        """Close the target's files or connection."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""The commands browse and report."""
+"""The commands ``trailgate browse`` and ``trailgate report``."""

@@ -1,1 +1,1 @@
-"""The commands, one module each. A module's function ``command`` is the command."""
+"""The commands that belong to no feature, one module each. A module's function ``command`` is the command."""

@@ -23,7 +23,7 @@ _COLUMNS: Final = ("name", "assumption", "why", "source", "where", "tests")
 
 
 class Assumption(NamedTuple):
-    """One assumption: a row of ``reference/assumptions.toml``, where the fields are explained."""
+    """One assumption about a format: a row of ``reference/assumptions.toml``, where the fields are explained."""
 
     name: str
     area: str
@@ -65,7 +65,7 @@ def command(
 
 
 def as_markdown() -> str:
-    """Return the page docs/assumptions.md."""
+    """Format the assumptions as the page docs/assumptions.md."""
     parts = [_HEAD]
     for area, rows in _by_area():
         head = [_line(_COLUMNS), _line("---" for _ in _COLUMNS)]

@@ -259,7 +259,7 @@ def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapt
 
 
 def runner_of(master: Any, progress: Progress | None = None, threads: int | None = None) -> Runner:
-    """Return the function that runs a job: in this process, or on Spark if there is a master."""
+    """Return the function that runs a capture job: in this process, or on Spark if there is a master."""
     from trailgate.jobs.capture.job import run_local
 
     if master is None:

@@ -143,7 +143,7 @@ def _read_back(session: Any) -> None:
 
 
 def unpack(folder: Path) -> None:
-    """Copy the sample into a folder.
+    """Copy the sample messages of the demo into a folder.
 
     Replaces the folder of an earlier demo, and refuses any other.
     """

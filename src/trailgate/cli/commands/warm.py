@@ -48,7 +48,7 @@ def _warm(missing: Sequence[CheckedKernel]) -> None:
 
 
 def kernels() -> Iterator[CheckedKernel]:
-    """Yield every kernel."""
+    """Yield every kernel of Trailgate."""
     from trailgate.columnar.compiling import CheckedKernel
 
     for name in kernel_modules():

@@ -94,7 +94,7 @@ _FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like
 
 
 class ConstantState(Enum):
-    """The state of a constant without a value."""
+    """The state of a conditional-text constant without a value."""
 
     OFF = "OFF"  # not defined
     DEFINED = "DEFINED"
@@ -129,7 +129,7 @@ class _Branches:
 
 @dataclass(slots=True)
 class CompileConstants:
-    """The constants of conditional text: those ``given`` by an option, and those defined so far.
+    """The constants of conditional text: those ``given`` by an option, and those defined by the text so far.
 
     ``named`` are those of ``$SET CONSTANT``, which pictures and OCCURS can name too. A constant
     without an integer is None there. ``mentioned`` are the words, in capitals, of directives, of
@@ -142,13 +142,16 @@ class CompileConstants:
     named: dict[str, int | None] = field(default_factory=dict)
 
     def known(self, name: str) -> Value | None:
-        """Return the value of a constant, or None if neither the text nor the option states it."""
+        """Return the value of a compile-time constant, or None if neither the text nor the option states it."""
         self.mentioned.add(name.upper())
         defined_value = self.defined.get(name.upper())
         return self.given.get(name.upper()) if defined_value is None else defined_value
 
     def define(self, name: CopybookToken, value: Value, *, override: bool) -> None:
-        """Define a constant, or undefine it (OFF). Raises DefinitionError if it has a different value."""
+        """Define a compile-time constant, or undefine it (OFF).
+
+        Raises DefinitionError if it already has a different value.
+        """
         before = self.known(name.text)
         # A constant may be defined again with the same value.
         is_new = before is None or before is OFF or before == value
@@ -172,7 +175,7 @@ def read_constants(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def normalize_constants(constants: Any) -> tuple[tuple[str, str], ...]:
-    """Normalize a mapping of constants to pairs of names (in capitals) and text.
+    """Normalize a mapping of compile-time constants to pairs of names (in capitals) and text.
 
     None and False become OFF, True becomes DEFINED. Raises ValueError if it is not a mapping, or if
     a name is wrong or repeated.
@@ -192,7 +195,7 @@ def normalize_constants(constants: Any) -> tuple[tuple[str, str], ...]:
 
 
 def parse_constants(pairs: Sequence[tuple[str, str]]) -> CompileConstants:
-    """Return the constants of an option with their values parsed."""
+    """Parse the values of the compile-time constants that an option states."""
     return CompileConstants({name: _value_of(text) for name, text in pairs})
 
 
@@ -225,7 +228,7 @@ def _value_of(text: str) -> Value:
 def select_compiled_text(
     lines: Sequence[SourceLine], source: str, words: TextWordUnits, constants: CompileConstants
 ) -> Iterator[list[CopybookToken]]:
-    """Yield the text words of the compiled lines, in pieces between directives.
+    """Yield the text words of a copybook's compiled lines, in pieces between directives.
 
     The caller processes each piece before the next directive is evaluated, so that a member copied
     there can define constants. Raises DefinitionError.

@@ -79,7 +79,7 @@ _OF_TYPE: Final = (
 
 
 class PictureCategory(Enum):
-    """The kind of data that a picture describes."""
+    """The category of data that a PICTURE describes, such as numeric or alphanumeric."""
 
     TEXT = "text"
     NATIONAL = "national"
@@ -108,7 +108,7 @@ _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ParsedPicture:
-    """A parsed picture. ``characters`` is its printed width, without a separate sign."""
+    """A parsed PICTURE. ``characters`` is its printed width, without a separate sign."""
 
     text: str
     category: PictureCategory
@@ -120,12 +120,12 @@ class ParsedPicture:
 
     @property
     def size(self) -> int:
-        """The bytes of a DISPLAY item with this picture, without a separate sign."""
+        """The number of bytes of a DISPLAY item with this PICTURE, without a separate sign."""
         return _BYTES.get(self.category, 1) * self.characters
 
 
 class PictureError(ValueError):
-    """A picture is wrong. The caller adds the position in the copybook."""
+    """A PICTURE is wrong. The caller adds the position in the copybook."""
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -133,7 +133,7 @@ class PictureError(ValueError):
 
 
 def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
-    """Parse a picture. Raises PictureError if it is wrong.
+    """Parse a PICTURE. Raises PictureError if it is wrong.
 
     ``comma`` means DECIMAL-POINT IS COMMA: commas and points are swapped before parsing.
     """
@@ -263,7 +263,7 @@ def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class CopybookEntry:
-    """One entry as written in the copybook. Sizes and offsets are computed later, by ``reader``."""
+    """One data description entry as written in the copybook. ``reader`` computes sizes and offsets later."""
 
     level: int
     name: str
@@ -287,7 +287,7 @@ class CopybookEntry:
     children: list[CopybookEntry] = field(default_factory=list)
 
     def walk(self) -> Iterator[CopybookEntry]:
-        """Yield this entry and all entries below it, in order."""
+        """Yield this copybook entry and all entries below it, in order."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -315,7 +315,7 @@ def _is_format(word: str) -> bool:
 
 
 def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
-    """Nest the entries by level number and return the outermost ones.
+    """Nest copybook entries by level number and return the outermost entries.
 
     Conditions (88) are added to the item before them, and RENAMES (66) are dropped.
     """
@@ -346,7 +346,7 @@ def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
 
 
 def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
-    """Replace each reference to a TYPEDEF by its description, and drop the types from the records."""
+    """Replace each reference to a TYPEDEF by its description, and remove the typedefs from the records."""
     types: dict[str, CopybookEntry] = {}
     for record in records:
         for entry in [one for one in record.walk() if one.type is not None]:

@@ -39,7 +39,7 @@ NOTHING: Final[Depends] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedItem:
-    """One element of an elementary item.
+    """One occurrence of an elementary item, with its offset in each record.
 
     ``active`` selects the records that have the element at a known offset; None means all. ``name``
     is its column's name, or the field's own name if the walk got no names. ``lost`` maps each
@@ -59,7 +59,7 @@ class PlacedItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupItem:
-    """One element of a group."""
+    """One occurrence of a group item, with the items in it."""
 
     field: CopybookField
     members: tuple[ItemNode, ...]
@@ -67,7 +67,10 @@ class GroupItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedItem:
-    """All elements of an OCCURS. ``count`` is the number per record, or None if it is fixed."""
+    """All occurrences of an item with OCCURS.
+
+    ``count`` is the number of occurrences per record, or None if it is fixed.
+    """
 
     field: CopybookField
     elements: tuple[ItemNode, ...]
@@ -94,7 +97,7 @@ class BadCount:
 
 
 class CounterValues(NamedTuple):
-    """The values of a counter, one per record; ``unread`` selects records in which it is not a number."""
+    """The values of an OCCURS counter, one per record; ``unread`` selects records in which it is not a number."""
 
     values: Longs
     unread: Mask | None = None
@@ -124,7 +127,7 @@ def place_items(
     *,
     real: bool = False,
 ) -> PlacedItems:
-    """Compute the offset of each item. Raises DefinitionError if there are too many items.
+    """Compute the offset of each item of a layout. Raises DefinitionError if the layout has too many items.
 
     ``names`` are the names of the flat columns. ``read`` returns the values of a counter; without
     it, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
@@ -144,7 +147,7 @@ def counter_key(occurs: Occurs) -> CounterKey:
 
 
 def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
-    """Return the keys of all counters in a layout."""
+    """Return the keys of all OCCURS DEPENDING ON counters in a layout."""
     occurs = (field.occurs for field in layout.root.walk())
     return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
 
@@ -152,7 +155,7 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the key of a field if it is one of these counters, else None.
+    """Return the key of a field if it is one of these counters, otherwise None.
 
     ``groups`` are around it.
     """
@@ -385,7 +388,7 @@ class _Walk:
 
 @dataclass(frozen=True, slots=True)
 class FlatColumn:
-    """One column: its name, its field, and the offset of this element in the record."""
+    """One column of a flattened layout: its name, its field, and the offset of this occurrence in the record."""
 
     name: str
     field: CopybookField
@@ -393,7 +396,7 @@ class FlatColumn:
 
 
 def flat_columns(layout: CopybookLayout) -> tuple[FlatColumn, ...]:
-    """Return the columns of a record in order. Raises DefinitionError if there are too many."""
+    """Return the flat columns of a layout in order. Raises DefinitionError if there are too many."""
     items = list(columns_below(place_items(layout).root))
     return tuple(
         FlatColumn(name, item.field, int(item.offset))
@@ -402,7 +405,7 @@ def flat_columns(layout: CopybookLayout) -> tuple[FlatColumn, ...]:
 
 
 def column_names(layout: CopybookLayout) -> tuple[str, ...]:
-    """Return the column names of a record in order."""
+    """Return the names of a layout's flat columns in order."""
     return tuple(_column_names(list(columns_below(place_items(layout).root))))
 
 
@@ -425,7 +428,7 @@ def _suffix(item: PlacedItem) -> str:
 
 
 def make_names_distinct(names: list[str]) -> list[str]:
-    """Make names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
+    """Make column names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
     return list(_distinct(tuple(names)))
 
 

@@ -19,7 +19,7 @@ UNBOUNDED: Final = -1
 
 
 class SourceFormat(Enum):
-    """The columns of a copybook's line that contain text."""
+    """The source format of a copybook: the columns of a line that contain text."""
 
     AUTO = "auto"  # fixed if every line can be read as fixed, else free
     FIXED = "fixed"  # columns 8 to 72, indicator in column 7
@@ -27,14 +27,14 @@ class SourceFormat(Enum):
 
 
 class TextWordUnits(Enum):
-    """The units that COPY REPLACING and REPLACE compare."""
+    """The units of copybook text that COPY REPLACING and REPLACE compare."""
 
     SEPARATED = "separated"  # the text between blanks, parentheses and colons
     CHARACTERS = "characters"  # names, numbers, and single other characters (GnuCOBOL)
 
 
 class BinarySizes(Enum):
-    """The possible sizes of binary numbers in bytes."""
+    """A compiler's rule for the sizes of binary numbers, by the possible numbers of bytes."""
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
@@ -43,21 +43,21 @@ class BinarySizes(Enum):
 
 
 class SignRules(Enum):
-    """The sign nibbles and overpunches that are accepted."""
+    """The sign nibbles and overpunches that a compiler accepts in numbers."""
 
     STRICT = "strict"  # only C, D and F
     LENIENT = "lenient"  # also A and E as plus and B as minus
 
 
 class FloatFormat(Enum):
-    """The format of COMP-1 and COMP-2."""
+    """The floating-point format of COMP-1 and COMP-2: IBM's or IEEE's."""
 
     IBM = "ibm"  # hexadecimal floating point of z/OS
     IEEE = "ieee"
 
 
 class Endian(Enum):
-    """The byte order of binary numbers."""
+    """The byte order of a compiler's binary numbers."""
 
     BIG = "big"
     LITTLE = "little"
@@ -65,7 +65,7 @@ class Endian(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CobolDialect:
-    """Choices of a compiler and a platform. The defaults are IBM Enterprise COBOL on z/OS.
+    """The dialect of a compiler and platform. The defaults are IBM Enterprise COBOL on z/OS.
 
     - ``constants`` are the constants of conditional text by their names in capitals; OFF means not defined.
     - ``group_sync``: a group's SYNC applies to its items, and the slack bytes that its first item needs are inserted before the group.
@@ -110,7 +110,7 @@ COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 class Usage(Enum):
-    """How a field's value is stored in its bytes."""
+    """The USAGE of a field: how its value is stored in its bytes."""
 
     GROUP = "group"
     TEXT = "text"  # PIC X and A, and edited text
@@ -152,7 +152,7 @@ class SignPosition(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """The format of a number: how many digits are stored, and where the decimal point is.
+    """The format of a number item: how many digits are stored, and where the decimal point is.
 
     The value is the digits as an integer times 10 to the power of ``-scale``. The scale is negative
     for trailing Ps.
@@ -166,7 +166,7 @@ class NumberFormat:
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` states.
+    """The OCCURS of a field: it is repeated ``least`` to ``most`` times, as the field ``counter`` states.
 
     If several fields have the counter's name, ``groups`` are the groups around it, outermost first.
     ``names`` are suffixes for the elements in flat columns, instead of numbers from 1.
@@ -180,13 +180,16 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest accepted count. It is 0 even if 1 is declared, as COBOL programs allow that."""
+        """The smallest accepted count of an OCCURS.
+
+        It is 0 even if 1 is declared, as COBOL programs allow that.
+        """
         return self.least if self.least > 1 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class CopybookField:
-    """One field of a record.
+    """One field of a record's layout.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
     maximum. ``size`` is the bytes of one occurrence, and ``stride`` the distance between two
@@ -215,12 +218,12 @@ class CopybookField:
 
     @property
     def repeats(self) -> int:
-        """The maximum number of occurrences."""
+        """The maximum number of occurrences of the field."""
         return self.occurs.most if self.occurs else 1
 
     @property
     def extent(self) -> int:
-        """The number of bytes that all occurrences take together."""
+        """The number of bytes of all occurrences of the field together."""
         return (self.stride or self.size) * self.repeats
 
     def walk(self) -> Iterator[CopybookField]:

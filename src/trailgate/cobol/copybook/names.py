@@ -17,14 +17,14 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class NameStyle(Enum):
-    """The style of item names."""
+    """The style of column names, such as underscores for hyphens."""
 
     COBOL = "cobol"  # as in the copybook
     SQL = "sql"  # with underscores for hyphens
 
 
 class FillerPolicy(Enum):
-    """What happens to FILLER items."""
+    """Whether FILLER items become columns, and under which names."""
 
     DROP = "drop"
     KEEP = "keep"  # columns with the types of their pictures
@@ -33,7 +33,7 @@ class FillerPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemNames:
-    """How the items of a copybook are named.
+    """How the items of a copybook are renamed to column names.
 
     ``renamed`` maps names of items, or of elements of an OCCURS, to new names. ``element_names``
     names all elements of an OCCURS, by the name of its item.
@@ -45,7 +45,7 @@ class ItemNames:
     element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
-        """Return the new name of an item."""
+        """Return the new name of a copybook item."""
         new_names = {old.upper(): new for old, new in self.renamed.items()}
         return new_names.get(name.upper()) or self._apply_style(name)
 
@@ -53,7 +53,7 @@ class ItemNames:
         return name.replace("-", "_") if self.style is NameStyle.SQL else name
 
     def layouts(self, layouts: Sequence[CopybookLayout]) -> tuple[CopybookLayout, ...]:
-        """Return the layouts with their new names.
+        """Return the layouts with renamed items.
 
         Raises OptionError if two names become equal, or if ``element_names`` does not fit an item.
         """
@@ -67,7 +67,7 @@ class ItemNames:
         return renamed_layouts
 
     def elements(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
-        """Return new names for flat columns that are elements of an OCCURS rather than items.
+        """Return the new names of flat columns that are single occurrences of an OCCURS.
 
         ``layouts`` are the layouts before any renaming. Raises OptionError if a name in ``renamed``
         is neither an item nor a column.

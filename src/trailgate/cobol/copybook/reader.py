@@ -77,7 +77,7 @@ DIALECT = CobolDialect()
 def build_layouts(
     entries: list[CopybookEntry], dialect: CobolDialect, name: str
 ) -> list[CopybookLayout]:
-    """Build one layout per record from a tree of entries.
+    """Build one layout per record from the tree of copybook entries.
 
     If the outermost items are not records (level 01 or 77), the copybook describes one record,
     which is called ``name``. Raises DefinitionError with the position of the item at fault.

@@ -29,7 +29,7 @@ _SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, no
 
 @dataclass(slots=True)
 class ReplaceRule:
-    """A rule that replaces the words ``old`` by ``new``.
+    """A rule of COPY REPLACING or REPLACE: it replaces the text words ``old`` by ``new``.
 
     ``part`` is LEADING or TRAILING if only the beginning or the end of a word is replaced.
     """
@@ -41,7 +41,10 @@ class ReplaceRule:
     used: bool = False
 
     def match(self, tokens: Sequence[CopybookToken], index: int) -> _Match | None:
-        """Match the rule at ``index``. Returns the end of the match and the comments inside it, or None."""
+        """Match the rule's words at ``index``.
+
+        Returns the end of the match and the comments inside it, or None.
+        """
         if not self.old:
             return None
         at, comments = index, list[CopybookToken]()
@@ -73,7 +76,7 @@ class ReplaceRule:
     def replace_match(
         self, tokens: Sequence[CopybookToken], index: int, match: _Match
     ) -> list[CopybookToken]:
-        """Return the replacement for a match, with the position of the first matched token."""
+        """Return the rule's new words for a match, with the position of the first matched token."""
         first_token, last = tokens[index], tokens[match.end - 1]
         replaced_words = [
             replace(
@@ -130,7 +133,7 @@ class CopybookText:
     _rules: list[ReplaceRule] = field(default_factory=list)  # of the COPY statements around
 
     def tokens(self, lines: Sequence[SourceLine], source: str) -> list[CopybookToken]:
-        """Return the tokens of a copybook.
+        """Return the tokens of a copybook after COPY and REPLACE.
 
         Raises DefinitionError if a member is missing or copies itself, or if a statement is not
         understood.
@@ -361,7 +364,7 @@ def _unquote(words: tuple[CopybookToken, ...]) -> tuple[CopybookToken, ...]:
 def replace_words(
     tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
 ) -> list[CopybookToken]:
-    """Apply, at each position, the first rule that matches. Replacements are not replaced again."""
+    """Apply, at each position, the first REPLACE rule that matches. Replacements are not replaced again."""
     if not rules:
         return list(tokens)
     replaced_tokens: list[CopybookToken] = []
@@ -403,7 +406,7 @@ def _matches(
 
 
 def warn_of_unused(rules: Sequence[ReplaceRule]) -> None:
-    """Log a warning for each rule that never matched."""
+    """Log a warning for each REPLACING rule that never matched."""
     for rule in rules:
         if not rule.used:
             text = " ".join([*filter(None, [rule.part]), f"=={_text_of(rule.old)}=="])

@@ -68,7 +68,7 @@ _TEXT_WORDS: Final[Mapping[TextWordUnits, re.Pattern[str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """The text of one line. ``number`` and ``column`` (of its first character) count from 1.
+    """The text of one copybook line. ``number`` and ``column`` (of its first character) count from 1.
 
     ``continued``: the text continues the previous line. ``cut`` is the text after the last column,
     which is not read. A ``directive``, such as ``>>IF``, is not part of the description: it selects the lines that are.
@@ -113,7 +113,7 @@ def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
 
 
 def looks_fixed(lines: list[str]) -> bool:
-    """Return True if every line can be fixed format.
+    """Return True if every line of the copybook can be in fixed format.
 
     Columns 1 to 6 are a sequence number or blank, never the start of an entry, and column 7 is an
     indicator. A comment or directive that starts in column 1 fits both formats.
@@ -199,7 +199,7 @@ def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 class CopybookTokenType(Enum):
-    """The type of a token."""
+    """The type of a copybook token."""
 
     WORD = "word"
     LITERAL = "literal"
@@ -210,7 +210,7 @@ class CopybookTokenType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CopybookToken:
-    """A token and its position. ``first`` marks the first token of a line.
+    """A token of a copybook and its position. ``first`` marks the first token of a line.
 
     ``cut`` is the part of its line after column 72, which is not read. A ``glued`` token follows
     the previous one without a blank.
@@ -231,7 +231,7 @@ class CopybookToken:
         return self.text.upper() if self.kind is CopybookTokenType.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
-        """Return an error at this token. If its line extends beyond column 72, the hint shows what was cut."""
+        """Build an error at this token. If its line extends beyond column 72, the hint shows what was cut."""
         where = Where(source=self.source, line=self.line, column=self.column)
         if self.cut and not _SEQUENCE_WORD.fullmatch(self.cut):
             hint = (
@@ -242,7 +242,7 @@ class CopybookToken:
 
 
 def scan_line(line: SourceLine, source: str, words: TextWordUnits) -> Iterator[CopybookToken]:
-    """Yield the text words of a logical line, or its comment."""
+    """Yield the text words of a copybook's logical line, or its comment."""
     if line.comment:
         yield CopybookToken(
             CopybookTokenType.COMMENT, line.text.strip(), source, line.number, line.column
@@ -313,7 +313,10 @@ def join_words(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
 
 
 def join_lines(lines: Sequence[SourceLine]) -> Iterator[SourceLine]:
-    """Yield logical lines: each line with its continuations appended. Comments in between follow it."""
+    """Yield the logical lines of a copybook: each line with its continuations appended.
+
+    Comments between them come after the line.
+    """
     pending: SourceLine | None = None
     waiting: list[SourceLine] = []  # comments in between
     for line in lines:

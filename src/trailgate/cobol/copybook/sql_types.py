@@ -101,7 +101,10 @@ _TYPES: Final[Mapping[re.Pattern[str], Callable[[CopybookEntry, re.Match[str]], 
 
 
 def describe_sql_type(entry: CopybookEntry, text: str) -> None:
-    """Give an entry the items of an SQL type. Raises OptionError if the type is unknown."""
+    """Describe a ``SQL TYPE IS`` entry by the items that the precompiler makes.
+
+    Raises OptionError if the type is unknown.
+    """
     for pattern, make in _TYPES.items():
         if (match := pattern.fullmatch(text.upper())) is not None:
             make(entry, match)

@@ -54,12 +54,12 @@ _COMPUTED: Final[Mapping[str, _Added]] = MappingProxyType(
 
 
 def is_of_record(name: str) -> bool:
-    """Return True if an added column differs between the records of a file."""
+    """Return True if an added column differs between the records of a file, such as their number."""
     return name in _COMPUTED
 
 
 def make_added_fields(names: Iterable[str]) -> list[pa.Field]:
-    """Return the fields of added columns."""
+    """Return the Arrow fields of the added columns."""
     return [
         pa.field(name, _COMPUTED[name].type if name in _COMPUTED else pa.string()) for name in names
     ]
@@ -68,7 +68,7 @@ def make_added_fields(names: Iterable[str]) -> list[pa.Field]:
 def make_added_columns(
     names: Iterable[str], records: RecordBytes, rows: Longs | None = None
 ) -> list[pa.Array]:
-    """Return the added columns of the records at these indexes, None for all."""
+    """Compute the added columns of the records at these indexes, or of all records (None)."""
     indexes = np.arange(len(records)) if rows is None else rows
     return [
         _COMPUTED[name].compute(records, indexes)

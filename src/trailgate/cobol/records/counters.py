@@ -56,7 +56,7 @@ from trailgate.errors import DefinitionError, Where
 
 
 class CounterReader:
-    """Places the items of a layout by the counters of each record.
+    """Places the items of a layout by the OCCURS counters of each record.
 
     ``placed`` are the items with all counters at their maximum, and ``wanted`` the names of the columns
     to read: the problems of a wanted counter are reported with its column.
@@ -80,7 +80,7 @@ class CounterReader:
         self._decoders = {field: _counter(field, options) for field in set(counted)}
 
     def place(self, records: RecordBytes, findings: ChunkFindings) -> PlacedItems:
-        """Place the items by the records' own counters, and report bad counters of wanted items.
+        """Place the items of a layout by the records' own OCCURS counters, and report bad counters of wanted items.
 
         A counter that cannot be read affects only the items that depend on it.
         """
@@ -167,7 +167,7 @@ class CounterReader:
 
 
 def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
-    """Map the values of a counter to counts. Unknown values become NULL."""
+    """Map the values of an OCCURS counter to counts. Unknown values become NULL."""
     texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
     # An unknown text has the index null, and take makes a null of it.
     codes = pc.index_in(texts, pa.array(list(counts), pa.string()))

@@ -81,7 +81,7 @@ LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the m
 
 
 class RecordDecoder:
-    """Decodes the records of one layout. It is created once and used for any number of records.
+    """Decodes the records of one layout. A decoder is created once and used for any number of records.
 
     ``tally`` counts the values to which an option such as ``blank=null`` was applied.
     """
@@ -107,27 +107,30 @@ class RecordDecoder:
         self._counters = CounterReader(layout, self.options, self._placed, self._wanted)
 
     def of_file(self, _: str) -> RecordDecoder:
-        """Return the decoder for one file: this one, as it is the same for all files."""
+        """Return the decoder of a file's records: this decoder, as it is the same for all files."""
         return self
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks that can be decoded independently: all, as records do not depend on each other."""
+        """Return chunks of records that can be decoded independently: the chunks unchanged, as records do not depend on each other."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return a row, at least ``row``, after which the records can be split: any row."""
+        """Return the first row, from ``row`` on, at which the records can be split: ``row`` itself."""
         return min(row, len(records))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of all batches. Each field's metadata describes its item in the copybook."""
+        """The schema of all decoded batches. Each field's metadata describes its item in the copybook."""
         plain = self.decode(records_of_length(b"", self.layout.size or 1)).schema
         if self.options.shape is ColumnShape.FLAT:
             return describe_flat(plain, self._placed.root)
         return describe_tree(plain, self._placed.root, self._wanted)
 
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
-        """Decode all records into one batch. Raises DecodeError if a bad field stops the run."""
+        """Decode all records of the layout into one batch.
+
+        Raises DecodeError if a bad field stops the run.
+        """
         decoded = list(self.batches(records))
         if len(decoded) > 1:
             decoded = pa.Table.from_batches(decoded).combine_chunks().to_batches()
@@ -136,13 +139,13 @@ class RecordDecoder:
         return decoded[0]
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
-        """Decode records in chunks. Yields at least one batch, which may be empty."""
+        """Decode records of the layout in chunks. Yields at least one batch, which may be empty."""
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, max(len(records), 1), rows):
             yield self._batch(records.part(begin, begin + rows))
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield chunks of records, each with the problems that decoding it finds.
+        """Yield all records of the layout in chunks, each chunk with the problems found in decoding it.
 
         Also counts the records to which an option for short records applied, as decoding does.
         """

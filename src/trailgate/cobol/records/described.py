@@ -23,7 +23,7 @@ from trailgate.cobol.records.trees import named_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:
-    """Return the metadata of an item. ``comment`` summarizes all of it in words."""
+    """Return the Arrow field metadata of a copybook item. ``comment`` summarizes all of it in words."""
     offset = field.offset if offset is None else offset
     facts = {
         "item": field.name,

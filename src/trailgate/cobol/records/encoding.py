@@ -78,7 +78,7 @@ class RecordEncoder:
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
-        """Encode records. Raises EncodeError with record and field.
+        """Encode a batch of rows as records of the layout. Raises EncodeError with record and field.
 
         Every item needs a column, unless a REDEFINES shares its bytes: of several columns for the
         same bytes, the last column that is not NULL wins. Additional columns are errors, except those
@@ -352,7 +352,7 @@ def _count(
 
 @dataclass(frozen=True, slots=True)
 class BlockLimits:
-    """The limits of a block: the number of records, and the bytes including its descriptor word.
+    """The limits of a block of a record file: the number of records, and the bytes including its descriptor word.
 
     Without ``length`` the bytes are unlimited. A record that is too long is an error if ``strict``,
     otherwise it becomes a block by itself.
@@ -390,7 +390,7 @@ FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the ma
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
-    """Return how many of the records are in complete blocks, to which later records cannot be added."""
+    """Return the number of records in complete blocks, to which later records cannot be added."""
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
@@ -399,7 +399,7 @@ def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: Blo
 def frame_records(
     records: RecordBytes, framing: Framing, blocks: BlockLimits = ONE_A_BLOCK
 ) -> Octets:
-    """Return the bytes of a file with these records, which must be contiguous in their buffer.
+    """Frame records as the bytes of a file. The records must be contiguous in their buffer.
 
     Raises EncodeError if the records would not be read back as they are, for example because a line
     contains the delimiter.

@@ -62,7 +62,7 @@ SHOWN: Final = 64  # the most trailing bytes shown in an error
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBytes:
-    """Records in a buffer; record i is ``data[starts[i]:ends[i]]``.
+    """The bytes of records of one layout in a buffer; record i is ``data[starts[i]:ends[i]]``.
 
     - ``first`` is the number of records before these in the source (None if unknown), and ``base`` the offset of the buffer in the source, for error messages.
     - ``step`` is the distance between records if they are evenly spaced, without gaps.
@@ -84,7 +84,7 @@ class RecordBytes:
         return len(self.starts)
 
     def part(self, begin: int, end: int) -> RecordBytes:
-        """Return the records from ``begin`` to ``end``."""
+        """Return the records from index ``begin`` to before ``end``."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
         numbers = None if self.given_numbers is None else self.given_numbers[cut]
@@ -95,7 +95,7 @@ class RecordBytes:
         return replace(self._rows(rows), first=0, step=None, given_numbers=None)
 
     def without(self, rows: Mask) -> RecordBytes:
-        """Return the other records. They keep their numbers."""
+        """Return the records that a mask does not select. They keep their numbers."""
         kept = np.flatnonzero(~rows)
         return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
@@ -118,7 +118,7 @@ class RecordBytes:
 
     @property
     def offsets(self) -> Longs:
-        """The offsets of the records in the source."""
+        """The offsets of the records in their source file."""
         return self.base + self.starts if self.places is None else self.places
 
     def number(self, row: int) -> int | None:
@@ -136,7 +136,7 @@ class RecordBytes:
 def records_at(
     data: Any, starts: Longs, ends: Longs, *, first: int | None = 0, base: int = 0
 ) -> RecordBytes:
-    """Return the records ``data[start:end]``, and detect whether they are evenly spaced."""
+    """Return the records ``data[start:end]`` as ``RecordBytes``, and detect whether they are evenly spaced."""
     # Evenly spaced means: all of one length, and without gaps.
     step = None
     if len(starts):
@@ -149,7 +149,7 @@ def records_at(
 
 
 def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> RecordBytes:
-    """Return contiguous records of one length, ignoring an incomplete one at the end."""
+    """Cut data into contiguous records of one length, without an incomplete record at the end."""
     found = octets(data)
     starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
     return RecordBytes(
@@ -158,7 +158,7 @@ def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) 
 
 
 def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
-    """Return a mask of the records that end before the item's end, or None if there are none."""
+    """Return a mask of the records that end before the item's end, or None if none do."""
     end = item.offset + item.field.size
     if records.step is not None and isinstance(end, int):
         return None if end <= records.step else np.ones(len(records), bool)
@@ -167,7 +167,10 @@ def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
 
 
 def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, target: Octets) -> None:
-    """Copy the bytes of an item into the rows of a matrix. Rows that are not usable stay unchanged."""
+    """Copy the bytes of an item from each record into the rows of a matrix.
+
+    Rows that are not usable stay unchanged.
+    """
     size = item.field.size
     # Each row viewed as one void scalar of ``size`` bytes, so that numpy copies it at once.
     slots: Items = target.view(f"V{size}")[:, 0]
@@ -180,7 +183,7 @@ def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, targ
 
 
 def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
-    """Copy items of one size into a matrix, item by item.
+    """Copy items of one size, such as all occurrences of an OCCURS, into a matrix, item by item.
 
     Returns False, and copies nothing, if the records are not evenly spaced.
     """
@@ -195,7 +198,7 @@ def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) ->
 def copy_short_items(
     records: RecordBytes, item: PlacedItem, short: Mask, fill: bytes, target: Octets
 ) -> None:
-    """Copy the bytes that short records have of an item, and pad the rest with ``fill``."""
+    """Copy the part of an item that each short record contains, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
     # resize repeats the fill: b"ab" in five bytes is b"ababa".
     target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
@@ -206,13 +209,13 @@ def copy_short_items(
 
 
 def count_bytes_present(records: RecordBytes, item: PlacedItem) -> Longs:
-    """Return how many bytes of the item each record has; 0 or less if it ends before the item."""
+    """Return how many bytes of the item each record contains; 0 or less if it ends before the item."""
     values: Longs = records.ends - records.starts - item.offset
     return np.minimum(values, item.field.size)
 
 
 def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
-    """Return the bytes of an item as a matrix, a view of the buffer if possible.
+    """Return the bytes of an item in all records as a matrix, a view of the buffer if possible.
 
     All records must have the complete item.
     """
@@ -239,14 +242,14 @@ PolicyCounts = Counter[tuple[str, str, str]]
 
 
 class PolicyTally(PolicyCounts):
-    """Counts how often each option decided on a value, or on a record.
+    """Counts of the values or records that each policy option decided on.
 
     The key is the option with its value (``padding=left``), the record's name, and the item ("" for
     records).
     """
 
     def lines(self) -> Iterator[str]:
-        """Yield a summary line per option, for example ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
+        """Yield a summary line per policy option, for example ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
         several = len({record for _, record, _ in self}) > 1
         policies: dict[str, list[tuple[str, int]]] = {}
         for (policy, record, item), count in sorted(self.items()):
@@ -263,7 +266,7 @@ class PolicyTally(PolicyCounts):
 
 @dataclass(slots=True)
 class ChunkFindings:
-    """The problems in a chunk of records, and the counts of options that were applied."""
+    """The problems in a chunk of records, and the counts of policy options that were applied."""
 
     rows: int
     faults: list[FieldFault] = member(default_factory=list)
@@ -274,7 +277,7 @@ class ChunkFindings:
         self.short = np.zeros(self.rows, bool)
 
     def count(self, policy: str, record: str, rows: Mask, item: str = "") -> None:
-        """Add the number of selected rows to the count of an option."""
+        """Add the number of selected rows to the count of a policy option."""
         number = int(np.count_nonzero(rows))
         if number:
             self.tally[policy, record, item] += number
@@ -282,7 +285,10 @@ class ChunkFindings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldFault:
-    """The records in which a field is wrong. ``at`` is its offset in the record, or UNPLACED."""
+    """The records in which a field's bytes are wrong.
+
+    ``at`` is the field's offset in the record, or UNPLACED.
+    """
 
     field: str
     size: int
@@ -293,21 +299,21 @@ class FieldFault:
     page: CodePage | None = None  # the field's code page, if it is not the record's
 
     def offset(self, row: int) -> int:
-        """Return the field's offset in a record."""
+        """Return the wrong field's offset in a record."""
         return self.at if isinstance(self.at, int) else int(self.at[row])
 
     def offsets(self, rows: Longs) -> Longs:
-        """Return the field's offsets in several records."""
+        """Return the wrong field's offset in each of several records."""
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
 
     def raw(self, records: RecordBytes, row: int) -> bytes:
-        """Return the field's bytes in a record, which are fewer if the record ends inside the field."""
+        """Return the wrong field's bytes in a record. There are fewer if the record ends inside the field."""
         raws: bytes = _raws(records, self, np.array([row]))[0].as_py()
         return raws
 
 
 class FaultyRecords(NamedTuple):
-    """Records of one layout and the problems in them.
+    """All records of one layout in a chunk, good or bad, and the problems in them.
 
     ``numbers`` are the records' numbers in the source, None if they follow from the records.
     """
@@ -321,7 +327,7 @@ class FaultyRecords(NamedTuple):
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
 ) -> FieldFault | None:
-    """Report records with bytes after the end of the layout (``name``), or None if there can be none.
+    """Report records with bytes after the end of the layout (``name``), or return None if no record can have them.
 
     ``known`` selects the records whose extent is known, None for all.
     """
@@ -362,7 +368,7 @@ def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
 
 
 def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) -> DecodeError:
-    """Return the error of the first bad field in the first record that has one.
+    """Build the error of the first bad field in the first record that has one.
 
     ``page`` is the code page in which the bytes are shown as text.
     """
@@ -378,7 +384,7 @@ def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) 
 
 
 def error_column(records: RecordBytes, faults: list[FieldFault]) -> pa.Array:
-    """Build a column with a list of errors per record, which is empty if there are none."""
+    """Build the column of errors: a list per record, empty for a record without errors."""
     where = [np.flatnonzero(fault.rows) for fault in faults]
     errors = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
     values = pa.concat_arrays([pa.array([], ERROR), *errors])
@@ -412,7 +418,7 @@ Columns = Mapping[PlacedItem, pa.Array]
 
 
 def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    """Return the names and columns that a node adds to its parent.
+    """Return the names and columns that an item or group adds to its parent's struct.
 
     A nameless group adds its members directly; an item without a column adds nothing.
     """
@@ -440,7 +446,7 @@ def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, p
 
 
 def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    """Return the columns of a record: the members of its root."""
+    """Return the columns of a nested record: the members of its root."""
     if not isinstance(root, GroupItem):
         return members_of(root, columns, rows)
     return _members(root, columns, rows)

@@ -64,7 +64,7 @@ _HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
 
 
 class FrameKind(Enum):
-    """How records are delimited in a file."""
+    """How records are delimited in a file, such as by a fixed length, lines or descriptor words."""
 
     FIXED = "fixed"  # all of one length
     LINE = "line"  # a delimiter after each
@@ -115,7 +115,7 @@ class Framing:
 
     @property
     def words(self) -> Longs:
-        """The formats of record and block descriptor words, as the kernels expect them."""
+        """The kernel's description of the record and block descriptor words."""
         record_words = (self.little, self.twisted, self.adjustment)
         block_words = (self.block_little, self.block_twisted, self.block_adjustment)
         blocks = (
@@ -126,7 +126,7 @@ class Framing:
 
     @property
     def longest(self) -> int | None:
-        """The maximum bytes of a record with its descriptor word (or of a block), or None if unlimited."""
+        """The maximum number of bytes of a record with its descriptor word (or of a block), or None if unlimited."""
         adjustments = self.words[[2, 5]]
         if self.kind is FrameKind.BDW:
             return MOST_STATED + int(adjustments[1])
@@ -136,7 +136,7 @@ class Framing:
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
     def others(self, starts: Longs, ends: Longs) -> Mask | None:
-        """Return a mask of the records outside the length limits, or None if there are no limits."""
+        """Return a mask of the records outside the length limits, or None if no limits are set."""
         if not self.least and self.most is None:
             return None
         lengths = ends - starts
@@ -144,7 +144,7 @@ class Framing:
         return bad if self.most is None else bad | (lengths > self.most)
 
     def check(self) -> None:
-        """Raise OptionError if the options contradict each other."""
+        """Raise OptionError if the options of framing contradict each other."""
         if self.kind is FrameKind.FIXED and self.length < 1:
             raise OptionError(f"a record length must be at least 1 byte, not {self.length}")
         if self.kind is FrameKind.LINE and not self.delimiter:
@@ -161,7 +161,9 @@ class Framing:
 
 
 class RecordFrames(NamedTuple):
-    """Complete records ``data[starts[i]:ends[i]]``. ``end`` is the offset after the last frame.
+    """The complete records ``data[starts[i]:ends[i]]`` of framed data.
+
+    ``end`` is the offset after the last frame.
 
     ``left`` is the number of bytes after ``end`` that belong to the same block. If records were
     joined from segments, ``data`` are the joined bytes, and ``places`` the offset of each record's
@@ -177,7 +179,7 @@ class RecordFrames(NamedTuple):
 
 
 class RunFrames(NamedTuple):
-    """The records of several byte runs, each with the index of its run."""
+    """The framed records of several byte runs, each with the index of its run."""
 
     run: Longs
     starts: Longs
@@ -185,7 +187,7 @@ class RunFrames(NamedTuple):
 
 
 def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> RecordFrames:
-    """Return the complete records of ``data``, which must start at a record (at a block for BDW).
+    """Find the complete records of ``data``, which must start at a record (at a block for BDW).
 
     With ``finish``, raises TruncatedError if a record is incomplete. Raises DecodeError with the
     offset of an invalid descriptor. Header and trailer records are not removed, as only a complete
@@ -235,7 +237,7 @@ def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None
 
 
 def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
-    """Return an offset at which a record (a block for BDW) certainly starts, or None if there is none.
+    """Find an offset at which a record (a block for BDW) certainly starts, or return None.
 
     The data may start inside a record; ``last`` means that the file ends with it. Any offset in the
     first ``longest`` bytes could be the start of a record, if descriptor words lead from it to the
@@ -256,7 +258,7 @@ def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | No
 
 
 def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
-    """Return the records of ascending byte runs ``data[start:end]``, for lines or fixed length.
+    """Find the records of ascending byte runs ``data[start:end]``, for lines or fixed length.
 
     The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
     """
@@ -376,7 +378,7 @@ def _width_of_words(data: Octets) -> int:
 
 
 def encode_file_header(framing: Framing) -> bytes:
-    """Return the header to write before the first record: empty except for Micro Focus files."""
+    """Return the header before the first record of a file: empty except for Micro Focus files."""
     if framing.kind is not FrameKind.MICRO_FOCUS:
         return b""
     head = bytearray(HEADER_BYTES)
@@ -387,7 +389,7 @@ def encode_file_header(framing: Framing) -> bytes:
 
 
 def word_width(framing: Framing) -> int:
-    """Return the width of the record words of a Micro Focus file with records of up to ``length`` bytes."""
+    """Return the width of the record header words of a Micro Focus file with records of up to ``length`` bytes."""
     return 2 if framing.length < _WIDE_FROM else 4
 
 

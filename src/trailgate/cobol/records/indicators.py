@@ -28,13 +28,13 @@ _ODD: Final = FaultExplanation(
 
 
 class Indicator(NamedTuple):
-    """An item whose first byte, or one bit, states whether another item is NULL."""
+    """A NULL indicator: an item whose first byte, or one bit, states whether another item is NULL."""
 
     item: PlacedItem
     bit: int | None = None
 
     def absent(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
-        """Return a mask of the records in which the other item is NULL.
+        """Return a mask of the records in which the indicator states that its item is NULL.
 
         A record whose indicator byte is invalid is added to ``faults``, and counts as NULL.
         """
@@ -65,7 +65,7 @@ class Indicator(NamedTuple):
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:
-    """Return the indicator of each item that has one.
+    """Return the NULL indicators of a layout by the item that they belong to.
 
     An element of an OCCURS has an indicator of the same indexes, or one from a group around it.
     Names that the layout does not have are ignored. Raises OptionError if an indicator does not

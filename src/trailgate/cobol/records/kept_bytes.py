@@ -31,7 +31,7 @@ from trailgate.errors import EncodeError, Where
 
 
 class OriginalBytes:
-    """The original bytes of records. ``present`` selects the rows that have them."""
+    """The original bytes of records (column ``_raw``). ``present`` selects the rows that have them."""
 
     def __init__(self, raws: pa.Array, layout: CopybookLayout, options: RecordOptions) -> None:
         if pa.types.is_string(raws.type):
@@ -53,14 +53,14 @@ class OriginalBytes:
         self.lengths: Longs = np.diff(offsets)
 
     def copy_to(self, matrix: Octets) -> None:
-        """Copy the records into the rows of a matrix that is at least as wide as the longest one."""
+        """Copy the original records into the rows of a matrix that is at least as wide as the longest record."""
         inside = np.arange(matrix.shape[1]) < self.lengths[:, None]
         begin, end = (self._records.starts[:1], self._records.ends[-1:])
         if len(begin):
             matrix[inside] = self._records.data[int(begin[0]) : int(end[0])]
 
     def values(self, names: Iterable[str]) -> dict[str, pa.Array]:
-        """Decode columns from the original bytes. Invalid values are NULL."""
+        """Decode columns from the original bytes of the records. Invalid values are NULL."""
         asked = tuple(names)
         if not asked:
             return {}

@@ -310,7 +310,7 @@ def find_padding_runs(data: Octets, starts: Longs, ends: Longs, pads: Mask, padd
 def copy_present(
     data: Octets, starts: Longs, ends: Longs, rows: Longs, size: int, target: Octets
 ) -> int:
-    """Copy items that are cut by the end of their record, to the start of rows of ``size`` bytes.
+    """Copy the part of an item that each record contains to the start of the record's row of ``size`` bytes.
 
     For example, ``AB`` copied to the row ``....`` gives ``AB..``. If a start is after its end,
     nothing is copied. Returns the number of copied bytes.

@@ -22,7 +22,10 @@ _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record,
 def key_fields(
     layouts: Sequence[CopybookLayout], names: Sequence[str]
 ) -> tuple[CopybookField, ...]:
-    """Return the fields of these names, with their offsets. Raises OptionError if one is not suitable."""
+    """Return the fields of these names, with their offsets, to choose the kind of a record.
+
+    Raises OptionError if a field is not suitable.
+    """
     fields = tuple(_key_field(layouts, name) for name in names)
     if len({field.name.upper() for field in fields}) < len(fields):
         raise OptionError(f"kinds: a field is named twice: {' + '.join(names)}")

@@ -34,7 +34,7 @@ _ENTRY: Final = re.compile(r"""((?:'[^']*'|"[^"]*"|[^=,\n'"])*)(?:=([^,\n]*))?(?
 
 
 class ValueRange(NamedTuple):
-    """The values of a field from ``low`` to ``high``, or only ``low`` if ``high`` is None.
+    """A range of a key field's values from ``low`` to ``high``, or only ``low`` if ``high`` is None.
 
     ``low`` is None for any value, and "" for blanks.
     """
@@ -50,7 +50,7 @@ class ValueRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """One value range per field, and the record that has these values."""
+    """A rule that chooses a record kind: one value range per key field, and the kind of the records with such values."""
 
     values: tuple[ValueRange, ...]
     record: str
@@ -61,7 +61,7 @@ class KindRule:
 
 @dataclass(frozen=True, slots=True)
 class RecordKinds:
-    """The kinds of records in a file, and the fields that choose between them.
+    """The kinds of COBOL records in a file, and the fields whose values choose between them.
 
     Records that no rule matches are of the kind ``rest``. If that is None, they are skipped with
     ``others``, else an error. ``parents`` maps kinds to their parent kinds.
@@ -75,12 +75,12 @@ class RecordKinds:
 
     @property
     def field(self) -> str:
-        """The names of the fields, as shown in errors."""
+        """The names of the key fields, as shown in errors."""
         return " + ".join(self.fields)
 
     @property
     def records(self) -> tuple[str, ...]:
-        """The names of the records, in order."""
+        """The names of the kinds' records, in order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
@@ -92,7 +92,7 @@ class RecordKinds:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse kinds from text. Raises OptionError."""
+        """Parse the rules of record kinds from text. Raises OptionError."""
         name, colon, entries = text.partition(":")
         if not colon:
             raise OptionError(_FORM)
@@ -107,7 +107,7 @@ class RecordKinds:
 
     @classmethod
     def of_mapping(cls, kinds: Mapping[str, Any]) -> Self:
-        """Return the kinds of a mapping ``{FIELD: {VALUE: RECORD}}``. Raises OptionError.
+        """Build record kinds from a mapping ``{FIELD: {VALUE: RECORD}}``. Raises OptionError.
 
         Several fields are a tuple or text: ``{("A", "B"): {("1", "2"): RECORD}}`` or ``{"A + B":
         {"1 + 2": RECORD}}``.
@@ -123,7 +123,7 @@ class RecordKinds:
 
     @classmethod
     def of(cls, names: Sequence[str], pairs: Iterable[tuple[str, str | None]]) -> Self:
-        """Build kinds from pairs of values and records. Raises OptionError.
+        """Build record kinds from pairs of values and records. Raises OptionError.
 
         ``*`` with a record matches all others; ``*`` without one skips them.
         """
@@ -145,7 +145,7 @@ class RecordKinds:
     def chooser(
         self, columns: Sequence[KeyColumn]
     ) -> Callable[[Sequence[Sequence[Any]]], list[str | None]]:
-        """Return a function that maps combinations of values to records, or None if no rule matches.
+        """Return a function that maps combinations of key values to record kinds, or to None if no rule matches.
 
         NULL stands for blanks or low-values in a number. Raises OptionError if a rule has a value
         that the field cannot have.
@@ -200,7 +200,7 @@ class KeyColumn(NamedTuple):
     page: CodePage
 
     def order(self, name: str) -> Callable[[str], Any]:
-        """Return a function that makes a value comparable. Raises OptionError for unsuitable types."""
+        """Return a function that makes a key value comparable. Raises OptionError for unsuitable types."""
         if pa.types.is_string(self.type):
             return _text_order(self.size, self.page)
         if pa.types.is_integer(self.type) or pa.types.is_decimal(self.type):

@@ -1,4 +1,4 @@
-"""Encode columns as records of several kinds: from one struct column per kind, or from the table of one.
+"""Encode columns as records of several kinds: from one struct column per kind, or from the table of one kind.
 
 This is the reverse of ``record_kinds``. The rows of each kind are encoded together by their layout,
 and put back in row order. Then the field that chooses the kind is read as a reader would read it: a
@@ -27,7 +27,7 @@ from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 
 
 class RowsOfKind(NamedTuple):
-    """The rows of one kind: their columns, and the indexes of their records in the output.
+    """The rows of one record kind: their columns, and the indexes of their records in the output.
 
     ``above`` are the indexes of the parent records, if the rows come from lists in other rows.
     """
@@ -39,7 +39,7 @@ class RowsOfKind(NamedTuple):
 
 
 class KindsEncoder:
-    """Encodes rows of several kinds, each kind with its own encoder.
+    """Encodes rows of several record kinds, each kind with its own encoder.
 
     With ``only``, all rows are of that kind, and the columns are the columns of its table.
     """
@@ -55,7 +55,7 @@ class KindsEncoder:
         self._only = None if only is None else SegmentDecoder(decoder, only).name
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
-        """Encode a batch. Raises EncodeError with record and field."""
+        """Encode a batch of rows of several kinds as records. Raises EncodeError with record and field."""
         given = dict(zip(columns.schema.names, columns.columns, strict=True))
         parts = self._parts(given, len(columns))
         names = list(self._encoders)

@@ -48,7 +48,7 @@ class _Branch(NamedTuple):
 
 
 class NestedEncoder(KindsEncoder):
-    """Encodes rows of trees, batch by batch, for one file."""
+    """Encodes trees of records: each row's nested lists become records after their parent, batch by batch, for one file."""
 
     _decoder: NestedDecoder
 

@@ -34,14 +34,14 @@ MOST_BYTES: Final = 1 << 30  # the maximum of one tree, which is decoded in one 
 
 
 class ChildRecords(Enum):
-    """How records with a parent are represented."""
+    """How child records become columns: as lists in their parent's row, or as rows of their own."""
 
     IDS = "ids"  # as separate rows, with the ids of their ancestors
     NESTED = "nested"  # as lists in their parents' rows
 
 
 class OrphanPolicy(Enum):
-    """What to do with a record whose parent is missing, if it should be in the parent's row."""
+    """What to do with a child record whose parent is missing."""
 
     ERROR = "error"
     DROP = "drop"
@@ -83,7 +83,7 @@ class NestedDecoder(KindsDecoder):
         return name in self._own_shown or errors or any(map(self._is_shown, below))
 
     def of_file(self, path: str) -> NestedDecoder:
-        """Return the decoder for one file."""
+        """Return the decoder for the record trees of one file."""
         bound: NestedDecoder = super().of_file(path)  # type: ignore[assignment]  # a copy of this one
         bound._path = mask_logins(path)
         return bound

@@ -18,7 +18,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class NullAs(Enum):
-    """The bytes to write for NULL."""
+    """What a policy writes for NULL, such as blanks or zero."""
 
     ERROR = "error"
     BLANK = "blank"
@@ -54,7 +54,7 @@ NullPolicies = Mapping[Usage, NullAs]
 
 
 def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
-    """Return the policy of each usage from ``{TYPE: VALUE}``. Raises OptionError.
+    """Parse what to write for NULL in fields of each USAGE, from ``{TYPE: VALUE}``. Raises OptionError.
 
     ``*`` means all types that allow the policy. For example, ``{"packed": "zero"}``.
     """
@@ -80,7 +80,7 @@ def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
 def with_nulls(
     field: CopybookField, encode: Encoder, policy: NullAs, options: ValueOptions
 ) -> Encoder:
-    """Wrap an encoder so that it writes the policy's bytes for NULL."""
+    """Wrap an encoder of items so that it writes the policy's bytes for NULL."""
 
     def encode_all(values: pa.Array) -> Octets:
         if not values.null_count:

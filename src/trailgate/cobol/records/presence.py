@@ -38,7 +38,7 @@ _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 class Presence(NamedTuple):
-    """Masks of the records that have a value for an item (None: all), and of the padded ones among them (None: none)."""
+    """Masks of the records that contain a value for an item (None: all of them), and of those whose value was padded (None: none of them)."""
 
     present: Mask | None = None
     padded: Mask | None = None
@@ -48,7 +48,7 @@ EVERYWHERE: Final = Presence()
 
 
 class PresenceFinder:
-    """Finds the records that have a value for an item, by the options of records."""
+    """Finds the records that contain a value for an item, by the policy for short records."""
 
     def __init__(self, options: RecordOptions) -> None:
         self._options = options
@@ -109,7 +109,7 @@ class PresenceFinder:
         return Presence(usable, filled)
 
     def fill(self, field: CopybookField) -> bytes:
-        """Return the padding of a field: its blank, or a zero byte for binary numbers."""
+        """Return the byte that pads a cut item: its blank, or a zero byte for binary numbers."""
         if field.usage in (*_TEXTS, *_BLANKED):
             return page_for_errors(field, self._options.values).blank
         return b"\0"
@@ -132,7 +132,7 @@ def find_usable_rows(
 
 
 def short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
-    """Return the problem that records end before, or inside, an item."""
+    """Build the fault of records that end before, or inside, an item."""
     reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
     return FieldFault(
         field=item.name,

@@ -22,7 +22,10 @@ _NONE: Final = -1
 
 
 def level_column(level: int) -> str:
-    """Return the name of the id column of a level. Level 0 has the record types without a parent."""
+    """Return the name of the id column of a level of records.
+
+    Level 0 has the record kinds without a parent.
+    """
     return f"_id_{level}"
 
 
@@ -56,7 +59,7 @@ def chains_of(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int
 
 
 class RecordIds:
-    """Computes the ids of the records of one file, in order."""
+    """Computes the id columns of the records of one file, in order."""
 
     def __init__(self, path: str, chains: Sequence[Sequence[int]]) -> None:
         self._path, self._chains = path, chains
@@ -64,7 +67,7 @@ class RecordIds:
 
     @staticmethod
     def fields(chains: Sequence[Sequence[int]]) -> list[pa.Field]:
-        """Return the fields of the id columns."""
+        """Return the Arrow fields of the id columns."""
         levels = [level_column(level) for level in range(max(map(len, chains)))]
         return [
             pa.field(FILE_COLUMN, pa.string()),

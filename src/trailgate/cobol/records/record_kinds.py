@@ -56,7 +56,7 @@ KIND_COLUMN = "_record"
 
 
 class RecordTrees(NamedTuple):
-    """Records in trees: their indexes, their kinds, and the index of each one's parent (-1 if none)."""
+    """Records in trees: their indexes, their kinds, and the index of each record's parent (-1 if none)."""
 
     rows: Longs
     kind: Longs
@@ -64,7 +64,7 @@ class RecordTrees(NamedTuple):
 
 
 class ChosenRows(NamedTuple):
-    """The records that become rows: their indexes, their kinds, and their id columns.
+    """The records that become rows: their indexes, kinds, and id columns.
 
     ``state`` has the last ids, from which the ids of later records continue. ``trees`` has the nested records, if
     lists are used.
@@ -78,7 +78,7 @@ class ChosenRows(NamedTuple):
 
 
 class KindsDecoder:
-    """Decodes records of several layouts, into one struct column per kind, or one table per kind.
+    """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
     Of the selected columns, each kind has the columns in its layout; a kind without any
     has no struct and no table. If kinds have parents, each file needs its own decoder
@@ -143,7 +143,7 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return the decoder for one file, whose ids start at its first record."""
+        """Return the decoder for several kinds of records in one file, whose ids start at its first record."""
         if not self._chains:
             return self
         bound = copy(self)
@@ -152,7 +152,7 @@ class KindsDecoder:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The schema of all batches."""
+        """The schema of all batches: one struct column per record kind."""
         members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]
         for name in self.names:
             inner = [field for field in self._own_schema(name) if field.name != ERRORS_COLUMN]
@@ -163,11 +163,11 @@ class KindsDecoder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the kinds that have columns."""
+        """The names of the record kinds that have columns."""
         return tuple(name for name in self._with_rows if name in self._shown)
 
     def is_below(self, name: str) -> bool:
-        """Return True if the records of this kind are nested in the rows of others."""
+        """Return True if the records of this kind are nested in the rows of another kind."""
         known = {one.upper() for one in self._decoders}
         return name.upper() in known - {one.upper() for one in self._with_rows}
 
@@ -190,7 +190,7 @@ class KindsDecoder:
         return RecordIds.fields(self._chains) if self._chains else []
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks that can be decoded one after the other: the same ones, unchanged."""
+        """Return chunks of records that can be decoded one after the other: the chunks unchanged."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
@@ -277,7 +277,7 @@ class KindsDecoder:
             self.ids.advance(state)
 
     def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
-        """Yield the records of each kind (or of one) with their problems, and the records of unknown kind."""
+        """Yield all records of each kind (or of one kind) in parts, each part with its problems, and also the records of unknown kind."""
         _, bad, kind = self._chosen(records)
         unknown = bad | ((kind < 0) & (not self._kinds.others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
@@ -330,7 +330,7 @@ class KindsDecoder:
         )
 
     def kinds_of(self, records: RecordBytes) -> Longs:
-        """Return each record's kind as a number, or -1 if the record is skipped.
+        """Return each record's kind as an index, or -1 if the record is skipped.
 
         Raises DecodeError if a key field is bad, or if a kind is unknown and others are not
         skipped.
@@ -395,7 +395,7 @@ class KindsDecoder:
 
 
 class SegmentDecoder:
-    """Decodes only the records of one kind, as a table."""
+    """Decodes only the records of one kind in a file with several, as a table."""
 
     def __init__(self, kinds: KindsDecoder, name: str) -> None:
         known = {one.upper(): one for one in kinds.names}
@@ -408,11 +408,11 @@ class SegmentDecoder:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of all batches."""
+        """The schema of the table of this kind."""
         return self._kinds.table_schema(self.name)
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks that can be decoded independently. See ``KindsDecoder.whole``."""
+        """Return chunks of records that can be decoded independently. See ``KindsDecoder.whole``."""
         return self._kinds.whole(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
@@ -420,16 +420,16 @@ class SegmentDecoder:
         return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
-        """Return the decoder for one file, whose ids start at its first record."""
+        """Return the decoder of one kind's records for a file, whose ids start at its first record."""
         return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
-        """Decode the records of the kind."""
+        """Decode the records of this kind into batches of its table."""
         for _, batch in self._kinds.tables(records, self.name):
             yield batch
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield the records of the kind with their problems."""
+        """Yield all records of the kind in parts, each part with its problems, and also the records of unknown kind."""
         return self._kinds.faults(records, self.name)
 
 
@@ -465,7 +465,10 @@ def _own_columns(
 
 
 def decode_rows(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
-    """Decode the records at these indexes. An error names a record by its number in the source."""
+    """Decode the records of one kind at these indexes.
+
+    An error names a record by its number in the source.
+    """
     try:
         return decoder.decode(records.take(rows))
     except DecodeError as error:

@@ -56,7 +56,7 @@ _TRIED: Final = 64  # random combinations of counts that must confirm a layout's
 
 @dataclass(frozen=True, slots=True)
 class LengthTerm:
-    """A number in the record, by which its length grows with ``factor`` bytes per unit.
+    """A term of a computed record length: a number in the record times ``factor`` bytes.
 
     The number is at ``offset``, plus ``shifts[i]`` bytes for each unit of the i-th earlier term. It
     is at most ``most``, unless that is negative. ``coding`` is one of the encodings in ``kernels``.
@@ -73,21 +73,21 @@ class LengthTerm:
 
 @dataclass(frozen=True, slots=True)
 class LengthRule:
-    """The length of a record: ``base`` bytes, plus the bytes of each term."""
+    """A rule that computes the length of a record: ``base`` bytes, plus the bytes of each term."""
 
     base: int
     terms: tuple[LengthTerm, ...] = ()
 
     @property
     def least(self) -> int:
-        """The minimum bytes of a record."""
+        """The smallest length that the rule can give, in bytes."""
         grows = all(term.factor >= 0 for term in self.terms)
         return max(1, self.base if grows else 1, *(t.offset + t.width for t in self.terms))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLengths:
-    """The length rules of a file's records.
+    """The length rules of a file without descriptors: how each record's length is computed.
 
     A record whose bytes at the offsets ``places`` equal ``values[i]`` has the rule ``chosen[i]``;
     all others have the rule ``rest``. A byte of -1 in a value matches any byte.
@@ -101,16 +101,16 @@ class RecordLengths:
 
     @property
     def least(self) -> int:
-        """The minimum bytes of a record."""
+        """The smallest length of a record in bytes, over all rules."""
         return min(rule.least for rule in self.rules)
 
     @property
     def terms(self) -> list[LengthTerm]:
-        """The terms of all rules."""
+        """The terms of all length rules."""
         return [term for rule in self.rules for term in rule.terms]
 
     def tables(self) -> LengthTables:
-        """Return the rules as arrays."""
+        """Return the length rules as arrays for the kernel."""
         terms = self.terms
         widest = max(len(rule.terms) for rule in self.rules)
         ends = np.cumsum([len(rule.terms) for rule in self.rules])
@@ -133,7 +133,7 @@ class RecordLengths:
 
 
 def field_lengths(offset: int, width: int, *, little: bool) -> RecordLengths:
-    """Return the lengths that an unsigned binary number states."""
+    """Build the length rule of a file in which an unsigned binary number states each record's length."""
     coding = kernels.LITTLE if little else kernels.BIG
     term = LengthTerm("the length field", offset, width, coding)
     return RecordLengths((LengthRule(0, (term,)),))
@@ -154,7 +154,7 @@ def parse_length_expression(
 def lengths_by_value(
     name: str, lengths: Mapping[str, int], layouts: Sequence[CopybookLayout], options: ValueOptions
 ) -> RecordLengths:
-    """Return the lengths that a table assigns to the values of an item. Raises OptionError.
+    """Build the length rules of a table from an item's values to lengths. Raises OptionError.
 
     ``*`` in the table stands for all other values.
     """
@@ -178,7 +178,7 @@ def lengths_by_value(
 def layout_lengths(
     layouts: Sequence[CopybookLayout], kinds: RecordKinds | None, options: ValueOptions
 ) -> RecordLengths:
-    """Return the lengths of layouts whose OCCURS DEPENDING ON have their real lengths.
+    """Build the length rules of layouts whose OCCURS DEPENDING ON have only their real elements.
 
     There is one layout per kind, in order. Raises OptionError if a length is not a sum of counters,
     or if the kinds do not have distinct values.

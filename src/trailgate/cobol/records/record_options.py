@@ -24,7 +24,7 @@ class ColumnShape(Enum):
 
 
 class DependingLength(Enum):
-    """How many elements an OCCURS DEPENDING ON has in the record's bytes."""
+    """The number of elements of an OCCURS DEPENDING ON in the record's bytes: the real or the maximum number."""
 
     MOST = "most"  # always the maximum
     REAL = "real"  # as many as the counter states: the items after it move
@@ -55,7 +55,7 @@ class ShortRecordPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """How records become columns.
+    """The options by which COBOL records become columns.
 
     - ``columns`` are names of columns or groups to read; None means all.
     - ``added`` are names of extra columns that are not in the copybook (except the raw bytes).
@@ -82,7 +82,7 @@ class RecordOptions:
         return (RAW_COLUMN, *self.added) if self.raw else self.added
 
     def names(self, layout: CopybookLayout) -> tuple[str, ...]:
-        """Return the names of a layout's flat columns, after ``renamed``.
+        """Return the names of a layout's flat columns, after the options have renamed them.
 
         Raises OptionError if two columns get the same name.
         """

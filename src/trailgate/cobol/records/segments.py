@@ -16,14 +16,16 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class SegmentLength(Enum):
-    """Where a segment's record ends if nothing follows the segment."""
+    """The end of a segment's record if nothing follows the segment in it."""
 
     OWN = "own"  # after its last item
     RECORD = "record"  # where the longest segment ends
 
 
 def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Return the layout of a record or segment. Without a name, there must be only one record.
+    """Find the layout of a record or segment in a copybook.
+
+    Without a name, the copybook must have only one record.
 
     Raises OptionError if there is no such record, or several.
     """
@@ -93,7 +95,7 @@ def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField
 
 
 def segment_names(layouts: Sequence[CopybookLayout]) -> list[str]:
-    """Return the names of all segments."""
+    """Return the names of all segments of a layout."""
     return [
         path[-1].name
         for layout in layouts
@@ -105,7 +107,7 @@ def segment_names(layouts: Sequence[CopybookLayout]) -> list[str]:
 
 
 def segment_layout(layout: CopybookLayout, path: Sequence[CopybookField]) -> CopybookLayout:
-    """Return the layout of the segment at ``path``, the fields from the record's item down to it.
+    """Build the layout of the segment at ``path``, the fields from the record's item down to it.
 
     The segment's items become items of the group around it. If the segment redefines another field,
     that field stays as FILLER, so that the items after it keep their offsets.

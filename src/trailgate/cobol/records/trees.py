@@ -37,7 +37,7 @@ class TreeColumns:
     lengths: list[pa.Array | None] = member(default_factory=list)
 
     def add(self, node: ItemNode, values: pa.Array | None) -> None:
-        """Add the flat columns of a node."""
+        """Add the flat columns of an item or group of the tree."""
         if isinstance(node, RepeatedItem):
             self._add_list(node, values)
         elif isinstance(node, GroupItem):
@@ -84,7 +84,10 @@ class TreeColumns:
 
 
 def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns:
-    """Return the flat columns of a record's tree. Raises EncodeError if a column has the wrong shape."""
+    """Flatten a record's tree of structs and lists to columns.
+
+    Raises EncodeError if a column has the wrong shape.
+    """
     tree = TreeColumns()
     if isinstance(root, GroupItem):
         tree.add_members(root, columns)
@@ -131,7 +134,7 @@ def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
 
 
 def is_list(data_type: pa.DataType) -> bool:
-    """Return True if a type is a list type."""
+    """Return True if an Arrow type is a list type."""
     return bool(
         pa.types.is_list(data_type)
         or pa.types.is_large_list(data_type)
@@ -149,7 +152,7 @@ def _element(values: pa.Array, index: int) -> pa.Array:
 
 
 def type_error(name: str, data_type: pa.DataType, expected: str) -> EncodeError:
-    """Return an error for a column with the wrong shape."""
+    """Build an error for a column of a record's tree that has the wrong shape."""
     return EncodeError(
         f"a column of {data_type}, but {expected} is expected", where=Where(field=name)
     )

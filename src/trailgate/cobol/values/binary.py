@@ -79,7 +79,7 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
 
 
 def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
-    """Return the column type of a binary number, with enough digits for its bytes or for its picture.
+    """Return the column type of a COBOL binary number, with enough digits for its bytes or for its picture.
 
     Integers with up to 18 digits in the picture become int64, unless decimals are asked for. Their
     bytes can represent 19 digits, but those fit int64 too, except for unsigned COMP-5 and COMP-X of
@@ -174,7 +174,7 @@ def _exceeds_int64(field: CopybookField, form: NumberForm) -> bool:
 
 
 def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
-    """Return the rows as 64-bit integers: int64 if signed, otherwise uint64."""
+    """Load the bytes of binary numbers as 64-bit integers: int64 if signed, otherwise uint64."""
     rows, size = matrix.shape
     order, kind = "<" if little else ">", "i" if signed else "u"
     if size in (1, 2, 4, 8) and (size == 1 or matrix.strides[1] == 1):
@@ -256,7 +256,7 @@ def _decimal(bound: int) -> pa.Scalar:
 
 
 def explain_binary(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not a number of the picture."""
+    """Return a function that explains why the bytes of a binary item are not a number of the picture."""
     if field.size > _WORD and not _is_limited(field, options):
         problem = (
             f"a binary number of more than {binary_form(field, options).type.precision} digits"

@@ -46,14 +46,14 @@ class TrimSide(Enum):
 
 
 class NumberRepresentation(Enum):
-    """The column type of decimal and binary numbers."""
+    """The option for the column type of decimal and binary numbers."""
 
     VALUE = "value"
     TEXT = "text"  # for example "-00123.45": all digits of the picture
 
 
 class IntegerRepresentation(Enum):
-    """The Arrow type of integers of up to 18 digits."""
+    """The option for the Arrow type of integers of up to 18 digits."""
 
     INT64 = "int64"
     DECIMAL = "decimal"
@@ -69,7 +69,7 @@ class RawRepresentation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """The dialect, and further options for reading values.
+    """The options by which item values are read: the dialect, and policies for unusual bytes.
 
     ``trim`` removes the padding of text, or blanks on the sides that it names. A field's own code
     page takes precedence over the dialect's.
@@ -95,14 +95,14 @@ class ValueOptions:
 
 
 class AppliedPolicy(NamedTuple):
-    """Rows that were read only because of an option; ``policy`` names it, for example ``blank=null``."""
+    """Rows of an item that were read only because of a policy; ``policy`` names it, for example ``blank=null``."""
 
     policy: str
     rows: Mask
 
 
 class DecodedColumn(NamedTuple):
-    """A decoded column. The rows in ``bad`` are NULL because their bytes are not a value."""
+    """A decoded column of an item. The rows in ``bad`` are NULL because their bytes are not a value."""
 
     values: pa.Array
     bad: Mask | None = None
@@ -110,14 +110,14 @@ class DecodedColumn(NamedTuple):
 
 
 class FaultExplanation(NamedTuple):
-    """The reason why bytes are not a valid value, and a hint for the user."""
+    """The explanation of why an item's bytes are not a valid value, and a hint for the user."""
 
     problem: str
     hint: str = ""
 
 
 class FaultReason(Enum):
-    """What is wrong with a field or a record. Problems are counted by these reasons."""
+    """The reason why a field or a record is bad. Problems are counted by reason."""
 
     SIGN = "sign"
     DIGIT = "digit"
@@ -143,7 +143,7 @@ Classify = Callable[[Octets], Octets]
 
 
 class CobolValueCodec(NamedTuple):
-    """The codec of a usage. Each function takes a field and the options, and is called once per field.
+    """The codec of a USAGE. Each function takes a field and the options, and is called once per field.
 
     ``explainer`` is only used for bad values, so decoders need not distinguish reasons.
     """
@@ -154,12 +154,12 @@ class CobolValueCodec(NamedTuple):
 
 
 def page_of(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page of a field."""
+    """Return the code page of a COBOL field's text."""
     return code_page(field.code_page or options.dialect.code_page)
 
 
 def encode_error(problem: str, row: int, value: object = None) -> EncodeError:
-    """Return an error for a value that cannot be encoded, with its row."""
+    """Build an error for a value that cannot be encoded as a COBOL item, with its row."""
     problem = problem if value is None else f"{problem}: {value}"
     return EncodeError(problem, where=Where(record=row))
 

@@ -101,7 +101,7 @@ _DECIMAL: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, Usage.PACKED, Usage.UNSIG
 
 
 def codec_of(field: CopybookField) -> CobolValueCodec:
-    """Return the codec of an elementary field. Raises DefinitionError for a group."""
+    """Return the value codec of an elementary field. Raises DefinitionError for a group."""
     codec = CODECS.get(field.usage)
     if codec is None:
         raise DefinitionError("a group is not a value", where=Where(field=field.name))
@@ -109,7 +109,10 @@ def codec_of(field: CopybookField) -> CobolValueCodec:
 
 
 def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
-    """Return a function that decodes a byte matrix (one row per record) into a column. See ``DecodedColumn``."""
+    """Return a function that decodes a field's byte matrix (one row per record) into a column.
+
+    See ``DecodedColumn``.
+    """
     if _is_text(field, options):
         as_decimal = replace(options, integers=IntegerRepresentation.DECIMAL)
         return _as_text(number_of(field), codec_of(field).decoder(field, as_decimal))
@@ -118,7 +121,7 @@ def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
 
 
 def encoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Encoder:
-    """Return a function that encodes a column into bytes. It raises EncodeError with the row."""
+    """Return a function that encodes a column into a field's bytes. It raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
     text = _is_text(field, options) or _keeps_zeros(field, options)
     return _from_text(field, encode) if text else encode

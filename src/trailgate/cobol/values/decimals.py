@@ -81,7 +81,7 @@ _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """The column type of a number field, and its trailing zeros (from Ps in the picture)."""
+    """The column type of a decimal field, and its trailing zeros (from Ps in the picture)."""
 
     type: pa.DataType
     zeros: int
@@ -91,12 +91,12 @@ class NumberForm:
 
     @property
     def narrow(self) -> bool:
-        """True if every value has at most 18 digits, and thus fits 64 bits."""
+        """True if every value of the decimal field has at most 18 digits, and thus fits 64 bits."""
         return bool(pa.types.is_int64(self.type) or self.type.precision <= INT64_DIGITS)
 
 
 def number_of(field: CopybookField) -> NumberFormat:
-    """Return a field's number format. Raises DefinitionError if it has none."""
+    """Return a decimal field's number format. Raises DefinitionError if the field has none."""
     if field.number is None:
         problem = f"a {field.usage.value} field has no numeric picture"
         raise DefinitionError(problem, where=Where(field=field.name))
@@ -106,7 +106,7 @@ def number_of(field: CopybookField) -> NumberFormat:
 def number_form(
     field: CopybookField, options: ValueOptions, digits: int | None = None
 ) -> NumberForm:
-    """Return the column type of a field's values, for the digits of its picture or for ``digits``."""
+    """Return the column type of a decimal field's values, for the digits of its picture or for ``digits``."""
     number = number_of(field)
     # Example: 999PPP has 3 digits and 3 zeros, so its precision is 6. VPPP999 has 3 digits and the
     # scale 6: again the precision is 6.
@@ -248,7 +248,7 @@ def _without_blanks(
 def column_of(
     form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
 ) -> pa.Array:
-    """Build a column from 64-bit words, one (int64) or two (decimal128) per row."""
+    """Build a column of decimals from 64-bit words, one (int64) or two (decimal128) per row."""
     bitmap = None
     if nulls is not None and nulls.any():
         # Arrow's validity bitmap has a 1 for each row that is not NULL.
@@ -266,7 +266,7 @@ class DigitRows:
 
 
 def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
-    """Turn numbers into rows of digits as the picture needs. Raises EncodeError if one does not fit."""
+    """Convert numbers to rows of digits as the picture needs. Raises EncodeError if a number does not fit."""
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not BlankPolicy.NULL:
         refuse_nulls(values)
@@ -320,7 +320,7 @@ def _as_decimal128(values: pa.Array) -> pa.Array:
 
 
 def unscale_to(values: pa.Array, scale: int) -> pa.Array:
-    """Return numbers in units of 10^-scale as signed text. Raises EncodeError if digits would be lost."""
+    """Convert numbers to units of 10^-scale, as signed text. Raises EncodeError if digits would be lost."""
     text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own_scale)
@@ -425,7 +425,7 @@ def zone_of(field: CopybookField, options: ValueOptions) -> int:
 
 
 def digit_table(characters: bytes) -> Longs:
-    """Return a table that maps the ten characters to 0 to 9, and all other bytes to WRONG."""
+    """Build a byte table that maps the ten digits of a code page to 0 to 9, and all other bytes to WRONG."""
     table = np.full(256, WRONG)
     table[list(characters)] = np.arange(10)
     return table

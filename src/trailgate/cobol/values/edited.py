@@ -51,7 +51,7 @@ _FLOATED: Final = {"+": "+- ", "-": "- ", "$": "$ "}
 
 
 class PrintedPositionType(Enum):
-    """The type of a printed position."""
+    """The type of a printed position of an edited number, such as a digit or a sign."""
 
     DIGIT = "digit"  # 9
     SUPPRESSED = "suppressed"  # Z and *: a digit, or the filler before the first one
@@ -65,7 +65,7 @@ class PrintedPositionType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PrintedPosition:
-    """One printed character. ``symbol`` is the picture's symbol, with B as a blank."""
+    """One printed character of an edited number. ``symbol`` is the picture's symbol, with B as a blank."""
 
     kind: PrintedPositionType
     symbol: str
@@ -92,7 +92,7 @@ _PLAIN: Final[Mapping[str, tuple[tuple[PrintedPositionType, str], ...]]] = Mappi
 
 
 def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
-    """Return the positions of an edited field. Raises DefinitionError if they do not fit its size."""
+    """Return the printed positions of an edited field. Raises DefinitionError if they do not fit its size."""
     # Z(3)9.99 has the symbols Z Z Z 9 . 9 9. A sign or currency symbol that occurs more than once
     # floats, as in --9; in -9 it has a fixed position.
     symbols = []
@@ -123,7 +123,7 @@ def _positions(symbol: str, floating: set[str], started: set[str]) -> list[Print
 
 
 def format_zero(printed: tuple[PrintedPosition, ...]) -> str | None:
-    """Return the printed form of zero if every digit is suppressed, else None.
+    """Return the printed form of zero in an edited field if every digit is suppressed, otherwise None.
 
     It is blank, or consists of stars and the decimal point.
     """
@@ -165,7 +165,7 @@ class _Read:
 
 
 def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of an edited number."""
+    """Return the decoder of an edited number such as ``1,234.50-``."""
     form, printed = number_form(field, options), printed_positions(field)
     back = np.zeros(256, np.uint8)
     table = _bytes_of(field, options)
@@ -280,7 +280,7 @@ _READERS: Final[Mapping[PrintedPositionType, Callable[[_Read, Octets, PrintedPos
 
 
 def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of an edited number."""
+    """Return the encoder of an edited number such as ``1,234.50-``."""
     number, form, printed = (
         number_of(field),
         number_form(field, options),

@@ -62,7 +62,10 @@ _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
 
 
 def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page of a text field. Raises OptionError if it does not fit the field's usage."""
+    """Return the code page of a COBOL text field.
+
+    Raises OptionError if the page does not fit the field's USAGE.
+    """
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
         little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
@@ -104,7 +107,7 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
 
 
 def decode_text(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of text. Blanks are trimmed on the right, or on the left for JUST RIGHT."""
+    """Return the decoder of text fields. Blanks are trimmed on the right, or on the left for JUST RIGHT."""
     page, side = text_page(field, options), _trimmed_side(field, options)
     if isinstance(page, SingleBytePage):
         left, right = (
@@ -139,7 +142,7 @@ def _trimmer(field: CopybookField, side: TrimSide | None) -> Callable[[pa.Array]
 
 
 def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of text, padded with blanks. It raises EncodeError if a text is too long."""
+    """Return the encoder of text fields, padded with blanks. It raises EncodeError if a text is too long."""
     page, size = text_page(field, options), field.size
     padding = np.resize(np.frombuffer(page.blank, np.uint8), size)
 
@@ -165,7 +168,7 @@ def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def explain_text(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not text."""
+    """Return a function that explains why a text field's bytes are not text."""
     problem = f"bytes that are not characters of {text_page(field, options).name}"
     reason = FaultExplanation(problem, "Is the code page a different one?")
     return lambda _: reason

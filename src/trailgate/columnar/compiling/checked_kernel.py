@@ -46,7 +46,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class CheckedKernel:
-    """A function whose arguments are checked at each call.
+    """A compiled loop whose arguments are checked against its contract at each call.
 
     A native loop is used from the first call. Otherwise it is compiled once its arguments had more
     than ``INTERPRETED`` bytes in total.
@@ -111,7 +111,7 @@ class CheckedKernel:
 
     @cached_property
     def contract(self) -> Contract:
-        """Return the contract of each argument, by its name."""
+        """Return the contracts of the kernel's arguments, by argument name."""
         return contract_of(self.function, self.writes)
 
     @cached_property
@@ -130,7 +130,10 @@ class CheckedKernel:
 
     @cached_property
     def native(self) -> Callable[..., Any] | None:
-        """Return the native loop, or None if there is none. Raises MissingDependencyError if the environment forces one."""
+        """Return the kernel's native loop, or None if it was not built.
+
+        Raises MissingDependencyError if the environment forces native loops.
+        """
         forced = forced_loops()
         if forced in {Loops.NUMBA, Loops.PLAIN}:
             return None
@@ -144,7 +147,7 @@ class CheckedKernel:
 
     @cached_property
     def compiled(self) -> Callable[..., Any]:
-        """Return the function as numba compiles it, or as it is written if there is no numba."""
+        """Return the kernel compiled by numba, or the Python function if numba is not installed."""
         if forced_loops() is Loops.PLAIN or not has_numba():
             _NOTICE.say()
             return lambda *arguments: self._as_written(self._check(arguments))
@@ -156,7 +159,7 @@ class CheckedKernel:
         return compiled
 
     def cached(self) -> KernelCacheEntry:
-        """Return where the compiled function is cached, after compiling it if necessary."""
+        """Return numba's cache entry of the kernel, after compiling it if necessary."""
         stats = getattr(self.compiled, "stats", None)  # None: plain Python
         hit = stats is None or bool(stats.cache_hits)
         return KernelCacheEntry(hit, None if stats is None else stats.cache_path)
@@ -168,7 +171,7 @@ def _as_number(value: Any) -> Any:
 
 
 class KernelCacheEntry(NamedTuple):
-    """Whether a compiled function was in the cache, and the folder of the cache if there is one."""
+    """Whether a compiled kernel was in numba's cache, and the folder of the cache if there is one."""
 
     hit: bool
     folder: str | None
@@ -194,7 +197,7 @@ _NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], CheckedKernel]:
-    """Return a decorator that makes a kernel. ``writes`` names the arrays that it fills."""
+    """Decorate a function as a kernel. ``writes`` names the arrays that the kernel fills."""
 
     def decorate(function: Callable[..., Any]) -> CheckedKernel:
         return CheckedKernel(function, writes)

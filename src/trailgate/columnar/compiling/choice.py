@@ -21,7 +21,7 @@ INSTALL_NUMBA: Final = f"Install it with: {sys.executable} -m pip install numba"
 
 
 class Loops(StrEnum):
-    """A way to run loops."""
+    """A way to run kernels: native, compiled by numba, or as plain Python."""
 
     NATIVE = "native"
     NUMBA = "numba"
@@ -30,7 +30,7 @@ class Loops(StrEnum):
 
 @cache
 def forced_loops() -> Loops | None:
-    """Return how the environment forces loops to run, or None if it does not.
+    """Return the way to run kernels that ``TRAILGATE_LOOPS`` forces, or None if it is not set.
 
     Raises OptionError for an unknown word, MissingDependencyError if numba is forced and missing.
     """

@@ -15,7 +15,7 @@ import numpy as np
 
 
 class ArrayContract(NamedTuple):
-    """The contract of an array argument."""
+    """The contract of a kernel's array argument."""
 
     dtype: np.dtype[Any]
     writes: bool
@@ -41,12 +41,12 @@ class ArrayContract(NamedTuple):
 
 
 class NumberContract(NamedTuple):
-    """The contract of a number argument."""
+    """The contract of a kernel's number argument."""
 
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the number. Raises TypeError for anything else."""
+        """Return the number as the kernel gets it. Raises TypeError for anything else."""
         if type(value) is self.kind:
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):
@@ -54,7 +54,7 @@ class NumberContract(NamedTuple):
         return self.kind(value)
 
     def guard(self, value: Any) -> Any:
-        """Return the number; numbers need no guard."""
+        """Return the number unchanged: only arrays need a guard."""
         return value
 
 
@@ -62,7 +62,7 @@ Contract: TypeAlias = dict[str, ArrayContract | NumberContract]
 
 
 def contract_of(function: Callable[..., Any], writes: tuple[str, ...]) -> Contract:
-    """Return the contract of each argument of a function, by its name. ``writes`` can name a whole group.
+    """Return the contract of each argument of a kernel, by name. ``writes`` can name a whole group.
 
     Raises TypeError for an annotation that is neither a number, an array of one type, nor a group of them.
     """
@@ -82,17 +82,17 @@ def contract_of(function: Callable[..., Any], writes: tuple[str, ...]) -> Contra
 
 
 def is_group(hint: Any) -> bool:
-    """Return whether an annotation is a NamedTuple, whose fields are arguments of their own."""
+    """Return whether a parameter's annotation is a NamedTuple, whose fields become separate arguments of the compiled kernel."""
     return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
 
 
 def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the class of each parameter that is a group, and None for the others, by their names."""
+    """Return, for each parameter of a kernel, its NamedTuple class if it is a group of arguments, or None."""
     return {name: hint if is_group(hint) else None for name, hint in _hints(function).items()}
 
 
 def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
-    """Return arguments with the fields of each group in its place."""
+    """Replace each group in a kernel's arguments by its fields."""
     flat: list[Any] = []
     for argument in arguments:
         if isinstance(argument, tuple):
@@ -103,7 +103,7 @@ def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def grouped(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
-    """Return flat arguments with each group built again: the inverse of ``flattened``."""
+    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flattened``."""
     values = iter(flat)
     return [
         next(values) if group is None else group(*(next(values) for _ in group._fields))

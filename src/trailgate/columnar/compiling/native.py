@@ -21,7 +21,7 @@ EXTENSION: Final = "trailgate._loops"
 
 @cache
 def extension() -> Any:
-    """Return the module of native loops, or None if it was not built for this machine."""
+    """Import the module of native loops, or return None if it was not built for this machine."""
     try:
         return import_module(EXTENSION)
     except ImportError:

@@ -39,7 +39,7 @@ _NUMBERS: Final = MappingProxyType({bool: numba.boolean, int: numba.int64, float
 def compile_kernel(
     function: FunctionType, contract: Iterable[ArrayContract | NumberContract]
 ) -> Any:
-    """Return a kernel compiled for its contract, from the cache or compiled now."""
+    """Compile a kernel with numba for its contract, or load it from the cache."""
     entry = _entry(function)
     try:
         dispatcher = numba.njit(cache=True, **OPTIONS)(entry)
@@ -53,7 +53,7 @@ def compile_kernel(
 
 
 def signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
-    """Return numba's types for the arguments of a contract."""
+    """Return numba's types for the arguments of a kernel's contract."""
     return tuple(map(_type, contract))
 
 
@@ -64,13 +64,13 @@ def _type(row: ArrayContract | NumberContract) -> Any:
 
 
 def compilable(function: FunctionType) -> FunctionType:
-    """Return a function as numba compiles it: with unsigned indexes, calling compiled inner functions."""
+    """Rewrite a function for numba: with unsigned indexes, calling compiled inner functions."""
     compiled = {name: _compiled_inner(value) for name, value in called(function).items()}
     return with_unsigned_indexes(function, compiled)
 
 
 def compilable_entry(function: FunctionType) -> FunctionType:
-    """Return a kernel as numba compiles it, with the arguments of its contract: without groups."""
+    """Rewrite a kernel for numba with flat arguments, without groups."""
     if not any(groups_of(function).values()):
         return compilable(function)
     return _with_flat_arguments(function, numba.njit(**_inlined())(compilable(function)))

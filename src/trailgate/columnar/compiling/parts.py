@@ -15,24 +15,24 @@ _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call. Its compiled code is inlined into theirs."""
+    """Mark a function that kernels call. Its code is inlined when a kernel is compiled."""
     setattr(function, _MARK, False)
     return function
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark an inner function that is replaced by its namesake in ``instructions`` when compiled."""
+    """Mark an inner function that is replaced by the function of the same name in ``instructions`` when compiled."""
     setattr(function, _MARK, True)
     return function
 
 
 def is_instruction(function: Callable[..., Any]) -> bool:
-    """Return whether an inner function has a namesake in ``instructions``."""
+    """Return whether ``instructions`` has a function with the name of this inner function."""
     return bool(getattr(function, _MARK))
 
 
 def called(function: FunctionType) -> dict[str, FunctionType]:
-    """Return the inner functions that a function calls, by the names in its code."""
+    """Return the inner functions that a kernel calls, by the names in its code."""
     names, known = function.__code__.co_names, function.__globals__
     named: Iterator[tuple[str, Any]] = ((name, known.get(name)) for name in names)
     return {name: value for name, value in named if hasattr(value, _MARK)}

@@ -34,7 +34,7 @@ MOST_BITS: Final = 65535
 
 
 def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
-    """Format unscaled numbers as decimals with `scale` digits after the point; null stays null."""
+    """Format Debezium's unscaled numbers as decimals with `scale` digits after the point; null stays null."""
 
     def convert(dense: pa.Array) -> pa.Array:
         numbers = _small(dense)
@@ -86,7 +86,7 @@ def _text(raw: bytes, scale: int) -> str:
 
 
 def variable_decimals(values: JsonValues) -> pa.Array:
-    """Format numbers that carry their own scale, such as `{"scale": 2, "value": "BAA="}`.
+    """Format Debezium's numbers that state their own scale, such as `{"scale": 2, "value": "BAA="}`.
 
     Other values are unchanged.
 
@@ -119,13 +119,13 @@ def variable_decimals(values: JsonValues) -> pa.Array:
 
 
 def bit_bytes(values: JsonValues) -> pa.Array:
-    """Return the bytes in their order, as hex digits."""
+    """Convert the bytes of a Debezium bit string to hex digits, in their order."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def bit_numbers(values: JsonValues) -> pa.Array:
-    """Return the bits as decimal numbers."""
+    """Convert Debezium's bit strings to decimal numbers."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -141,7 +141,7 @@ def bit_numbers(values: JsonValues) -> pa.Array:
 
 
 def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
-    """Create a decoder to text of `length` digits 0 and 1, the most significant bit first.
+    """Create a decoder of Debezium's bit strings to text of `length` digits 0 and 1, the most significant bit first.
 
     If the length is 0 or longer than a column can be, a value has all bits of its bytes.
     """

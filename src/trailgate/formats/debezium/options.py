@@ -70,7 +70,7 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def has_tombstones(self) -> bool:
-        """Always true: a message without a body is the tombstone that Kafka needs after a delete."""
+        """Always true: a Debezium message without a body is the tombstone that Kafka needs after a delete."""
         return True
 
     @property
@@ -87,7 +87,10 @@ class DebeziumOptions(MetadataOptions):
 def debezium_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DebeziumOptions, Definitions]:
-    """Read the options and the tables. No tables are needed if events may describe them."""
+    """Read the options and the tables of the Debezium parser.
+
+    No tables are needed if events may describe them.
+    """
     definitions = PropertyReader(properties, PARSER).definitions(files, needed=False)
     options = debezium_options(properties)
     if not len(definitions):
@@ -96,7 +99,7 @@ def debezium_setup(
 
 
 def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Read the tables. Raises OptionError if none are defined."""
+    """Read the tables of the Debezium parser. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files, hint=_UNDEFINED)
 
 

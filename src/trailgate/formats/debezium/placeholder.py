@@ -64,7 +64,7 @@ def _encodings(raw: bytes) -> dict[str, list[str]]:
 
 
 class PlaceholderFinder:
-    """Finds the values of one column that were not logged.
+    """Finds Debezium's placeholder among the values of one column: the values that were not logged.
 
     `raw` is the placeholder's bytes, `family` the column's type family. `schema_type` is the
     column's type in the event's schema ("" without a schema), and `binary` the

@@ -80,7 +80,7 @@ _NO_SCHEMA: Final = b""
 
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
-    """Events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
+    """Change events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
@@ -88,7 +88,7 @@ class DebeziumRecords(JsonRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about skipped messages."""
+        """Warnings about skipped Debezium messages."""
         return self.passed_over
 
     def _text(self, name: str) -> pa.Array:
@@ -135,7 +135,7 @@ class DebeziumRecords(JsonRecords):
         return pc.if_else(alone, own, ids)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for an event that lacks a required member."""
+        """Return the problem and the hint for a change event that lacks a required member."""
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
         assert self.options is not None
@@ -145,7 +145,7 @@ class DebeziumRecords(JsonRecords):
         return JsonRecords.missing_problem(self, name, what)
 
     def times(self) -> Longs | None:
-        """Return each event's commit time in microseconds since 1970 UTC.
+        """Return each change event's commit time in microseconds since 1970 UTC.
 
         None if properties take the time from another member, or if an event has no time, which the
         caller reports.
@@ -201,7 +201,10 @@ class DebeziumRecords(JsonRecords):
 
 
 def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Find the rows among documents. Raises BadMessagesError if a document is not an object."""
+    """Find the flattened rows among JSON documents.
+
+    Raises BadMessagesError if a document is not an object.
+    """
     nodes = documents.nodes
     payload, schema = nodes.members(documents.document, ["payload", "schema"])
     wrapped = (payload >= 0) & (schema >= 0)  # by Connect's converter, with schemas.enable
@@ -227,7 +230,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
 
 
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Find the change events among documents. BEGIN and END events and tombstones are skipped.
+    """Find the change events among JSON documents. BEGIN and END events and tombstones are skipped.
 
     Raises BadMessagesError if a document is something else.
     """
@@ -288,7 +291,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         self._converters: dict[tuple[str, bytes], tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> DebeziumRecords:
-        """Find the change events of the messages. Raises BadMessagesError."""
+        """Find the change events in a batch of messages. Raises BadMessagesError."""
         documents = document_records(messages, self._scanner.scan(messages))
         if self.options.rows:
             return row_records(documents, self.options)
@@ -300,7 +303,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of each event's schema, 0 if it has none."""
+        """Return the number of each change event's schema, 0 if it has none."""
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
         has = schema >= 0
@@ -320,7 +323,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def images(
         self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of events with the same table, type and schema.
+        """Read the before and after images of change events with the same table, type and schema.
 
         Errors are added to `errors`.
         """
@@ -360,7 +363,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return images[0], images[1]
 
     def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the members of rows that are not columns: those with the prefix, and those named in properties."""
+        """Return the members of flattened rows that are not columns: those with the prefix, and those named in properties."""
         options = self.options
         sources = (options.timestamp, options.txid, options.optype, options.schema, *options.table)
         sources += (options.seqid, options.txowner, options.txname)
@@ -396,7 +399,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
 
 
 class DebeziumTableInference:
-    """Infers tables from events' schemas.
+    """Infers tables from the schemas of change events.
 
     Schemas do not contain keys, so no column is marked as key.
     """
@@ -407,7 +410,9 @@ class DebeziumTableInference:
         self._columns: dict[bytes, tuple[Column, ...]] = {}
 
     def add(self, messages: MessageBatch) -> None:
-        """Read the tables of a batch. Unreadable messages are ignored; the capture reports them.
+        """Read the tables of a batch of change events.
+
+        Unreadable messages are ignored; the capture reports them.
 
         Raises DefinitionError if a column is described in two ways.
         """
@@ -431,7 +436,7 @@ class DebeziumTableInference:
                 self._tables[table.name] = merge_descriptions(self._tables, table)
 
     def definitions(self) -> Definitions:
-        """Return the tables, sorted by name."""
+        """Return the inferred tables, sorted by name."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
     def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:

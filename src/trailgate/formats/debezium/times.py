@@ -42,13 +42,13 @@ _SECOND: Final = 1_000_000
 
 
 def dates(values: JsonValues) -> pa.Array:
-    """Convert days since 1970 to ISO dates."""
+    """Convert Debezium's days since 1970 to ISO dates."""
     values.refuse_others(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
 def timestamps(units: int) -> Decode:
-    """Create a decoder of times since 1970 to ISO date times.
+    """Create a decoder of Debezium's times since 1970 to ISO date times.
 
     `units` is the number of units per millisecond: 1, 1000 or 1,000,000.
     """
@@ -88,7 +88,7 @@ def _nanoseconds(values: JsonValues) -> pa.Array:
 
 
 def times_of_day(units: int) -> Decode:
-    """Create a decoder of times since midnight to HH:MI:SS.ffffff.
+    """Create a decoder of Debezium's times since midnight to HH:MI:SS.ffffff.
 
     `units` is the number of units per millisecond.
 
@@ -127,7 +127,7 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
 
 
 def iso_strings(values: JsonValues) -> pa.Array:
-    """Convert ISO times to UTC, without the final Z. Times with another offset are converted."""
+    """Convert Debezium's ISO times to UTC, without the final Z. Times with another offset are converted."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:

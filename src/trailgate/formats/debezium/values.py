@@ -80,7 +80,7 @@ _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 
 @dataclass(frozen=True, slots=True)
 class ConnectFieldType:
-    """A column's type in the schema: Connect's type and the semantic name, if any.
+    """A column's type in a Debezium schema: Connect's type and the semantic name, if any.
 
     `column` is the column's name.
     """
@@ -95,7 +95,9 @@ Schema = Mapping[str, ConnectFieldType]
 
 
 def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
-    """Parse a schema. Return the column types by lower-case name, in the order of the columns.
+    """Parse the schema of a change event.
+
+    Returns the column types by lower-case name, in the order of the columns.
 
     The schema describes an event, or with `rows` a flattened row. Raises DecodeError if it has
     no columns.
@@ -132,7 +134,7 @@ MakeColumn = Callable[[ConnectFieldType], Column]
 
 
 def as_text(values: JsonValues) -> pa.Array:
-    """Return the values as they are: strings, digits of numbers, true and false."""
+    """Return the values of a change event as text: strings, digits of numbers, true and false."""
     return values.strings
 
 
@@ -153,20 +155,20 @@ def _strings(*kinds: int) -> Encoding:
 
 
 def base64_bytes(values: JsonValues) -> pa.Array:
-    """Convert base64 to hex digits."""
+    """Convert Debezium's base64 bytes to hex digits."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def url_safe_bytes(values: JsonValues) -> pa.Array:
-    """Convert URL-safe base64 to hex digits."""
+    """Convert Debezium's URL-safe base64 bytes to hex digits."""
     values.refuse_others(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Create a decoder of decimals: base64 of the unscaled number, or a JSON number.
+    """Create a decoder of Debezium's decimals: base64 of the unscaled number, or a JSON number.
 
     Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
     """
@@ -184,7 +186,7 @@ def precise_decimals(scale: int) -> Decode:
 def decode_by_json_type(
     values: JsonValues, others: pa.Array, decoders: Mapping[int, Decode]
 ) -> pa.Array:
-    """Decode the values of each JSON type by its decoder.
+    """Decode each value of a change event by the decoder for its JSON type.
 
     Values of other types are taken from `others`.
     """
@@ -289,7 +291,7 @@ def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int
 
 
 class DebeziumTypeRow(NamedTuple):
-    """One type: how its values become text, and the column that can store all of them.
+    """One Debezium type: how its values become text, and the column type that can store all of them.
 
     If `column` is None, the Connect type determines the column.
     """
@@ -372,7 +374,7 @@ TYPES: Final[Mapping[str, DebeziumTypeRow]] = MappingProxyType(
 
 
 def inferred_column(field_type: ConnectFieldType) -> Column:
-    """Return the column that can store all values of a type. Unknown types get a text column."""
+    """Return the column that can store all values of a Debezium type. Unknown types get a text column."""
     type_row = TYPES.get(field_type.name)
     make = None if type_row is None else type_row.column
     # A type without a name has the column of Connect's type, and so has a known type that leaves its
@@ -383,7 +385,7 @@ def inferred_column(field_type: ConnectFieldType) -> Column:
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
-    """Create the converter of a column's values, including the detection of the placeholder."""
+    """Create the converter of a Debezium column's values, including the detection of the placeholder."""
     kind = None if schema is None else schema.get(column.name.casefold())
     parse, decode = parser_for(column), _decoder(column, schema, kind, options)
     written = "" if kind is None else kind.type

@@ -98,14 +98,14 @@ LETTERS: Final[Mapping[int, str]] = MappingProxyType(
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """The number of operations of the open transaction so far, by table."""
+    """The transaction that is open between batches of change events: the number of its operations so far, by table."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionOrdinals:
-    """The transactions of a batch's operations.
+    """The transactions of a batch's operations, and the ordinals that change events state.
 
     `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
     are each operation's ordinal, from 1, in its transaction and among the transaction's operations
@@ -122,7 +122,7 @@ class TransactionOrdinals:
 
 
 def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> TransactionOrdinals:
-    """Find the transactions of a batch.
+    """Assign each operation of a batch its ordinals within its transaction, for change events.
 
     Afterwards `open_one` is the transaction still open at its end.
     """
@@ -207,7 +207,7 @@ def _count_tables(
 
 
 def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of operations that a BEGIN event precedes, and these events."""
+    """Return the rows of the operations that begin transactions, and the BEGIN events to write before them."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
@@ -217,7 +217,7 @@ def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, 
 
 
 def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of operations that an END event follows, and these events."""
+    """Return the rows of the operations that end transactions, and the END events to write after them."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
@@ -261,7 +261,7 @@ def _digits(numbers: Longs) -> pa.Array:
 
 
 class EventColumn(NamedTuple):
-    """A column of events: how its values are written, and its field in the schema."""
+    """A column of written change events: how its values are formatted, and its field in the schema."""
 
     written: JsonColumnFormat
     field: dict[str, Any]
@@ -269,7 +269,7 @@ class EventColumn(NamedTuple):
 
 @lru_cache(TABLES)
 def event_columns(table: Table) -> tuple[EventColumn, ...]:
-    """Return how the columns of a table are written."""
+    """Return the `EventColumn` of each column of a table."""
     return tuple(map(_column, table.columns))
 
 
@@ -311,7 +311,7 @@ def _iso(values: pa.Array) -> pa.Array:
 
 @lru_cache(TABLES)
 def event_schema(table: Table, prefix: str) -> bytes:
-    """Return the schema of a table's events, in the notation of Connect's JSON converter."""
+    """Build the schema of a table's change events, in the notation of Connect's JSON converter."""
     name = f"{prefix}.{table.name}"
     columns = [column.field for column in event_columns(table)]
     row = {"type": "struct", "fields": columns, "optional": True, "name": f"{name}.Value"}
@@ -346,7 +346,7 @@ def event_schema(table: Table, prefix: str) -> bytes:
 
 
 def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
-    """Return the message keys of operations of one table and type: the after values, or the before values of deletes.
+    """Write the message keys of change events of one table and type: the after values, or the before values of deletes.
 
     None for truncates and tables without a key. Raises EncodeError if a key value is missing.
     """
@@ -359,7 +359,7 @@ def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRow
 
 
 def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool) -> MeasuredRows:
-    """Return the message keys of the BEGIN or END events at these operations."""
+    """Write the message keys of the BEGIN or END events at these operations."""
     ids = bounds.tx_id.take(pa.array(rows))
     pieces = [JsonMember(b'{"id":', ids, STRING), JsonMember(b"}")]
     return measure_members(_with_schema(pieces, TRANSACTION_KEY, schemas), len(rows))
@@ -374,7 +374,7 @@ def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list
 
 @lru_cache(TABLES)
 def key_schema(table: Table, prefix: str) -> bytes:
-    """Return the schema of the keys of a table's events, in the notation of Connect's JSON converter."""
+    """Build the schema of the keys of a table's change events, in the notation of Connect's JSON converter."""
     columns = event_columns(table)
     fields = [columns[key].field | {"optional": False} for key in table.marked_keys]
     name = f"{prefix}.{table.name}.Key"
@@ -404,14 +404,14 @@ def _member(block: ChangeBlock, number: int) -> JsonMember:
 
 
 class DebeziumWriter:
-    """Writes change events, one per operation, with BEGIN and END events around transactions."""
+    """Writes Debezium change events, one per operation, with BEGIN and END events around transactions."""
 
     def __init__(self, options: DebeziumPublishOptions) -> None:
         self.options = options
         self._open = OpenTransaction()
 
     def write(self, batch: ChangeBatch) -> WrittenMessages:
-        """Return the events of all operations.
+        """Write a batch of operations as change events.
 
         Raises EncodeError for values that events cannot express.
         """
@@ -449,7 +449,7 @@ class DebeziumWriter:
         return WrittenMessages(bodies, order, {"topic": topics}, written_keys, marks)
 
     def finish(self) -> WrittenMessages:
-        """Return no messages, because none are held back."""
+        """Return no messages, because change events are never held back."""
         return NO_MESSAGES
 
     def _topics(self, batch: ChangeBatch, own: Longs, count: int) -> pa.Array:

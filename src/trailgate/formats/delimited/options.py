@@ -79,7 +79,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
 def delimited_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DelimitedOptions, Definitions]:
-    """Read the options, and the tables of the definitions file and the properties."""
+    """Read the options of the delimited parser, and the tables of the definitions file and the properties."""
     options = delimited_options(properties)
     return options, PropertyReader(properties, "delim").definitions(files, needed=False)
 

@@ -60,7 +60,7 @@ DELETE: Final = ord("D")
 
 
 class FieldValues:
-    """Copies field values out of a batch's bytes, a column at a time."""
+    """Copies the values of delimited fields out of a batch's bytes, a column at a time."""
 
     def __init__(self, data: Octets, fields: DelimitedFields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
@@ -75,7 +75,7 @@ class FieldValues:
         ]
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check once that all bodies are UTF-8. Raises BadMessagesError if some are not.
+        """Check once that all delimited bodies are UTF-8. Raises BadMessagesError if some are not.
 
         Delimiters that are not ASCII may cut a character in two. In that case each column is
         checked separately, later.
@@ -88,7 +88,7 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return one field of each record as text, without quotes and with escapes undone.
+        """Return one delimited field of each record as text, without quotes and with escapes undone.
 
         `first` is the number of each record's first field, and `place` the field's position in the
         record.
@@ -96,7 +96,7 @@ class FieldValues:
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Encode field number `place` as a dictionary: an index for each record, and the distinct strings."""
+        """Encode the field number `place` of all records as a dictionary: an index for each record, and the distinct strings."""
         codes, known = self.spans(first, place, 1)
         if known is None:
             return encode_distinct(self.text(first, place))
@@ -108,7 +108,7 @@ class FieldValues:
         return codes, list(numbers)
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
-        """Find the distinct byte strings of `count` adjacent fields.
+        """Find the distinct byte strings of `count` adjacent delimited fields.
 
         Return for each record the number of its string, and one row with each string. The rows are
         None if there are too many distinct strings.
@@ -212,7 +212,7 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """The field numbers of column i's name, before and after value, counted from a record's first field."""
+    """How delimited records store column i: the field numbers of its name, before and after value, counted from a record's first field."""
 
     columns: int
     name: FieldNumber | None
@@ -221,7 +221,7 @@ class ColumnPairing:
 
     @staticmethod
     def of(options: DelimitedOptions, columns: int) -> ColumnPairing:
-        """Return the pairing of records with this number of columns."""
+        """Return the pairing of delimited records with this number of columns."""
         parts = ["name"] if options.hasnames else []
         values = ["before", "after"] if options.hasbefores else ["after"]
         parts += values[::-1] if options.afterfirst else values
@@ -250,47 +250,47 @@ class ColumnPairing:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedRecords(MessageRecords):
-    """Records made of fields. The first fields are the header."""
+    """Delimited records: lists of fields, the first of which are the header."""
 
     fields: DelimitedFields
     values: FieldValues
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text, one value per record."""
+        """Return a header field of delimited records as text, one value per record."""
         place = self.values.options.header.index(name)
         return self.values.text(self.fields.first, place)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a header field as codes: for each record an index into the list of distinct strings."""
+        """Return a header field of delimited records as codes: for each record an index into the list of distinct strings."""
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings that a run reports once about such records."""
+        """Warnings about delimited records that a run reports once."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the bytes of several records."""
+        """Return the bytes of several delimited records, for errors."""
         # Record r has the fields bounds[r] to bounds[r + 1] - 1.
         fields, last = self.fields, self.fields.bounds[rows + 1] - 1
         return gather(self.values.data, fields.starts[fields.first[rows]], fields.ends[last])
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any]:
-        """Return the offsets and bytes of a header field in records."""
+        """Return the offsets and bytes of a header field in delimited records, for errors."""
         field = self.fields.first[rows] + self.values.options.header.index(name)
         begins, ends = self.fields.starts[field], self.fields.ends[field]
         offset = begins - self.messages.starts[self.message[rows]]
         return {"offset": offset, "raw": gather(self.values.data, begins, ends)}
 
     def field_errors(self, rows: Longs, place: int | Longs, errors: ErrorColumns) -> ErrorColumns:
-        """Locate errors at the field `place` of records, counted from the record's first field."""
+        """Locate errors of several delimited records at the field `place`, counted from a record's first field."""
         field = self.fields.first[rows] + place
         offset = self.fields.starts[field] - self.messages.starts[self.message[rows]]
         return errors.replace(record=self.numbers(rows), column=None, offset=offset)
 
     def field_error(self, row: int, place: int, error: DecodeError) -> TrailgateError:
-        """Locate an error at the field `place`, counted from the record's first field."""
+        """Locate the error of a delimited record at the field `place`, counted from the record's first field."""
         return self.field_errors(np.array([row]), place, ErrorColumns.of_errors([error]))[0]
 
 
@@ -382,7 +382,7 @@ class DelimitedImageReader:
         return self._converters[table.name]
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that converts a column's strings to values."""
+        """Return the function that converts the strings of a delimited column to values."""
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
@@ -484,7 +484,7 @@ MakeValues = Callable[[Octets, DelimitedFields, DelimitedOptions], FieldValues]
 
 
 class DelimitedFormat(MessageFormat[DelimitedRecords]):
-    """Reads delimited records with one set of options.
+    """Reads delimited messages with one set of options.
 
     `values` and `images` replace the classes that copy values and read images, for formats that are
     nearly delimited, such as event publishing.
@@ -516,7 +516,10 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         return self.options.hasbefores
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
-        """Split the messages into records and fields. Rejects a record that has fewer fields than the header."""
+        """Split delimited messages into records and fields.
+
+        Rejects a record with fewer fields than the header.
+        """
         data, starts = octets(messages.data), messages.without_marks().starts
         try:
             fields = index_fields(data, starts, messages.ends, self.dialect)
@@ -537,7 +540,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         tables: Sequence[Table],  # noqa: ARG002  the number of fields decides
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of fields of each record."""
+        """Return the number of fields of each delimited record."""
         return records.fields.count
 
     def images(

@@ -41,7 +41,7 @@ _NO_DATABASE: Final = DatabaseLines()
 
 @dataclass(frozen=True, slots=True)
 class ColumnSlot:
-    """A column and the field with its value. The field starts at `offset` in the record."""
+    """The field of a fixed-width record that has a column's value. It starts at `offset` in the record."""
 
     column: Column
     field: CopybookField
@@ -49,17 +49,20 @@ class ColumnSlot:
 
     @property
     def end(self) -> int:
-        """The offset after the field."""
+        """The offset after the fixed-width field."""
         return self.offset + self.field.size
 
     def move(self, by: int) -> ColumnSlot:
-        """Return the slot moved by a number of units (bytes or characters)."""
+        """Return the fixed-width field moved by a number of units (bytes or characters)."""
         return replace(self, offset=self.offset + by)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """The columns of a record and its size. `defined` is its table in the definitions file."""
+    """The layout of a fixed-width record: its columns and size.
+
+    `defined` is its table in the definitions file.
+    """
 
     name: str
     slots: tuple[ColumnSlot, ...]
@@ -67,11 +70,11 @@ class RecordLayout:
     defined: Table | None = None
 
     def slot(self, name: str) -> ColumnSlot:
-        """Return the slot of a column. The name must be spelled as in the layout."""
+        """Return the fixed-width field of a column. The name must be spelled as in the layout."""
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
-        """Return the record's table. The carried columns of the header come first."""
+        """Return the table of a fixed-width record. The columns that the header has come first."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -81,7 +84,7 @@ class RecordLayout:
 def copybook_layout(
     layout: CopybookLayout, name: str, *, redefines: bool, text_bytes: int
 ) -> RecordLayout:
-    """Create the layout of a copybook's record.
+    """Create the fixed-width layout of a copybook's record.
 
     Redefining fields are columns only with `redefines`.
 
@@ -114,7 +117,7 @@ def _without_redefinitions(field: CopybookField) -> CopybookField:
 
 
 def table_layout(table: Table) -> RecordLayout:
-    """Create a table's layout with the offsets of its definition.
+    """Create the fixed-width layout of a table with the offsets of its definition.
 
     Raises DefinitionError if a column overlaps another one or extends past the record.
     """
@@ -146,7 +149,7 @@ def placement_note(layout: RecordLayout) -> str | None:
 
 
 def contiguous_layout(table: Table) -> RecordLayout:
-    """Create the layout of a table whose columns follow each other without gaps."""
+    """Create the fixed-width layout of a table whose columns follow each other without gaps."""
     ends = list(accumulate((c.external_length for c in table.columns), initial=0))
     slots = tuple(_slot(c, at) for c, at in zip(table.columns, ends, strict=False))
     return RecordLayout(table.name, slots, ends[-1], table)
@@ -159,7 +162,7 @@ def _slot(column: Column, offset: int) -> ColumnSlot:
 
 @dataclass(frozen=True, slots=True)
 class FixedWidthSchema:
-    """The layouts of a capture: the header that every record begins with, and the possible records.
+    """The layouts of a fixed-width capture: the header that every record begins with, and the possible records.
 
     With `binds`, a header field with the name of a metadata item is that item.
     """
@@ -173,7 +176,7 @@ class FixedWidthSchema:
 def read_layouts(
     read: PropertyReader, files: DefinitionFiles, dialect: CobolDialect
 ) -> FixedWidthSchema:
-    """Read the layouts of header and records. Raises OptionError or DefinitionError."""
+    """Read the layouts of fixed-width headers and records. Raises OptionError or DefinitionError."""
     return _SCHEMAS[_kind(read)](read, files, dialect)
 
 

@@ -69,14 +69,14 @@ class FixedWidthOptions(MetadataOptions):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings that a run reports once about its definitions."""
+        """Warnings about the fixed-width definitions that a run reports once."""
         return frozenset(note for layout in self.records if (note := placement_note(layout)))
 
 
 def fixed_width_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[FixedWidthOptions, Definitions]:
-    """Read the options with their layouts, and the tables that the records become."""
+    """Read the options of fixed-width messages with their layouts, and the tables that the records become."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
     schema = read_layouts(read, files, values.dialect)

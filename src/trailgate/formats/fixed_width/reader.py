@@ -64,7 +64,7 @@ _SHORT = "Is the header the right one, or is the record cut off?"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(MessageRecords):
-    """Records measured in bytes or characters. Each has its complete header."""
+    """Fixed-width records, measured in bytes or characters. Each has its complete header."""
 
     units: MessageUnits
     starts: Longs
@@ -74,7 +74,7 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings that a run reports once about such records."""
+        """Warnings about fixed-width records that a run reports once."""
         units = self.units.units
         # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
@@ -82,11 +82,11 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def lengths(self) -> Longs:
-        """The number of units of each record."""
+        """The number of units (bytes or characters) of each record."""
         return self.ends - self.starts
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text without surrounding blanks."""
+        """Return a header field of fixed-width records as text without surrounding blanks."""
         errors = MessageErrors()
 
         def refuse(rows: Longs, found: RowErrors) -> None:
@@ -100,7 +100,7 @@ class FixedWidthRecords(MessageRecords):
         return pc.utf8_trim(values, " ")
 
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
-        """Decode a field in the given records. None if values cannot be converted.
+        """Decode a fixed-width field in the given records. Returns None if values cannot be converted.
 
         `refuse` receives the rows of bad values, and a function that creates the errors of rows.
         """
@@ -135,7 +135,7 @@ class FixedWidthRecords(MessageRecords):
         return self._at_field(rows, reader, problem, hint)
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any]:
-        """Return the offsets, bytes and texts of a header field in records."""
+        """Return the offsets, bytes and texts of a header field in fixed-width records, for errors."""
         return self._place(rows, self.header[name])
 
     def _place(self, rows: Longs, reader: FieldReader) -> Mapping[str, Any]:
@@ -158,14 +158,14 @@ class FixedWidthRecords(MessageRecords):
         return ErrorColumns.of(len(rows), problem, hint, **place)
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the bytes of several records."""
+        """Return the bytes of several fixed-width records, for errors."""
         begins, ends = (self.units.byte(units[rows]) for units in (self.starts, self.ends))
         return gather(self.units.data, begins, ends)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """The field readers of a table's columns: first those carried by the header, then the record's own.
+    """The plan for reading a table's fixed-width records: field readers of the columns that the header has, then of the record's own.
 
     `ends` is the smallest record length that contains the column and all columns before it.
     """
@@ -176,14 +176,14 @@ class RecordPlan:
     size: int
 
     def complete(self, lengths: Longs) -> Longs:
-        """Return the number of complete columns in records of these lengths."""
+        """Return the number of columns that fixed-width records of these lengths contain completely."""
         # `ends` ascend, so the number of ends up to the length is the number of complete columns.
         counts: Longs = np.searchsorted(self.ends, lengths, side="right")
         return counts + self.carried
 
 
 def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
-    """Create the plan for reading a table's records, each after its header."""
+    """Create the plan for reading a table's fixed-width records, each after its header."""
     begin, carried = options.header.size, options.carried
     slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
@@ -195,7 +195,7 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
 def check_ends(
     group: MessageRecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
-    """Check the end of records in which the first `count` columns are complete.
+    """Check the ends of fixed-width records that contain only the first `count` columns completely.
 
     Adds an error to each record that has further bytes, ends inside a column, or lacks a key column.
     """
@@ -267,11 +267,11 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
 
     @property
     def has_befores(self) -> bool:
-        """Always false: records of updates have no before values."""
+        """Always false: updates in fixed-width messages have no before values."""
         return False
 
     def records(self, messages: MessageBatch) -> FixedWidthRecords:
-        """Find the records of the messages. Each has its complete header."""
+        """Cut fixed-width messages into records. Each has its complete header."""
         if self._is_text:
             messages = messages.without_marks()
         units = split_into_units(messages, characters=self._characters)
@@ -293,7 +293,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
     def layouts(
         self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return the number of complete columns of each record."""
+        """Return the number of complete columns of each fixed-width record."""
         counts, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
             rows = np.flatnonzero(table_of == number)
@@ -308,7 +308,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Read the images of records of one table, type and number of columns.
+        """Read the images of fixed-width records of one table, type and number of columns.
 
         Errors are added to `errors`.
         """

@@ -53,7 +53,7 @@ _SUBSTITUTE: Final = 0x1A  # replaces non-ASCII characters in fields that need b
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageUnits:
-    """The bodies of a batch in units: bytes, or code points if the text is not all ASCII.
+    """The bodies of fixed-width messages in units: bytes, or code points if the text is not all ASCII.
 
     `first_bytes` has the byte offset of each unit, and the end. It is None if units are bytes.
     Example: "aé" has the units 61, E9 and first_bytes 0, 1, 3.
@@ -65,13 +65,13 @@ class MessageUnits:
     first_bytes: Longs | None = None
 
     def of_bytes(self, offsets: Longs) -> Longs:
-        """Convert byte offsets to unit offsets."""
+        """Convert byte offsets to offsets in units."""
         if self.first_bytes is None:
             return offsets
         return np.searchsorted(self.first_bytes, offsets)
 
     def byte(self, units: Longs) -> Longs:
-        """Convert unit offsets to byte offsets."""
+        """Convert offsets in units to byte offsets."""
         return units if self.first_bytes is None else self.first_bytes[units]
 
     def rows(self, starts: Longs, width: int) -> UnitMatrix:
@@ -123,7 +123,7 @@ Decode = Callable[[UnitMatrix], DecodedColumn]
 
 
 class FieldReader(NamedTuple):
-    """Reads one field.
+    """Reads one fixed-width field from records.
 
     `decode` turns units into values, `explain` returns the reason why units are not a value, and
     `convert` converts values to the type of the column.
@@ -137,7 +137,7 @@ class FieldReader(NamedTuple):
 
 
 def field_reader(slot: ColumnSlot, options: ValueOptions) -> FieldReader:
-    """Create the reader of a column.
+    """Create the reader of a column's fixed-width field.
 
     Raises DefinitionError or OptionError if the field cannot be read.
     """
@@ -154,7 +154,7 @@ def field_reader(slot: ColumnSlot, options: ValueOptions) -> FieldReader:
 
 
 def text_reader(slot: ColumnSlot, options: ValueOptions, convert: Convert) -> FieldReader:
-    """Create a reader that decodes a field as text, and converts the text."""
+    """Create a reader that decodes a fixed-width field as text, and converts the text."""
     field = slot.field
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
@@ -168,7 +168,7 @@ def text_reader(slot: ColumnSlot, options: ValueOptions, convert: Convert) -> Fi
 
 
 def keep_text(values: pa.Array) -> pa.Array:
-    """Return the values unchanged."""
+    """Return a field's text unchanged: the conversion of text columns."""
     return values
 
 

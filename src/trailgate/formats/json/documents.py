@@ -126,7 +126,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class JsonNodes:
-    """The values of a batch of messages, as parallel arrays; the module docstring has an example.
+    """The values in a batch of JSON messages, as parallel arrays; the module docstring has an example.
 
     `text` has the messages, followed by the decoded strings that had escapes. Node i has the name
     `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a string without its
@@ -146,11 +146,11 @@ class JsonNodes:
 
     @property
     def arrays(self) -> NodeArrays:
-        """The nodes as kernels take them."""
+        """The JSON nodes as kernels take them."""
         return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
-        """For each name, return the member of each parent object.
+        """Find, for each name, the member of each parent object.
 
         `NO_NODE` if an object lacks the member or the parent is not an object.
         """
@@ -166,18 +166,18 @@ class JsonNodes:
         return list(found.reshape(len(names), len(parents)))
 
     def kinds(self, nodes: Longs | Offsets) -> Octets:
-        """Return the type of each node's value (OBJECT, STRING ...), or 0 for `NO_NODE`."""
+        """Return the JSON type of each node's value (OBJECT, STRING ...), or 0 for `NO_NODE`."""
         if not len(self.kind):
             return np.zeros(len(nodes), np.uint8)
         kinds: Octets = np.where(nodes >= 0, self.kind[nodes], 0).astype(np.uint8)
         return kinds
 
     def strings(self, nodes: Longs) -> pa.Array:
-        """Return each node's value as text. Null for JSON null and for `NO_NODE`."""
+        """Return each JSON node's value as text, null for JSON null and for `NO_NODE`."""
         return self.strings_and_nested(nodes)[0]
 
     def strings_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
-        """Return each node's value as text, and how many of the values are objects or arrays (as JSON text)."""
+        """Return each JSON node's value as text, and how many of the values are objects or arrays (as JSON text)."""
         rows = len(nodes)
         begins, offsets = np.empty(rows, np.int64), np.empty(rows + 1, np.int32)
         nulls = np.empty(rows, bool)
@@ -210,18 +210,18 @@ class JsonNodes:
         ]
 
     def raws(self, nodes: Longs, most: int) -> pa.BinaryArray:
-        """Return at most this many first bytes of nodes' values."""
+        """Return the first bytes of several JSON nodes' values, for errors."""
         begins = self.start[nodes].astype(np.int64)
         return gather(self.text, begins, begins + np.minimum(self.length[nodes], most))
 
     def raw(self, node: int) -> bytes:
-        """Return the bytes of a node's value."""
+        """Return the bytes of a JSON node's value."""
         begin = int(self.start[node])
         return self.text[begin : begin + int(self.length[node])].tobytes()
 
 
 class JsonScanner:
-    """Scans batches of messages. The names seen in one batch are known in the next.
+    """Scans batches of JSON messages. The member names of one batch are known in the next.
 
     Members of objects become nodes down to `levels` below a record, except in record members named
     `opaque`.
@@ -278,7 +278,7 @@ class JsonScanner:
         )
 
     def scan(self, messages: MessageBatch) -> JsonNodes:
-        """Scan the messages.
+        """Scan a batch of JSON messages into nodes.
 
         Raises BadMessagesError for messages that are not JSON or not UTF-8.
         """
@@ -447,7 +447,9 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
 
 @dataclass(frozen=True, slots=True)
 class JsonRecords(MessageRecords):
-    """The documents of messages. A header field is a member, or a path of names such as `tokens.6`.
+    """The JSON documents of messages as records.
+
+    A header field is a member, or a path of names such as `tokens.6`.
 
     `holder` is the object whose members are the header fields.
     """
@@ -459,7 +461,7 @@ class JsonRecords(MessageRecords):
     found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text, null for JSON null or if it is missing.
+        """Return a member of the JSON documents as text, null for JSON null or if it is missing.
 
         Raises BadMessagesError if it is an object or an array.
         """
@@ -468,7 +470,7 @@ class JsonRecords(MessageRecords):
         return self.known[name]
 
     def node_at(self, path: str) -> Longs:
-        """Return the node at a path of names separated by points, or `NO_NODE`.
+        """Return the JSON node at a path of names separated by points, or `NO_NODE`.
 
         A member whose name is the complete path takes precedence.
         """
@@ -498,11 +500,11 @@ class JsonRecords(MessageRecords):
         return values
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the first bytes of several records' documents."""
+        """Return the first bytes of several JSON documents, for errors."""
         return self.nodes.raws(self.document[rows], SHOWN)
 
     def check_objects(self) -> None:
-        """Raise BadMessagesError if a record is not an object."""
+        """Raise BadMessagesError if a JSON document is not an object."""
         kinds: Octets = self.nodes.kinds(self.holder)
         bad = np.flatnonzero(kinds != OBJECT)
         if len(bad):
@@ -522,7 +524,7 @@ def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
 
 
 def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
-    """Return the messages' documents as records. Their header fields are their own members."""
+    """Return the messages' JSON documents as records. Their header fields are their own members."""
     starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
     offset = nodes.start[nodes.root] - starts[nodes.message]
     return JsonRecords(
@@ -531,7 +533,7 @@ def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
 
 
 def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
-    """Return a member of each record as a map of names to strings, null if it is missing.
+    """Return a member of each JSON record as a map of names to strings, null if it is missing.
 
     None if no record has it. Raises BadMessagesError if such a member is not an object, or contains
     objects or arrays.

@@ -81,7 +81,7 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True)
 class JsonValues:
-    """The values of one column in some rows, as strings and as nodes.
+    """The JSON values of one column in some rows, as strings and as nodes.
 
     A string is null if the value is null or missing.
     """
@@ -100,12 +100,12 @@ class JsonValues:
         return len(self.cells)
 
     def slice(self, at: int, count: int) -> JsonValues:
-        """Return the values of consecutive rows."""
+        """Return the column's JSON values in consecutive rows."""
         strings = self.strings.slice(at, count)
         return JsonValues(self.nodes, strings, self.cells[at : at + count], self.nested)
 
     def take(self, rows: pa.Array) -> JsonValues:
-        """Return the values of the given rows."""
+        """Return the column's JSON values in the given rows."""
         cells = self.cells[rows.to_numpy()]
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
@@ -115,7 +115,7 @@ class JsonValues:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
     def refuse_others(self, *kinds: int) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value has another JSON type than these."""
+        """Raise DecodeError, with the row in `where.record`, if a value has a different JSON type than these."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
@@ -143,7 +143,7 @@ ConvertValues = Callable[[JsonValues], ConvertedJson]
 
 
 class JsonImages(MessageRecordGroup[JsonRecords]):
-    """Builds the images of records of one table and operation type."""
+    """Builds images from JSON objects, for records of one table and operation type."""
 
     def image(
         self,
@@ -155,7 +155,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         keyed: bool,
         key_hint: str = "",
     ) -> Image:
-        """Build an image from one object per record; `NO_NODE` if a record has none.
+        """Build an image from one JSON object per record; `NO_NODE` if a record has none.
 
         Members in `passed_over` are ignored unless they are columns. With a `prefix` only members
         whose names begin with it are columns. With `keyed` a record without the value of a key is
@@ -197,7 +197,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
                 self._refuse(rows, f"key column {name} is missing", name, hint)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
-        """Add an error to each record that lacks an image, or has one although none is `wanted`."""
+        """Add an error to each record whose JSON lacks an image that is `wanted`, or has an image that is not."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
         # A wanted image must be an object; an unwanted one must be absent or null.
@@ -305,7 +305,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:
-    """Return the function that converts a column's members.
+    """Return the function that converts the JSON members of a column to its type.
 
     `binary` is the notation of bytes: "hex" or "base64".
 

@@ -51,7 +51,7 @@ KINDS: Final = {
 
 
 class JsonMember(NamedTuple):
-    """A member of a JSON object: a literal such as `"ID":`, then the value of the row.
+    """A member of a written JSON object: a literal such as `"ID":`, then the value of the row.
 
     A null value is written as `null`. In `missing` rows, neither is written.
     """
@@ -63,12 +63,12 @@ class JsonMember(NamedTuple):
 
 
 def json_literal(value: object) -> bytes:
-    """Return compact JSON text."""
+    """Format a Python value as compact JSON text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
-    """Measure rows made of these members.
+    """Measure JSON rows made of these members.
 
     The first member after an opening brace must not begin with a comma. Which member that is
     differs by row, because members may be missing.
@@ -135,7 +135,7 @@ def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
 
 
 def map_members(maps: pa.MapArray) -> pa.Array:
-    """Return the entries of each map as JSON members separated by commas, such as `"a":"1","b":"2"`.
+    """Format the entries of each map as JSON members separated by commas, such as `"a":"1","b":"2"`.
 
     Null for a null map.
     """
@@ -155,7 +155,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
 
 
 def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
-    """For each i, join the entries `offsets[i]:offsets[i + 1]` to one string.
+    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` to one string.
 
     The first has no comma before it.
     """
@@ -175,7 +175,7 @@ def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
 
 
 class JsonColumnFormat(NamedTuple):
-    """A column as a member: the literal before its value, the function that formats values, and how they are quoted."""
+    """How a column is written as a JSON member: the literal before its value, the function that formats values, and how they are quoted."""
 
     literal: bytes
     format: Callable[[pa.Array], pa.Array]
@@ -183,7 +183,7 @@ class JsonColumnFormat(NamedTuple):
 
 
 def written_column(column: Column, *, strings: bool = False) -> JsonColumnFormat:
-    """Return how a column's values are written. With `strings` numbers are in quotes."""
+    """Choose how a column's values are written in JSON. With `strings` numbers are in quotes."""
     kind = KINDS.get(column.family, STRING)
     if strings and kind in (BARE, NUMBER):
         kind = PLAIN
@@ -193,17 +193,12 @@ def written_column(column: Column, *, strings: bool = False) -> JsonColumnFormat
 def image_members(
     image: Image, columns: tuple[JsonColumnFormat, ...], rows: int
 ) -> Iterator[JsonMember]:
-    """Yield the members of an image's columns. Columns missing in every row are skipped."""
+    """Yield the JSON members of an image's columns. Columns missing in every row are skipped."""
     for state, column in zip(image, columns, strict=True):
         if state.values is not None and rows:
             yield JsonMember(
                 column.literal, column.format(state.values), column.kind, state.missing
             )
-
-
-def has_any_column(image: Image) -> bool:
-    """Return whether an image has at least one column."""
-    return any(state.values is not None for state in image)
 
 
 def check_no_image(block: ChangeBlock, image: Image, name: str) -> None:
@@ -218,7 +213,7 @@ def check_no_image(block: ChangeBlock, image: Image, name: str) -> None:
 
 
 def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
-    """Create an error located at an operation."""
+    """Create an error located at an operation that cannot be written as JSON."""
     place = block.position[row].as_py()
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
@@ -226,7 +221,7 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
 
 
 def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
-    """Raise EncodeError if a message has more than `most` bytes."""
+    """Raise EncodeError if a written message has more than `most` bytes."""
     row = int(np.argmax(sizes))
     if sizes[row] > most:
         problem = f"the message has {int(sizes[row])} bytes; the limit is {most}"
@@ -236,7 +231,7 @@ def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
 def measure_by_type(
     batch: ChangeBatch, measured: Callable[[ChangeBlock], MeasuredRows], most: int
 ) -> Iterator[tuple[ChangeBlock, MeasuredRows]]:
-    """Yield the operations of each table and type with their measured messages.
+    """Yield the operations of each table and type with their measured JSON messages.
 
     Raises EncodeError if a message has more than `most` bytes.
     """
@@ -249,7 +244,7 @@ def measure_by_type(
 
 
 def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
-    """Write all parts into one array of `count` bodies, each part into its slots.
+    """Write the measured JSON messages of all tables and types into one array of `count` bodies, in the order of the operations.
 
     Slots without a part are null.
     """

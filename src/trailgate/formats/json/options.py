@@ -39,10 +39,10 @@ METADATA: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MemberPaths(HeaderFields):
-    """Accepts every name as a header field, because the members are known only from the messages."""
+    """Accepts every name as a JSON header field, because the members are known only from the messages."""
 
     def spelling(self, name: str) -> str | None:
-        """Return the name itself."""
+        """Return the member's name unchanged."""
         return name
 
 
@@ -80,12 +80,12 @@ class JsonOptions(MetadataOptions):
 
 
 def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOptions, Definitions]:
-    """Read the options, and the tables of the definitions file and the properties."""
+    """Read the options of the JSON parser, and the tables of the definitions file and the properties."""
     return json_options(properties), json_tables(properties, files)
 
 
 def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Read the tables. Raises OptionError if none are defined."""
+    """Read the tables of the JSON parser. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files, hint=_NEEDED)
 
 

@@ -43,19 +43,19 @@ _EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parse
 
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
-    """Messages as records. `token_member` is the member with their tokens."""
+    """GoldenGate's JSON messages as records. `token_member` is the member with their tokens."""
 
     token_member: str = ""
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's tokens, null if it has none.
+        """Return the tokens of each JSON message, null if it has none.
 
         Raises BadMessagesError if the member is not an object of strings.
         """
         return text_maps(self, self.token_member)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for a message without a metadata member.
+        """Return the problem and the hint for a JSON message without a metadata member.
 
         The hint names what wraps the member, or the format that has such messages.
         """
@@ -69,7 +69,7 @@ class JsonOperations(JsonRecords):
 
 
 class JsonFormat(MessageFormat[JsonOperations]):
-    """Reads JSON messages with one set of options. Converters are created once per table."""
+    """Reads GoldenGate's JSON messages with one set of options. Converters are created once per table."""
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
@@ -77,7 +77,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> JsonOperations:
-        """Scan the messages into operations. Raises BadMessagesError."""
+        """Scan JSON messages into operations. Raises BadMessagesError."""
         documents = document_records(messages, self._scanner.scan(messages))
         records = JsonOperations(
             messages=messages,
@@ -94,7 +94,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of operations of one table and type.
+        """Read the before and after images of JSON operations of one table and type.
 
         Errors are added to `errors`.
         """

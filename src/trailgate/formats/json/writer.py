@@ -22,7 +22,6 @@ from trailgate.formats.json.objects import (
     JsonColumnFormat,
     JsonMember,
     check_no_image,
-    has_any_column,
     image_members,
     json_literal,
     map_members,
@@ -43,6 +42,7 @@ from trailgate.model.changes import (
     UPDATE,
     ChangeBatch,
     ChangeBlock,
+    has_any_column,
 )
 from trailgate.model.operations_table import codes_to_letters
 from trailgate.model.tables import TABLES, Column, Table
@@ -56,13 +56,13 @@ _TRANSACTION: Final = frozenset({"xid", "csn", "tx_ind"})
 
 
 class JsonWriter:
-    """Writes JSON messages, one per operation."""
+    """Writes GoldenGate's JSON messages, one per operation."""
 
     def __init__(self, options: JsonPublishOptions) -> None:
         self.options = options
 
     def write(self, batch: ChangeBatch) -> WrittenMessages:
-        """Return the messages of all operations.
+        """Write a batch of operations as JSON messages.
 
         Raises EncodeError for values that the format cannot express.
         """
@@ -77,7 +77,7 @@ class JsonWriter:
         return WrittenMessages(bodies, np.arange(batch.rows), keys=keys)
 
     def finish(self) -> WrittenMessages:
-        """Return no messages, because none are held back."""
+        """Return no messages, because JSON messages are never held back."""
         return NO_MESSAGES
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:

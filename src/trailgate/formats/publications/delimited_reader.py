@@ -102,7 +102,7 @@ _SEGMENTS: Final = (
 
 
 class CodePageValues(FieldValues):
-    """Copies field values and decodes them from a code page.
+    """Copies field values of delimited publications and decodes them from a code page.
 
     `undecodable` has the mask of bad rows by field position, for the columns read last.
     """
@@ -121,13 +121,13 @@ class CodePageValues(FieldValues):
         self.undecodable: dict[int, Mask] = {}
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check whether all bodies are UTF-8. Then values need not be checked again."""
+        """Check whether all publications are UTF-8. If they are, values need not be checked again."""
         self.checked = self.page.name == "utf-8" and are_utf8(messages)
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Return a text column for each field position, like `FieldValues`.
+        """Decode a text column for each field position, like `FieldValues`.
 
         With the policies "missing" and "replace", undecodable values do not raise; see
         `undecodable`.
@@ -136,7 +136,7 @@ class CodePageValues(FieldValues):
         return super().columns(first, places, nullable=nullable)
 
     def not_characters(self, where: Where, hint: str) -> DecodeError:
-        """Create the error of bytes that are not text."""
+        """Create the error for bytes of a publication that are not characters of its code page."""
         problem = f"bytes that are not characters of the code page {self.page.name}"
         return DecodeError(problem, where=where, hint=hint)
 
@@ -167,7 +167,7 @@ class CodePageValues(FieldValues):
 
 
 def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
-    """Convert messages of a multi-byte code page to UTF-8.
+    """Convert delimited publications in a multi-byte code page to UTF-8.
 
     Raises BadMessagesError if some are not text.
     """
@@ -206,7 +206,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
     names: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text.
+        """Return a header field of delimited publications as text.
 
         The field `TRANSACTION` is the commit LSN and the transaction id, joined.
         """
@@ -240,7 +240,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the message numbers around each boundary inside a transaction.
+        """Return the message numbers on both sides of each message boundary inside a transaction.
 
         The first and the last record are included, because the transaction may continue in other
         batches.
@@ -268,7 +268,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return MessageBoundaries(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> TrailgateError:
-        """Create the error of a key with undecodable bytes."""
+        """Create the error for a key of a delimited publication with bytes that are not characters."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
         raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
@@ -282,7 +282,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a header field as codes: for each record an index into the list of distinct strings.
+        """Return a header field of delimited publications as codes: for each record an index into the list of distinct strings.
 
         Owner, table and operation are adjacent, so they are coded together as one byte string in
         one pass.
@@ -334,7 +334,7 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
         return CodePageValues(data, fields, options, self._page, self.options.undecodable)
 
     def records(self, messages: MessageBatch) -> DelimitedPublicationRecords:
-        """Find the records of the messages. Each has all header fields. Raises BadMessagesError."""
+        """Split delimited publications into records. Each has all header fields. Raises BadMessagesError."""
         if self._converted is not None:
             messages = messages_to_utf8(messages, self._converted)
         delimited = self._engine.records(messages)
@@ -364,7 +364,7 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
     def layouts(
         self, records: DelimitedPublicationRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return the number of fields of each record."""
+        """Return the number of fields of each publication record."""
         return self._engine.layouts(records, tables, table_of)
 
     def images(
@@ -375,7 +375,7 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Read the before and after images of records of one table and type.
+        """Read the before and after images of delimited publications of one table and type.
 
         Errors are added to `errors`.
 

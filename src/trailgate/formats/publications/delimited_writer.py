@@ -95,7 +95,7 @@ class DelimitedPublishOptions(PublishOptions):
 
     @property
     def delimiters(self) -> Delimiters:
-        """The delimiters as bytes. Raises OptionError."""
+        """The delimiters of the written publications as bytes. Raises OptionError."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         return Delimiters.of(given, code_page("utf-8"))
 
@@ -110,13 +110,13 @@ class _WrittenColumn:
 
 
 class DelimitedRecordPieces:
-    """Creates the template pieces of records with one set of options."""
+    """Creates the template pieces of delimited publications with one set of options."""
 
     def __init__(self, options: DelimitedPublishOptions) -> None:
         self.options, self.delimiters = options, options.delimiters
 
     def of(self, block: ChangeBlock) -> list[RowPiece]:
-        """Return the pieces of a block's records, without the record delimiter.
+        """Return the template pieces of a block's publication records, without the record delimiter.
 
         Raises EncodeError, with the row in `where.record`, for values that the format cannot express.
         """
@@ -300,7 +300,7 @@ class DelimitedWriter:
         self._held, self._number = _NOTHING, 0
 
     def write(self, batch: ChangeBatch) -> WrittenMessages:
-        """Return the messages that this batch completes.
+        """Write a batch of operations as delimited publications, and return the messages that it completes.
 
         Raises EncodeError for values that the format cannot express.
         """
@@ -331,7 +331,7 @@ class DelimitedWriter:
         return self._split_messages(out, cut, starts, ended=ended)
 
     def finish(self) -> WrittenMessages:
-        """Return the message that was held back."""
+        """Return the last delimited publication, which was held back."""
         if not len(self._held):
             return NO_MESSAGES
         bodies = bodies_of(self._held, np.array([0, len(self._held)]))

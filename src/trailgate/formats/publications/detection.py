@@ -51,7 +51,7 @@ _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); com
 
 
 def without_headers(body: bytes) -> tuple[int, int | None]:
-    """Return the offset of a message's data, and their character set (CCSID) if a header has one.
+    """Skip MQ headers: return the offset of a message's data, and their character set (CCSID) if a header states it.
 
     Raises DecodeError if a header is incomplete.
     """
@@ -86,7 +86,7 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
 
 
 def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
-    """Return the messages without MQRFH2 headers, and their format, which the first message determines.
+    """Return publications without MQRFH2 headers, and their format, which the first message determines.
 
     Raises BadMessagesError for messages in the other format or in neither.
     """
@@ -109,12 +109,12 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 
 def looks_delimited(messages: MessageBatch) -> bool:
-    """Return whether the first message begins like a delimited one. False if it is empty."""
+    """Return whether the first message begins like a delimited publication. False if it is empty."""
     return bool(mask_delimited(messages.slice(0, 1)).any())
 
 
 def mask_delimited(messages: MessageBatch) -> Mask:
-    """Return the mask of messages that begin like delimited ones."""
+    """Return the mask of messages that begin like delimited publications."""
     messages = messages.without_marks()
     filled = messages.ends > messages.starts
     look = np.zeros(len(messages), bool)

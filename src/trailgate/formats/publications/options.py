@@ -70,7 +70,7 @@ OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
 
 @dataclass(frozen=True, slots=True)
 class Delimiters:
-    """The bytes between columns, after records, around strings, and the decimal point of numbers.
+    """The delimiters of publications: the bytes between columns, after records and around strings, and the decimal point of numbers.
 
     Each is one byte, except for NEL in UTF-8.
     """
@@ -82,7 +82,7 @@ class Delimiters:
 
     @staticmethod
     def of(given: Mapping[str, str], page: CodePage) -> Delimiters:
-        """Parse the delimiters. Raises OptionError, with the name as its field.
+        """Parse the delimiters of publications. Raises OptionError, with the name as its field.
 
         IBM: "each of the four delimiter types (column, record, string, and decimal) must be
         different, and no alphanumeric characters (0 to 9 or Aa to Zz) or double-byte characters are
@@ -124,7 +124,10 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 
 
 def is_byte_safe(page: CodePage) -> bool:
-    """Return whether a delimiter's byte cannot be part of another character: in single-byte pages and UTF-8."""
+    """Return whether a delimiter's byte is never part of another character in this code page.
+
+    This holds for single-byte pages and UTF-8, so that messages can be split before they are decoded.
+    """
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
 
@@ -144,7 +147,7 @@ def _bytes(character: str, page: CodePage) -> bytes:
 
 
 def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
-    """Return the options of the delimited engine for publications."""
+    """Return the options of the delimited engine (``formats/delimited``) for publications."""
     return DelimitedOptions(
         sourcedefs="",
         header=HEADER,
@@ -184,7 +187,7 @@ class EventPublishingOptions(MetadataOptions):
     definitions: Definitions | None = None
 
     def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
-        """Return the options after the tables have been inferred."""
+        """Return the options of publications with the tables that were inferred."""
         return replace(self, definitions=definitions, infers=False)
 
     @property
@@ -200,7 +203,7 @@ def _field(name: str) -> ValueSource:
 def event_publishing_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[EventPublishingOptions, Definitions]:
-    """Read the options, and the tables of the definitions file and the properties.
+    """Read the options of publications, and the tables of the definitions file and the properties.
 
     Raises OptionError.
     """

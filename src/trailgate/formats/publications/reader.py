@@ -66,7 +66,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         self._reader = self._of(DELIMITED)
 
     def records(self, messages: MessageBatch) -> MessageRecords:
-        """Read the records of the messages. Raises BadMessagesError.
+        """Read publications as records, delimited or XML. Raises BadMessagesError.
 
         A batch that looks delimited is given to the delimited reader first. Only if that finds bad
         messages is the format of each message examined.
@@ -88,7 +88,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return self._readers[kind]
 
     def layouts(self, records: MessageRecords, tables: Sequence[Table], table_of: Longs) -> Longs:
-        """Return a layout number for each record.
+        """Return a layout number for each publication record.
 
         Records of one table with the same number have their columns at the same positions.
         """
@@ -97,19 +97,19 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
     def images(
         self, records: MessageRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of records of one table, type and layout.
+        """Read the before and after images of publication records of one table, type and layout.
 
         Errors are added to `errors`.
         """
         return self._reader.images(records, table, kind, rows, errors)
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the messages need not wait for later ones."""
+        """Return how many of the publications need not wait for later messages."""
         documents = self._documents(messages)
         return CompleteMessages(len(messages)) if documents is None else count_complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these messages have only parts of earlier rows."""
+        """Return whether these publications contain only parts of earlier rows."""
         documents = self._documents(messages)
         return documents is not None and keeps_waiting(documents)
 
@@ -150,14 +150,14 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return None
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Turn the notes of all records into the warnings that a run prints at its end."""
+        """Combine the notes of all publications into the warnings that a run prints at its end."""
         for kind in READERS:
             notes = self._of(kind).warnings(notes)
         return notes
 
 
 class PublicationTableInference:
-    """Infers the tables of publications and their numbers of columns."""
+    """Infers the tables of publications from their records and numbers of columns."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self._format = EventPublishingFormat(options)
@@ -166,7 +166,9 @@ class PublicationTableInference:
         self._described: dict[str, Table] = {}
 
     def add(self, messages: MessageBatch) -> None:
-        """Read the tables of a batch. Unreadable messages are ignored; the capture reports them.
+        """Read the tables of a batch of publications.
+
+        Unreadable messages are ignored; the capture reports them.
 
         Raises DefinitionError if records of one table have different numbers of columns, or a
         column is described in two ways.
@@ -195,7 +197,7 @@ class PublicationTableInference:
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the described tables, then the others, sorted by name, with the columns COL1 to COLn."""
+        """Return the tables that publications describe, then the other tables, sorted by name, with the columns COL1 to COLn."""
         return Definitions(
             tuple(self._described.values())
             + tuple(

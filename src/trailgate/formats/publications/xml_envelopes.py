@@ -73,7 +73,7 @@ _NOT_PUBLICATIONS: Final = (
 
 
 def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
-    """Return the messages with their documents in UTF-8.
+    """Convert the documents of XML publications to UTF-8.
 
     `page` is a code page for all messages, or None.
 
@@ -152,7 +152,7 @@ def _without_declaration(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """The element below the root of each message: its type and attributes.
+    """The envelope of each XML publication: the type and attributes of the element below the root.
 
     `kind` is the type as an index into `KINDS`. `number` is the envelope of each message, -1 if it
     has none. `last` marks envelopes that end their transaction, or a large object.
@@ -167,7 +167,7 @@ class Envelopes:
     segment: Longs
 
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
-        """Return an attribute of envelopes without surrounding blanks, null if it is missing."""
+        """Return an attribute of the envelopes without surrounding blanks, null if it is missing."""
         places = self.values[name]
         found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
@@ -180,7 +180,7 @@ class Envelopes:
 def read_envelopes(
     messages: MessageBatch, matches: RuleMatches, errors: dict[int, TrailgateError]
 ) -> Envelopes:
-    """Return the envelopes of messages.
+    """Read the envelopes of XML publications.
 
     Errors of messages that are not publications are added to `errors`.
     """
@@ -224,7 +224,7 @@ def read_envelopes(
 
 
 class RecordValueSpans(Mapping[str, ValueSpans]):
-    """The spans of records' values by name.
+    """The byte spans of XML publication records' values, by name.
 
     A name that no record has gives spans of missing values.
     """
@@ -247,7 +247,7 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         return len(self.found.fields)
 
     def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
-        """Return a value as codes: each record's index into the list of distinct words, -1 if it is missing."""
+        """Return a value of the records as codes: each record's index into the list of distinct words, -1 if it is missing."""
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []
@@ -260,7 +260,7 @@ def add_errors(
     problem: Callable[[int], tuple[str, str]],
     field: str | None = None,
 ) -> None:
-    """Add an error to each message. The first error of a message counts."""
+    """Add an error to each of these XML publications. The first error of a message counts."""
     for number in messages.tolist():
         if number not in errors:
             text, hint = problem(number)
@@ -301,7 +301,10 @@ def whole_numbers(
     errors: dict[int, TrailgateError],
     least: int = 0,
 ) -> Longs:
-    """Parse numeric attributes, 0 if one is missing. Errors are added to `errors`."""
+    """Parse numeric attributes of XML publications, 0 if an attribute is missing.
+
+    Errors are added to `errors`.
+    """
     values = pc.utf8_trim(places.text(text), " \t\r\n")
     # Missing attributes are null, and count as good. At most 18 digits fit into 64 bits.
     good = np.asarray(pc.fill_null(pc.match_substring_regex(values, "^[0-9]{1,18}$"), True))

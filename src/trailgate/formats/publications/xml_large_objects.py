@@ -56,7 +56,7 @@ _ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectRows:
-    """The facts about rows that large objects need.
+    """The rows of XML publications to which large objects may belong.
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
     whether large objects follow (hasLOBCols). `removed` is the number of bad messages removed
@@ -346,7 +346,7 @@ _OF_OTHERS: Final = _envelope(*_OTHERS)
 
 
 def count_complete(messages: MessageBatch) -> CompleteMessages:
-    """Return how many of the messages (in UTF-8) need not wait for later ones."""
+    """Return how many of the XML publications (in UTF-8) need not wait for later messages."""
     count, commit = len(messages), None
     data = octets(messages.data)
     if not count or not has_set_attribute(
@@ -383,12 +383,12 @@ def _commit(written: bytes) -> str | None:
 
 
 def keeps_waiting(messages: MessageBatch) -> bool:
-    """Return whether none of the messages (in UTF-8) has rows: then everything keeps waiting."""
+    """Return whether none of the XML publications (in UTF-8) has rows, so that all of them wait for later messages."""
     return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
 
 
 def transaction_of_bad(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
-    """Return the commit LSN of a bad message in UTF-8: one, or none if it has no rows.
+    """Return the commit LSN of a bad XML publication in UTF-8, or no LSN if the message has no rows.
 
     None if it is unknown.
     """

@@ -208,7 +208,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         self._images = CellImages(cell_converter)
 
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
-        """Read the rows of the messages. Raises BadMessagesError."""
+        """Read the rows of XML publications. Raises BadMessagesError."""
         messages = as_utf8(messages, self._page)
         # Two levels of matches: the element below the root, then its rows and their columns.
         matches, _ = self._rules.matches(messages)
@@ -230,7 +230,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         rows: Longs,
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
-        """Read the before and after images of rows of one table and type.
+        """Read the before and after images of XML publication rows of one table and type.
 
         Errors are added to `errors`.
         """
@@ -239,12 +239,12 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Turn the notes of all records into the warnings that a run prints at its end."""
+        """Combine the notes of all XML publications into the warnings that a run prints at its end."""
         return control_warnings(notes)
 
 
 def page_of(options: EventPublishingOptions) -> str | None:
-    """Return the code page for all documents.
+    """Return the code page that the properties state for all XML documents.
 
     None for UTF-8, the default: then each document's own counts.
     """

@@ -94,7 +94,7 @@ _COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
 
 @dataclass(frozen=True)
 class RowCells:
-    """The columns of rows, one element per cell.
+    """The column values ("cells") of XML publication rows, as arrays with one element per cell.
 
     `operation` is the row of each cell, ascending. `names` are indexes into `words`, and `types`
     indexes into `TYPES`, -1 if unknown.
@@ -121,7 +121,7 @@ class RowCells:
 def read_cells(
     text: Octets, records: MatchRecords, operation: Longs, letters: Octets, refuse: Refuse
 ) -> RowCells:
-    """Return the cells of rows. `letters` is the operation type of each row.
+    """Read the cells of XML publication rows. `letters` is the operation type of each row.
 
     `refuse` receives cells, and a function from a cell to its problem and hint.
     """
@@ -176,7 +176,7 @@ def _word(text: Octets, records: MatchRecords, cell: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class XmlPublicationRecords(MessageRecords):
-    """Rows as records. `buffer` has the text of all values.
+    """Rows of XML publications as records. `buffer` has the text of all values.
 
     `letters` are the operation types, and `operations` their codes in the options. `rows` are the
     spans of row attributes.
@@ -195,11 +195,11 @@ class XmlPublicationRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings from control messages."""
+        """Warnings from control messages of XML publications."""
         return self.seen
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text, one value per row, null if it is missing."""
+        """Return a header field of XML publication rows as text, null if it is missing."""
         if name == OPERATION or name in _OF_ROWS:
             codes, words = self.codes(name)
             return pa.array(words, pa.string()).take(pa.array(codes))
@@ -213,7 +213,7 @@ class XmlPublicationRecords(MessageRecords):
         return take_text(values, self.around)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a header field as codes: for each row an index into the list of distinct strings."""
+        """Return a header field of XML publication rows as codes: for each row an index into the list of distinct strings."""
         if name == OPERATION:
             table = np.zeros(256, np.int64)
             table[[ord(letter) for letter in self.operations]] = range(len(self.operations))
@@ -236,16 +236,16 @@ class XmlPublicationRecords(MessageRecords):
         return last & self.envelopes.last[self.around]
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the first bytes of several rows' elements."""
+        """Return the first bytes of several rows' XML elements, for errors."""
         start, end = self.offset[rows], self.end[rows]
         return element_bytes(self.messages, self.message[rows], start, end)
 
 
 class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
-    """Rows of one table and type."""
+    """XML publication rows of one table and type."""
 
     def place_values(self, sides: tuple[int, int]) -> PlacedCells:
-        """Return the spans of an image's columns, column by column.
+        """Return the byte spans of an image's values, column by column.
 
         Errors are added for unknown and repeated columns.
         """

@@ -162,7 +162,7 @@ def parse_schema_table(element: XmlElement) -> Table:
 
 
 def attributes_of(element: XmlElement) -> Mapping[str, str]:
-    """Return an element's attributes by name, without surrounding blanks."""
+    """Return the attributes of a schema message's element by name, without surrounding blanks."""
     return {each.name: each.value.strip() for each in element.attributes}
 
 
@@ -282,7 +282,10 @@ def _schema_column(column: Column) -> bytes:
 
 
 class ControlMessages:
-    """Reads the messages of a batch that have no rows. Schemas are compared with `definitions`."""
+    """Reads the control messages of a batch of XML publications, which have no rows.
+
+    Schemas are compared with `definitions`.
+    """
 
     def __init__(self, limits: XmlLimits, definitions: Definitions | None = None) -> None:
         self.limits, self.definitions = limits, definitions
@@ -366,7 +369,7 @@ def _place(messages: MessageBatch, number: int) -> str:
 
 
 def control_warnings(notes: Iterable[str]) -> frozenset[str]:
-    """Turn the notes of a run into warnings. Heartbeats are counted together."""
+    """Combine the notes on control messages into warnings. Heartbeats are counted together."""
     texts, count, last = set(), 0, ""
     for note in notes:
         if not note.startswith(_BEATS):
@@ -381,7 +384,7 @@ def control_warnings(notes: Iterable[str]) -> frozenset[str]:
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:
-    """Yield the tables of schema messages; an addColumn gives a table with one column.
+    """Yield the tables of schema messages; an addColumn message gives a table with one column.
 
     `page` is the code page of all messages. Other and broken messages are ignored; the capture
     reports them.

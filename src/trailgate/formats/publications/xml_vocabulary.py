@@ -174,5 +174,5 @@ RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(
 
 
 def escape(text: str) -> bytes:
-    """Escape a text for an attribute."""
+    """Escape a string for an attribute of a publication's XML."""
     return text.translate({code: f"&#{code};" for code in range(32)} | {**REFERENCES}).encode()

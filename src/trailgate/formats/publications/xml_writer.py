@@ -124,7 +124,7 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class RowPieces:
-    """The template pieces of rows, and the large objects to write in separate messages."""
+    """The template pieces of XML publication rows, and the large objects to write in separate messages."""
 
     pieces: list[RowPiece]
     large: tuple[LargeObjectColumn, ...] = ()
@@ -141,7 +141,7 @@ class LargeObjectColumn:
 
 
 def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPieces:
-    """Return the template pieces of operations of one table and type; `numbers` are their rowNum.
+    """Build the template pieces of XML rows for operations of one table and type; `numbers` are their rowNum.
 
     With `apart` large objects are not in the rows. Raises EncodeError for values that the format
     cannot express.
@@ -318,7 +318,7 @@ def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def publication_error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
-    """Create an error located at an operation."""
+    """Create an error located at an operation that cannot be written as an XML publication."""
     place = block.position[row].as_py()
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
@@ -515,7 +515,7 @@ class XmlWriter:
         self._extra = ExtraMessages(options, self._around)
 
     def write(self, batch: ChangeBatch) -> WrittenMessages:
-        """Return the messages that this batch completes.
+        """Write a batch of operations as XML publications, and return the messages that it completes.
 
         Raises EncodeError for values that the format cannot express.
         """
@@ -524,7 +524,7 @@ class XmlWriter:
         return _Batch(self, batch).messages()
 
     def finish(self) -> WrittenMessages:
-        """Return the message that was held back. Its transaction has not ended."""
+        """Return the last XML publication, which was held back. Its transaction has not ended."""
         if self._held is None:
             return NO_MESSAGES
         held, self._held = self._held, None
@@ -535,7 +535,7 @@ class XmlWriter:
 
     @property
     def tail(self) -> bytes:
-        """The end tags of a message with rows."""
+        """The end tags of an XML publication with rows."""
         return f"</{ROW if self._single else TRANSACTION}></{ROOT}>".encode()
 
     def _around(self, inner: bytes) -> bytes:
@@ -548,7 +548,7 @@ class XmlWriter:
         )  # fmt: skip
 
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
-        """Return the start tags of messages.
+        """Return the start tags of XML publications.
 
         `numbers` are their numbers in their transactions, and `last` marks those that end them.
         """

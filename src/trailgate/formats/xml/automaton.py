@@ -91,7 +91,7 @@ _STARTING: Final[dict[ElementPart | None, ActionType]] = {
 
 
 class PredicateGroup(NamedTuple):
-    """Predicates that compare the same thing, so that at most one of their values is true.
+    """Path predicates that compare the same thing, so that at most one of their values is true.
 
     They compare an attribute, the text, or the position among the elements that satisfy the
     predicates `before`.
@@ -106,11 +106,14 @@ Condition = tuple[PredicateGroup, str]
 
 
 class NotForScannerError(Exception):
-    """The rules need the general engine. The text names the unsupported construct."""
+    """The XML rules need the general engine.
+
+    The text names the construct that the scanner does not support.
+    """
 
 
 class ActionPhase(IntEnum):
-    """When an action is executed: at a start tag, in this order, or at the end tag."""
+    """When an action of the scanner is executed: at a start tag, in this order, or at the end tag."""
 
     OPEN = 0
     START = 1
@@ -168,7 +171,7 @@ class Automaton:
 
     @property
     def arrays(self) -> RuleArrays:
-        """The tables as kernels take them."""
+        """The automaton's tables as kernels take them."""
         return RuleArrays(
             step=self.step,
             choices=self.choices,
@@ -191,7 +194,7 @@ class _Placed:
 
 
 def compile_rules(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Automaton:
-    """Compile rules.
+    """Compile XML rules to the tables of an automaton.
 
     `namespaces` maps their prefixes. Raises NotForScannerError for unsupported constructs.
     """

@@ -31,7 +31,7 @@ _OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
 
 
 class RuleCoverage:
-    """Records which rules match, and what their paths find."""
+    """Records which XML rules match in a run, and what their paths find."""
 
     def __init__(self, rules: Sequence[XmlRule]) -> None:
         self.rules = rules
@@ -74,7 +74,10 @@ class RuleCoverage:
         return notes if with_any.all() else notes | {_EMPTY}
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run. If no message could be read, rules are not mentioned."""
+        """Return the warnings of a run about its XML rules.
+
+        If no message could be read, rules are not mentioned.
+        """
         if not any(note.startswith(_OWN) for note in notes):
             return notes
         names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
@@ -139,7 +142,7 @@ def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class ExplainedValue:
-    """A property of a rule: the source of its value, and the value or None."""
+    """A property of an explained XML rule: the source of its value, and the value or None."""
 
     name: str
     source: str
@@ -148,7 +151,7 @@ class ExplainedValue:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedMatch:
-    """A rule's match: the element's path and line, the values, and the matches inside."""
+    """A match of an explained XML rule: the element's path and line, the values, and the matches inside."""
 
     rule: str
     type: str
@@ -160,7 +163,7 @@ class ExplainedMatch:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedRule:
-    """A rule without a match although the rule above it has one: its path, and similar names in the document."""
+    """An XML rule without a match although the rule above it has one: its path, and similar names in the document."""
 
     rule: str
     match: str
@@ -169,14 +172,14 @@ class UnmatchedRule:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The matches of the rules in a document, and the rules without a match."""
+    """The matches of the XML rules in a document, and the rules without a match."""
 
     matches: tuple[ExplainedMatch, ...]
     unmatched: tuple[UnmatchedRule, ...]
 
 
 def explain_message(options: XmlOptions, body: bytes) -> Explanation:
-    """Return the matches of the rules in a message. Raises DecodeError if it is malformed."""
+    """Return the matches of the XML rules in a message. Raises DecodeError if it is malformed."""
     document = parse_document(body, options.limits, options.encoding)
     matches = RuleMatcher(options.rules, PathMatcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(matches)}

@@ -69,7 +69,7 @@ _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a f
 
 
 def encoding_of(head: bytes, stated: str = DECLARED) -> str:
-    """Return the encoding of a document with these first bytes.
+    """Return the encoding of an XML document with these first bytes.
 
     `stated` is the encoding of all documents without a mark.
     """
@@ -80,14 +80,14 @@ def encoding_of(head: bytes, stated: str = DECLARED) -> str:
 
 
 def declared_in(head: bytes) -> str | None:
-    """Return the encoding that a document declares, or None."""
+    """Return the encoding that an XML document declares, or None."""
     declaration = _DECLARATION.match(head)
     return None if declaration is None else (declaration[1] or declaration[2]).decode()
 
 
 @lru_cache(64)
 def is_known(encoding: str) -> bool:
-    """Return whether documents may use an encoding."""
+    """Return whether XML documents may use an encoding."""
     try:
         " ".encode(encoding).decode(encoding)
         name = codecs.lookup(encoding).name
@@ -97,7 +97,7 @@ def is_known(encoding: str) -> bool:
 
 
 class EncodingCheck:
-    """Detects, chunk by chunk, whether a document that declares another encoding is really UTF-8."""
+    """Detects, chunk by chunk, whether an XML document that declares another encoding is really UTF-8."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
@@ -112,7 +112,7 @@ class EncodingCheck:
             raise self._error()
 
     def add(self, chunk: bytes, *, last: bool) -> None:
-        """Check the next chunk.
+        """Check the encoding of the document's next chunk.
 
         Raises DecodeError after the last one if the document may be either.
         """
@@ -146,7 +146,7 @@ def _has_ascii(encoding: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class XmlLimits:
-    """Limits on documents: the depth of elements, and the attributes of one element.
+    """Limits on XML documents: the depth of elements, and the attributes of one element.
 
     `settable` is set if properties can change them; errors then name the property.
     """
@@ -162,7 +162,7 @@ class XmlLimits:
 
 @dataclass(slots=True, eq=False)
 class XmlAttribute:
-    """An attribute. `name` is the local name."""
+    """An attribute of an XML element. `name` is the local name."""
 
     name: str
     namespace: str
@@ -172,7 +172,7 @@ class XmlAttribute:
 
 @dataclass(slots=True, eq=False)
 class XmlElement:
-    """An element. `start`, `inner` and `end` are offsets in the document as UTF-8.
+    """An XML element. `start`, `inner` and `end` are offsets in the document as UTF-8.
 
     `inner` is the end of the start tag. `position` counts the elements of the parent, from 1.
     `pieces` are the element's own strings, each with a flag for CDATA sections. The document itself
@@ -191,7 +191,7 @@ class XmlElement:
     pieces: list[tuple[str, bool]] = field(default_factory=list)
 
     def below(self) -> Iterator[XmlElement]:
-        """Yield all elements inside this one, in document order."""
+        """Yield all XML elements inside this element, in document order."""
         left = self.children[::-1]  # a stack instead of recursion: xml.maxdepth may be high
         while left:
             element = left.pop()
@@ -226,7 +226,7 @@ class XmlElement:
 
 @dataclass(frozen=True, slots=True)
 class XmlDocument:
-    """A document: its bytes as UTF-8, its tree, and the size of the byte order mark before it."""
+    """An XML document: its bytes as UTF-8, its tree, and the size of the byte order mark before it."""
 
     data: bytes
     top: XmlElement
@@ -239,7 +239,7 @@ class XmlDocument:
 
 
 def names_in(top: XmlElement) -> set[str]:
-    """Return the names of all elements and attributes inside an element."""
+    """Return the names of all elements and attributes inside an XML element."""
     names = set()
     for element in top.below():
         names.add(element.name)
@@ -250,7 +250,7 @@ def names_in(top: XmlElement) -> set[str]:
 def parse_document(
     body: bytes, limits: XmlLimits | None = None, encoding: str = DECLARED
 ) -> XmlDocument:
-    """Parse a message. `encoding` applies to documents without a byte order mark.
+    """Parse a message as an XML document. `encoding` applies to documents without a byte order mark.
 
     Raises DecodeError, with line, column and surrounding text, if it is malformed, has a document
     type, or exceeds the limits.
@@ -286,7 +286,7 @@ def document_error(
     start: int = 0,
     shift: int = 0,
 ) -> DecodeError:
-    """Create an error at `place` (line from 1, column from 0, byte) that shows the surrounding text.
+    """Create an error of an XML document at `place` (line from 1, column from 0, byte), which shows the surrounding text.
 
     `data` is the document from the byte `start` on. `shift` is the size of the byte order mark
     before the document.
@@ -311,7 +311,10 @@ def _with_surroundings(problem: str, data: bytes, here: int) -> str:
 
 
 class XmlFault(NamedTuple):
-    """The first fault of a document. Lines and columns count from 1, and ``offset`` is the byte, from 0."""
+    """The first syntax fault of an XML document.
+
+    Lines and columns count from 1, and ``offset`` is the byte, from 0.
+    """
 
     problem: str
     line: int
@@ -320,7 +323,7 @@ class XmlFault(NamedTuple):
 
 
 def syntax_fault(body: bytes, limits: XmlLimits, encoding: str = DECLARED) -> XmlFault | None:
-    """Return the fault of a document that is not well-formed, as `parse_document` finds it, without its tree.
+    """Return the fault of an XML document that is not well-formed, as `parse_document` finds it, without building its tree.
 
     None if `parse_document` must read the document to tell: because it is well-formed, is not
     ASCII, may declare another encoding or a document type, or may exceed a limit.
@@ -471,7 +474,7 @@ def _names(name: str) -> tuple[str, str, str]:
 
 
 def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
-    """Yield a document as UTF-8, in chunks of complete characters.
+    """Yield an XML document as UTF-8, in chunks of complete characters.
 
     Raises DecodeError if bytes do not fit its encoding.
 
@@ -532,5 +535,5 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_document(chunks: Iterable[bytes], limits: XmlLimits, encoding: str = DECLARED) -> None:
-    """Raise the same DecodeError as `parse_document`, without keeping the whole document in memory."""
+    """Raise the same DecodeError as `parse_document`, without keeping the complete document in memory."""
     _Checker(limits).check(utf8_of(chunks, encoding))

@@ -51,7 +51,7 @@ def columns_by_name(table: Table) -> dict[str, int]:
 
 
 class CellColumns:
-    """The cells of a group of operations, and their columns. Errors are added to the group.
+    """The columns of a group's XML cells. Errors are added to the group.
 
     This is the slow way, for rules that number columns and for cells that `place_columns` refuses.
     """
@@ -188,14 +188,14 @@ class CellColumns:
 
 
 class PlacedCells(NamedTuple):
-    """The spans of values by image, column and row. A length may be NULL or MISSING."""
+    """The byte spans of XML values by image, column and row. A length may be NULL or MISSING."""
 
     starts: Offsets
     lengths: Offsets
 
 
 class CellConverter(NamedTuple):
-    """A column's number and its conversion from text.
+    """The conversion of an XML column from text, and the column's number.
 
     If no text is longer than `taken` bytes, the text is the value and is not converted (-1: always
     convert).
@@ -207,7 +207,7 @@ class CellConverter(NamedTuple):
 
 
 class CellGroup(MessageRecordGroup[R]):
-    """Operations of one table and type, whose images are built from cells."""
+    """XML operations of one table and type, whose images are built from cells."""
 
     def check_keys(self, placed: PlacedCells, side: int, hint: str = "") -> None:
         """Add an error to each operation that lacks the value of a key in an image."""
@@ -223,7 +223,7 @@ class CellGroup(MessageRecordGroup[R]):
     def columns(
         self, placed: PlacedCells, text: Octets, converters: Sequence[CellConverter]
     ) -> Image:
-        """Return the columns of the images, one image after the other.
+        """Return the columns of both images, one image after the other.
 
         All are copied from the text in one pass.
         """
@@ -271,7 +271,7 @@ class CellGroup(MessageRecordGroup[R]):
         return ABSENT
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        """Add errors to rows, by their numbers in the group. `name` is the column."""
+        """Add errors to rows of the group, by their numbers. `name` is the column."""
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=name)
@@ -280,7 +280,7 @@ class CellGroup(MessageRecordGroup[R]):
 
 
 class CellImages:
-    """Reads images from cells. Converters are created once per table, by `parser`."""
+    """Builds images from XML cells. Converters are created once per table, by `parser`."""
 
     def __init__(self, parser: Callable[[Column], Convert] = parser_for) -> None:
         self._parser = parser
@@ -289,7 +289,7 @@ class CellImages:
     def images(
         self, group: CellGroup[R], placed: PlacedCells, text: Octets, kind: int, key_hint: str = ""
     ) -> tuple[Image, Image]:
-        """Return the before and after images of operations. Errors are added to the group.
+        """Build the before and after images of XML operations. Errors are added to the group.
 
         `key_hint` is the hint for a missing key.
         """

@@ -47,7 +47,7 @@ _LEAST: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class ValueSpans:
-    """The spans of values.
+    """Byte spans of the values that XML rules found.
 
     A negative length means that no value was found; `EMPTY`: an element without content.
     """
@@ -60,7 +60,7 @@ class ValueSpans:
         return ValueSpans(self.starts[rows], self.lengths[rows])
 
     def text(self, data: Octets) -> pa.Array:
-        """Return the values as text, null if none was found."""
+        """Return the values that the spans select as text, null if none was found."""
         nulls = self.lengths < 0
         starts = np.where(nulls, 0, self.starts)  # without a value, the start is undefined
         ends = np.where(nulls, 0, self.starts + self.lengths)
@@ -69,7 +69,7 @@ class ValueSpans:
 
 @dataclass(frozen=True, slots=True)
 class MatchRecords:
-    """The records of one type: `width` integers each, the first of which is the rule's number.
+    """The matches of XML rules, as records of one type: `width` integers each, the first of which is the rule's number.
 
     `fields` maps a property to the field with its value's start. The length follows, negative if no
     value was found.
@@ -84,12 +84,12 @@ class MatchRecords:
 
     @property
     def rows(self) -> Offsets:
-        """The records as a matrix, without copying."""
+        """The match records as a matrix, without copying."""
         return self.records.reshape(-1, self.width)
 
     @property
     def rule(self) -> Longs:
-        """The rule number of each record."""
+        """The number of the XML rule of each record."""
         return self.records[:: self.width].astype(np.int64)
 
     def places(self, name: str) -> ValueSpans | None:
@@ -103,7 +103,7 @@ class MatchRecords:
         return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
     def take(self, rows: Longs) -> MatchRecords:
-        """Return the given records."""
+        """Return the match records with these indexes."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
@@ -120,7 +120,7 @@ class MatchRecords:
 
 @dataclass(frozen=True, slots=True)
 class RuleMatches:
-    """The matches of the rules in the messages of a batch.
+    """The matches of XML rules in the messages of a batch.
 
     Spans refer to `text`, which is UTF-8 followed by 64 more bytes for reads of whole words.
 
@@ -209,11 +209,11 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
 
 
 class NameTable(NameArrays):
-    """A hash table of words, which grows and can be copied."""
+    """The scanner's hash table of XML names, which grows and can be copied."""
 
     @classmethod
     def empty(cls, most: int = MOST) -> NameTable:
-        """Create an empty table with room for `most` words, a power of 2."""
+        """Create an empty name table with room for `most` words, a power of 2."""
         return cls(
             np.zeros(2 * most, np.int32),
             np.empty(2 * most, np.uint64),
@@ -223,11 +223,11 @@ class NameTable(NameArrays):
         )
 
     def copy(self) -> NameTable:
-        """Return a copy that can be added to."""
+        """Return a copy of the name table that can be added to."""
         return self._with_room(len(self.table) // 2)
 
     def enlarge(self) -> NameTable | None:
-        """Return a copy with room for eight times as many words, or None if it has `MOST_GROWN` already."""
+        """Return a copy of the name table with room for eight times as many words, or None if it has `MOST_GROWN` already."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
         return self._with_room(most) if most > words else None
@@ -250,7 +250,7 @@ class NameTable(NameArrays):
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:
-        """Add a word if it is new. Return its number, negative if there is no room."""
+        """Add a name if it is new. Returns its number, negative if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
         return int(intern_word(text, 0, len(word), self))
 
@@ -267,7 +267,7 @@ class NameTable(NameArrays):
 
 
 def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, list[str]]:
-    """Return the words in a field as codes: each record's index into the list of words, -1 if it has none.
+    """Return the words in a field of match records as codes: each record's index into the list of words, -1 if it has none.
 
     `SPARE` bytes must follow the text.
     """

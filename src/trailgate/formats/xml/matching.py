@@ -46,7 +46,7 @@ _PARTS: Final[Mapping[ElementPart, Callable[[XmlElement, XmlDocument], str | Non
 
 
 class PathMatcher:
-    """Follows paths in a tree. `namespaces` maps the prefixes in paths.
+    """Follows paths in an XML document's tree. `namespaces` maps the prefixes in paths.
 
     A name without a prefix matches any namespace.
     """
@@ -55,7 +55,7 @@ class PathMatcher:
         self.namespaces = namespaces
 
     def elements(self, path: RulePath, context: XmlElement) -> list[XmlElement]:
-        """Return the elements that a path finds from an element, in document order."""
+        """Return the XML elements that a path finds from an element, in document order."""
         reached: list[XmlElement] = [context]
         if path.absolute:
             reached = [_top(context)]
@@ -66,7 +66,7 @@ class PathMatcher:
         return reached
 
     def values(self, path: RulePath, context: XmlElement, document: XmlDocument) -> Iterator[str]:
-        """Yield the values that a path finds.
+        """Yield the values that a path finds from an XML element.
 
         A path without an accessor yields "" for each element.
         """
@@ -148,7 +148,7 @@ Values = dict[str, str]
 
 @dataclass(slots=True, eq=False)
 class RuleMatch:
-    """A rule and an element that it matched, with the values and the matches of its subrules.
+    """An XML rule and an element that it matched, with the values and the matches of its subrules.
 
     `empty` are the properties whose paths find elements without content. `again` has a bit for each
     property of `PATHS` whose path finds more than one value.
@@ -176,7 +176,7 @@ def _is_stored_last(path: RulePath) -> bool:
 
 
 class RuleMatcher:
-    """Applies rules to documents."""
+    """Applies XML rules to documents (the general engine)."""
 
     def __init__(self, rules: Sequence[XmlRule], matcher: PathMatcher) -> None:
         self.rules, self.matcher = rules, matcher
@@ -261,7 +261,7 @@ class MatchCollector:
             self._operation(each, (message, around, transaction), shift)
 
     def matches(self) -> RuleMatches:
-        """Return the matches."""
+        """Return the collected matches as arrays."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return RuleMatches(

@@ -37,7 +37,7 @@ _POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 
 
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Read the tables. Raises OptionError if none are defined."""
+    """Read the tables of the XML parser. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files)
 
 
@@ -69,12 +69,12 @@ class XmlOptions(MetadataOptions):
         return frozenset(name for name, value in pairs if value == _MESSAGE_ID)
 
     def all_rules(self) -> tuple[XmlRule, ...]:
-        """Return all rules in the order of their numbers."""
+        """Return all XML rules in the order of their numbers."""
         return tuple(rule for top in self.rules for rule in top.all())
 
 
 def xml_setup(properties: Properties, files: DefinitionFiles) -> tuple[XmlOptions, Definitions]:
-    """Read the options with their rules, and the tables of the definitions file and the properties."""
+    """Read the options of the XML parser with their rules, and the tables of the definitions file and the properties."""
     return xml_options(properties), xml_definitions(properties, files)
 
 
@@ -170,7 +170,7 @@ class _Sources:
         )
 
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
-        """Return the source of a required value.
+        """Return the source of a required metadata value, which all operation rules share.
 
         With `mixes`, rules may generate it for some operations.
 

@@ -47,7 +47,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class RuleReader:
-    """Applies one set of rules to messages. Rules are compiled once.
+    """Applies one set of XML rules to messages. Rules are compiled once.
 
     The first few bytes are read by the general engine, because compiling the scanner takes longer
     than that.
@@ -66,7 +66,7 @@ class RuleReader:
         self._read = 0  # bytes read so far
 
     def matches(self, messages: MessageBatch) -> tuple[RuleMatches, Iterable[str]]:
-        """Return the matches of the rules, and names that occur in the documents.
+        """Return the matches of the XML rules, and names that occur in the documents.
 
         Raises BadMessagesError.
         """
@@ -82,7 +82,7 @@ class RuleReader:
     def general(
         self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
-        """Apply the rules to some of the messages with the general engine.
+        """Apply the XML rules to some of the messages with the general engine.
 
         Return the matches, and names.
 
@@ -163,7 +163,7 @@ def _scanner(
 
 
 class XmlFormat(MessageFormat[XmlRecords]):
-    """Reads operations with one set of options."""
+    """Reads operations from XML messages with one set of options."""
 
     def __init__(self, options: XmlOptions) -> None:
         self.options = options
@@ -175,19 +175,19 @@ class XmlFormat(MessageFormat[XmlRecords]):
         self._coverage = RuleCoverage(options.rules)
 
     def records(self, messages: MessageBatch) -> XmlRecords:
-        """Find the operations that match the rules. Raises BadMessagesError."""
+        """Find the operations in XML messages that match the rules. Raises BadMessagesError."""
         matches, names = self.reader.matches(messages)
         seen = self._coverage.seen(messages, matches, names)
         return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run: rules that never matched, and messages without operations."""
+        """Return the warnings of a run: XML rules that never matched, and messages without operations."""
         return self._coverage.warnings(notes)
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of operations of one table and type.
+        """Read the before and after images of XML operations of one table and type.
 
         Errors are added to `errors`.
         """

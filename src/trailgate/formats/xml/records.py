@@ -36,7 +36,7 @@ _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
 def element_bytes(
     messages: MessageBatch, message: Longs, starts: Longs, ends: Longs
 ) -> pa.BinaryArray:
-    """Return the first bytes of the elements in [start, end) of messages."""
+    """Return the first bytes of the XML elements in [start, end) of messages, for errors."""
     begins, size = messages.starts[message], messages.data.size
     # Offsets in a message that was converted to UTF-8 may lie beyond its original bytes.
     first = np.minimum(begins + starts, size)
@@ -46,7 +46,7 @@ def element_bytes(
 
 @dataclass(frozen=True, slots=True)
 class RuleSources:
-    """The values that all rules supply, computed once.
+    """The values that XML rules themselves supply, such as constants, computed once.
 
     `given` are the names of all properties. `written` has, by property, the rules whose value is
     not a path, with that value.
@@ -58,7 +58,7 @@ class RuleSources:
 
     @classmethod
     def of(cls, rules: tuple[XmlRule, ...]) -> RuleSources:
-        """Compute the values of rules, which are in the order of their numbers."""
+        """Compute the values that XML rules supply. Rules are in the order of their numbers."""
         written: dict[str, list[tuple[int, ValueSource]]] = {}
         for rule in rules:
             for name, source in rule.values.pairs:
@@ -79,7 +79,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class XmlRecords(MessageRecords):
-    """Operations as records.
+    """XML operations as records.
 
     A value comes from the operation's rule, or else from the rules around it.
     """
@@ -99,7 +99,7 @@ class XmlRecords(MessageRecords):
         values: RuleSources,
         seen: frozenset[str],
     ) -> XmlRecords:
-        """Create the records of the matches."""
+        """Create the records of the rules' matches."""
         kept = _Kept(np.arange(len(matches.message)))
         return cls(messages, matches.message, matches.start, options, matches, values, seen, kept)
 
@@ -109,7 +109,7 @@ class XmlRecords(MessageRecords):
         return self.seen
 
     def text(self, name: str) -> pa.Array:
-        """Return a property's value for each operation, null if it has none."""
+        """Return a property's value for each XML operation, null if it has none."""
         special = {
             "schemaandtable": self._table_names,
             "optype": lambda: self._letters("optype"),
@@ -118,7 +118,7 @@ class XmlRecords(MessageRecords):
         return special[name]() if name in special else self._resolve(name)[0]
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for an operation without a value."""
+        """Return the problem and the hint for an XML operation without a required value."""
         names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
         asked = [
             f"{rule.name}.{own}={rule.values[own]}"
@@ -129,7 +129,7 @@ class XmlRecords(MessageRecords):
         return f"no {what} is found in the message", f"Looked for: {', '.join(asked)}"
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return a property as codes: for each operation an index into the list of distinct values."""
+        """Return a property of XML operations as codes: for each operation an index into the list of distinct values."""
         if name == "txind" and "txind" not in self.values.given:
             # An operation ends its transaction if the next one begins another: 0 M, 1 E, 2 B, 3 W.
             begins = self._begins()
@@ -227,12 +227,12 @@ class XmlRecords(MessageRecords):
         return places.text(self.matches.text), which
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the first bytes of several operations' elements."""
+        """Return the first bytes of several operations' XML elements, for errors."""
         start, end = self.matches.start[rows], self.matches.end[rows]
         return element_bytes(self.messages, self.message[rows], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the rows of each timestamp format.
+        """Return the rows of each timestamp format that XML rules state.
 
         None if all operations have the format of the options.
         """
@@ -247,7 +247,7 @@ class XmlRecords(MessageRecords):
         ]
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return the mask of operations for which a rule generates the value.
+        """Return the mask of operations for which an XML rule generates the value.
 
         None if no rule does.
         """

@@ -69,7 +69,7 @@ _ID: Final = (_HEADER, SourceKind.MESSAGE_ID)
 
 
 class RuleType(Enum):
-    """The types of rules."""
+    """The types of XML rules: for transactions, operations or columns."""
 
     TRANSACTION = "tx"
     OPERATION = "op"
@@ -77,7 +77,7 @@ class RuleType(Enum):
 
 
 class RuleProperty(NamedTuple):
-    """A property of rules. Its value is a path into the message, or one of `sources`."""
+    """A property of XML rules. Its value is a path into the message, or one of `sources`."""
 
     name: str
     types: tuple[RuleType, ...]
@@ -139,7 +139,7 @@ SUBRULES: Final = {_TX: (_OP,), _OP: (_OP, _COL), _COL: ()}
 
 
 class ElementPart(Enum):
-    """The part of an element that is compared, or that is a value."""
+    """The part of an XML element that a path compares or returns."""
 
     ATTRIBUTE = "@"
     TEXT = "text()"
@@ -151,7 +151,7 @@ class ElementPart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    """A name in a path; `*` matches any. Without a `prefix` the namespace does not matter."""
+    """A name in a path of an XML rule; `*` matches any. Without a `prefix` the namespace does not matter."""
 
     local: str
     prefix: str = ""
@@ -165,7 +165,7 @@ ANY: Final = PathName("*")
 
 @dataclass(frozen=True, slots=True)
 class PathPredicate:
-    """A condition on an element: its position, or a part that equals a text."""
+    """A condition on an element in a path: its position, or a part that equals a text."""
 
     part: ElementPart
     value: str
@@ -180,7 +180,7 @@ class PathPredicate:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One step: elements with this name directly below the previous element, or `anywhere` below it."""
+    """One step of a path: elements with this name directly below the previous element, or `anywhere` below it."""
 
     name: PathName
     anywhere: bool = False
@@ -192,7 +192,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class PathAccessor:
-    """The part of the final element that a path returns."""
+    """The part of the final element that a path of an XML rule returns."""
 
     part: ElementPart
     attribute: PathName = ANY
@@ -230,7 +230,7 @@ _COMPARED: Final = (ElementPart.TEXT, ElementPart.NAME, ElementPart.POSITION)
 
 
 def parse_path(text: str, *, value: bool) -> RulePath:
-    """Parse a path. Only a path to a `value` may have an accessor.
+    """Parse a path of an XML rule. Only a path to a `value` may have an accessor.
 
     Raises OptionError, with the path and a caret below the fault, if something is not supported.
     """
@@ -238,7 +238,7 @@ def parse_path(text: str, *, value: bool) -> RulePath:
 
 
 def path_error(text: str, at: int, problem: str, hint: str = "") -> OptionError:
-    """Create an error with the text and a caret below the character at fault."""
+    """Create an error for a path of an XML rule, with a caret below the character at fault."""
     return OptionError(problem, hint=f"{hint}:{caret_below(text, at)}")
 
 
@@ -378,7 +378,7 @@ Value = RulePath | ValueSource
 
 @dataclass(frozen=True, slots=True)
 class XmlRule:
-    """A rule with its subrules. `number` counts all rules, each before its subrules.
+    """An XML rule with its subrules. `number` counts all rules, each before its subrules.
 
     If `match` is None, the rule applies to its parent's element. The match of a subrule starts at
     that element, or above it with `..`. `codes` are the values of operation types ("optype") and
@@ -401,7 +401,7 @@ class XmlRule:
         return self.type is RuleType.OPERATION and kinds == {RuleType.OPERATION}
 
     def all(self) -> Iterator[XmlRule]:
-        """Yield this rule and all rules below it, in the order of their numbers."""
+        """Yield this XML rule and all rules below it, in the order of their numbers."""
         yield self
         for rule in self.subrules:
             yield from rule.all()

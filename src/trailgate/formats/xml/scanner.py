@@ -104,7 +104,7 @@ _END: Final = b"?>"
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The result of a scan: matches, refused messages, messages with too many names, and the names in the others."""
+    """The result of an XML scan: matches, refused messages, messages with too many names, and the names in the other messages."""
 
     matches: RuleMatches
     refused: list[int]
@@ -113,7 +113,7 @@ class ScanResult:
 
 
 class ScanArrays(WorkArrays):
-    """The working arrays of a scan, with room for what limits and messages allow."""
+    """The working arrays of an XML scan, with room for what limits and messages allow."""
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
@@ -140,7 +140,7 @@ class ScanArrays(WorkArrays):
 
 
 class XmlScanner:
-    """Finds the matches of rules in batches of messages."""
+    """Finds the matches of XML rules in batches of messages, with compiled loops."""
 
     def __init__(self, automaton: Automaton, limits: XmlLimits) -> None:
         self.automaton, self.limits = automaton, limits
@@ -173,7 +173,7 @@ class XmlScanner:
         return new
 
     def scan(self, messages: MessageBatch) -> ScanResult:
-        """Return the matches of the rules in messages."""
+        """Scan XML messages, and return the matches of the rules."""
         return _Scan(self, messages).scan()
 
     def known_declaration(self, text: bytes, names: NameTable) -> bool:
@@ -324,7 +324,7 @@ class _Scan:
 
 
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
-    """Return whether bytes are not UTF-8 or have characters that XML forbids.
+    """Return whether bytes are not UTF-8, or have characters that XML forbids.
 
     `SPARE` bytes must follow them.
     """
@@ -432,7 +432,7 @@ class _Finished:
 def convert_to_utf8(
     messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
 ) -> tuple[list[int], list[bytes]]:
-    """Find the messages that have or declare another encoding.
+    """Convert the XML messages of a batch that have or declare another encoding.
 
     Return their numbers and their text in UTF-8.
 
@@ -464,7 +464,7 @@ def convert_to_utf8(
 
 
 def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
-    """Return some messages of a batch with other bodies."""
+    """Replace the bodies of some messages in a batch."""
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends: Longs = np.cumsum(sizes)
     which = np.array(numbers, np.int64)

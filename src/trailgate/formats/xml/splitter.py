@@ -70,11 +70,11 @@ _TOKENS: Final = (
 
 
 class NotCuttableError(Exception):
-    """The rules need the complete message. The text is the reason."""
+    """The XML rules need the complete message, which cannot be cut. The text is the reason."""
 
 
 def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Automaton:
-    """Compile the rules that find the elements at which a message is cut. Raises NotCuttableError.
+    """Compile the XML rules that find the elements at which a message is cut. Raises NotCuttableError.
 
     Around such an element only start tags are known, so no rule may need more.
     """
@@ -136,12 +136,12 @@ def _counts(step: PathStep) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class XmlCutter:
-    """Splits a long message into one message for each element that a rule at the top matches."""
+    """Cuts a long XML message into one message for each element that a top-level rule matches."""
 
     options: XmlOptions
 
     def why_not(self) -> str:
-        """Return the reason why messages cannot be cut with these rules, or "" if they can."""
+        """Return the reason why XML messages cannot be cut with these rules, or "" if they can."""
         try:
             compile_cuts(self.options.rules, self.options.namespaces)
         except NotCuttableError as reason:
@@ -149,7 +149,7 @@ class XmlCutter:
         return ""
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the transactions of a message.
+        """Yield the transactions of a long XML message, each as a message of its own.
 
         Raises DecodeError, with line, column and surrounding text, if it is malformed.
         """

@@ -164,7 +164,7 @@ def _id_rules(
 
 
 def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
-    """Count the bad messages of all ranges by reason, the most frequent first."""
+    """Count the bad messages of all ranges of a capture by reason, the most frequent first."""
     counts: Counter[str] = Counter()
     for report in reports:
         counts.update(report.reasons)
@@ -172,14 +172,14 @@ def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
 
 
 def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Keep the `RANKED` most frequent reasons, and add up the others."""
+    """Return the `RANKED` most frequent reasons, and one entry for the sum of the rest."""
     pairs = list(reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
     return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
 
 
 def error_values(error: TrailgateError) -> dict[str, Any]:
-    """Convert an error to plain values for JSON: its problem, its hint, and the known parts of its location."""
+    """Convert an error of a message to plain values for JSON: its problem, its hint, and the known parts of its location."""
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
     # Raw bytes are not JSON: show them as text and as hex digits.
     raw = place.pop("raw")
@@ -198,7 +198,7 @@ def run_local(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> CaptureSummary:
-    """Run all ranges in this process and publish them. `threads` None means one per core.
+    """Run all ranges of a capture in this process and publish them. `threads` None means one per core.
 
     `progress(done, total)` is called after each range.
     """

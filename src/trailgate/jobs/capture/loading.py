@@ -51,7 +51,7 @@ OF_CONNECTION: Final = ("jms.", "java.naming.")
 
 
 def check_tokens(rules: CaptureRules) -> None:
-    """Raise OptionError if a token's name is too long, or already has a meaning in trails."""
+    """Raise OptionError if a user token's name is too long, or already has a meaning in trails."""
     for rule in rules.statements:
         for token in rule.tokens:
             if token.name in RESERVED or UNNAMED.fullmatch(token.name):
@@ -83,7 +83,7 @@ def infer_tables(
 def infer_from(
     capture: Capture, batches: Iterable[MessageBatch], definitions: Definitions | None = None
 ) -> Capture:
-    """Infer the tables from batches of messages; see `infer_tables`."""
+    """Infer the tables of a capture from batches of messages; see `infer_tables`."""
     options = capture.options
     if not options.infers:
         return capture
@@ -104,7 +104,7 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class LoadedCapture:
-    """A capture and what else its files contain.
+    """A capture loaded from files, and what else these files contain.
 
     `notes` are the properties without effect (name, reason), `extract` the parameters of the
     Extract file if one was read, and `connection` the broker connection's properties (name, value).
@@ -116,7 +116,10 @@ class LoadedCapture:
     connection: tuple[tuple[str, str], ...] = ()
 
     def writing(self, arguments: CaptureArguments) -> dict[str, Any]:
-        """Return the arguments for WriteOptions. Values in `arguments` override the parameter file."""
+        """Return the capture's arguments for WriteOptions.
+
+        Values in `arguments` override the parameter file.
+        """
         names = ("format_release", "byte_order", "update_format", "max_bytes")
         *named, size = (
             getattr(arguments, one) or getattr(self.extract, one, None) for one in names
@@ -156,7 +159,7 @@ def load_capture(
 
 
 def warn_ignored(loaded: LoadedCapture) -> None:
-    """Warn about each unsupported parameter that was ignored on request."""
+    """Warn about each unsupported Extract parameter that was ignored on request."""
     for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
         warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 

@@ -12,7 +12,7 @@ from trailgate.model.changes import ChangeBatch
 
 @dataclass(frozen=True, slots=True)
 class OwnedBatch:
-    """Messages that a range owns, and their operations.
+    """A batch of the messages that a range of a capture owns, and their operations.
 
     The first unit may have begun in the previous batch, and the last unit may continue in the
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.

@@ -109,14 +109,14 @@ class CaptureSummary:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Rebuild the summary of the last run from the fields in a manifest."""
+        """Rebuild the summary of the last capture from the fields in a manifest."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **strings})
 
 
 @dataclass(frozen=True)
 class CaptureJob:
-    """All that a worker needs to run any of the ranges. It can be pickled.
+    """A planned capture: all that a worker needs to run any of its ranges. It can be pickled.
 
     If an interrupted run of the same input had already published, `done` is its summary and
     `ranges` is empty. `recognised` is the result of comparing the input with the files captured before.
@@ -135,7 +135,7 @@ class CaptureJob:
     message_ids: MessageIdRule | None = None
 
     def anywhere(self) -> CaptureJob:
-        """Return the job for workers on other machines.
+        """Return the capture job for workers on other machines.
 
         Its paths are absolute, and members that only `publish_capture` needs are removed.
         """

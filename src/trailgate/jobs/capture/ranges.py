@@ -80,7 +80,7 @@ _UNCHANGED: Final = "Capture them again while no other program changes them"
 
 
 class RangeReader:
-    """Reads the messages that a range owns, once.
+    """Reads the messages that a range of a capture owns, once.
 
     `start` and `end` are the positions of the range's first run and of the next range's first run.
     They are known when all batches have been read; `start` stays None if the range owns nothing.
@@ -117,7 +117,7 @@ class RangeReader:
         return self._state.id_length
 
     def batches(self) -> Iterator[OwnedBatch]:
-        """Yield the owned messages, batch by batch.
+        """Yield the messages that the range owns, batch by batch.
 
         Reads past the range's end until the next run begins.
         """
@@ -249,7 +249,7 @@ def _first(mask: Mask) -> int:
 
 
 def reason_of(error: TrailgateError) -> str:
-    """Return the problem of an error with its table and field, but without position and value, for counting."""
+    """Return the reason of a message's error for counting: the problem with its table and field, but without position and value."""
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
 
@@ -257,7 +257,7 @@ def reason_of(error: TrailgateError) -> str:
 def encode_or_reject(
     encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
-    """Encode a batch as trail records.
+    """Encode a batch of operations as trail records, or find the messages that cannot be written.
 
     If that fails, return instead the error of each message that cannot be written.
     """
@@ -308,7 +308,7 @@ class BadUnits:
         return str(self.reasons[int(at[0])]) if len(at) else None
 
     def reasons_of(self, units: Longs) -> pa.StringArray:
-        """Return the reason of each of these bad units."""
+        """Return the reason of each of these bad units of messages."""
         return self.reasons.take(pa.array(np.searchsorted(self.units, units)))
 
 
@@ -317,7 +317,7 @@ NO_BAD_UNITS: Final = BadUnits(np.zeros(0, np.int64), pa.array([], pa.string()))
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """The result of one range.
+    """The result of capturing one range.
 
     `start` and `end` are the positions of its first run and of the next range's first run.
     `reasons` counts its bad messages; `errors` lists them in a dry run only.
@@ -361,7 +361,7 @@ class _Unit:
 
 
 class RangeCapture:
-    """Captures the messages of a range. Without a writer it does everything except writing."""
+    """Captures the messages of a range. Without a writer it only parses and checks them."""
 
     def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
         self._owned, self._files, self._writer = owned, job.source, writer
@@ -376,7 +376,7 @@ class RangeCapture:
         self._bad_units = NO_BAD_UNITS  # of the last batch
 
     def run(self, index: int) -> RangeReport:
-        """Capture the range, and return its report. `index` is the range's number."""
+        """Capture the range, and return its report. `index` is the number of the range."""
         for batch in self._owned.batches():
             error = self._process(batch)
             if error is not None:
@@ -570,7 +570,10 @@ class QuarantinedMessages:
 
     @staticmethod
     def join(parts: Sequence[QuarantinedMessages]) -> QuarantinedMessages:
-        """Concatenate messages, and sort them by place. Of the reasons of a message the last one counts."""
+        """Concatenate quarantined messages, and sort them by place.
+
+        Of several reasons of a message the last one counts.
+        """
         files = np.concatenate([part.files for part in parts])
         offsets = np.concatenate([part.offsets for part in parts])
         # lexsort sorts by its last key first: by file, then by offset. It is stable, so of the parts
@@ -587,7 +590,7 @@ class QuarantinedMessages:
 
 
 def write_quarantine(path: Path, files: MessageFiles, messages: QuarantinedMessages) -> None:
-    """Write messages, which are in order, with their reasons as JSON lines."""
+    """Write quarantined messages, which are in order, with their reasons as JSON lines."""
     with convert_write_errors(path), path.open("wb") as file:
         for begin, batch, bodies in _read_again(files, messages):
             count = len(batch)

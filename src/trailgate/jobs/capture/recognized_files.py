@@ -35,7 +35,7 @@ NEWLINES: Final = b"\n\r"
 
 @dataclass(frozen=True, slots=True)
 class RecognizedFiles:
-    """The messages that are left to capture, and the files that the trail must remember.
+    """The messages that remain to be captured, and the files that the trail must remember.
 
     The counts of files: `skipped` were captured before, `continued` have grown since, `changed`
     have the name of a captured file but other content, `copied` have the content of a captured file
@@ -51,7 +51,7 @@ class RecognizedFiles:
 
 
 def recognize_files(messages: MessageFiles, captured: Iterable[CapturedFile]) -> RecognizedFiles:
-    """Remove the files that were captured before from `messages`.
+    """Exclude the message files that were captured before from `messages`.
 
     Raises StorageError if it is unclear whether a file was captured before.
     """

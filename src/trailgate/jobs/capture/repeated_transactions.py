@@ -40,7 +40,7 @@ _GROWN_HINT: Final = "The first of the two may have been cut off when the source
 
 
 def hash_operations(batch: ChangeBatch) -> Longs:
-    """Return a hash of each operation.
+    """Hash each operation, to recognize transactions that are sent twice.
 
     Operations with the same table, type and values have the same hash.
     """
@@ -51,14 +51,14 @@ def hash_operations(batch: ChangeBatch) -> Longs:
 
 
 class HashSums(NamedTuple):
-    """Hash sums of consecutive operations: the hash of the first one, and an order-dependent sum over all."""
+    """Hash sums of a transaction's operations: the hash of its first operation, and an order-dependent sum over all."""
 
     first: int
     every: int
 
 
 def hash_sums(numbers: Longs, starts: Longs, before: int) -> list[HashSums]:
-    """Return the sums of the operations before the first start, and from each start to the next.
+    """Return the hash sums of the operations before the first start, and from each start to the next.
 
     `before` is the number of operations that the transaction open at the beginning already has.
     Because each operation is weighted by its ordinal in the transaction, the sums of a
@@ -119,7 +119,7 @@ _NOTHING: Final = _Content(0, 0, 0)
 
 @dataclass(slots=True)
 class RepeatedTransactions:
-    """The transactions seen in a run: their ids, numbers of operations and hash sums.
+    """The transactions captured in a run: their ids, numbers of operations and hash sums.
 
     `dropped` counts the operations of transactions that were sent twice. The oldest of more than
     `RECENT` transactions are forgotten.
@@ -132,7 +132,7 @@ class RepeatedTransactions:
     _content: _Content = _NOTHING  # of the open one
 
     def select_new(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
-        """Return the mask of operations that were not captured before.
+        """Return the mask of operations whose transactions were not captured before in this run.
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
         hashes. Raises TransactionError, with the operation in `where.record`, if a repeated transaction

@@ -64,7 +64,7 @@ class SequenceIdRule:
 
 @dataclass(frozen=True, slots=True)
 class SequenceIdSpan:
-    """The first, last and highest id of a range.
+    """The first, last and highest sequence id of a range.
 
     `place` is the position of the first id's message.
     """
@@ -89,7 +89,7 @@ class SequenceIdCheck:
         self._repeats = RepeatedTransactions()
 
     def report(self) -> dict[str, Any]:
-        """Return the id fields of the range's report."""
+        """Return the fields of the range's report about sequence ids."""
         return {
             "ids": self.span,
             "skipped_operations": self.skipped,
@@ -98,7 +98,7 @@ class SequenceIdCheck:
         }
 
     def select_new(self, batch: OwnedBatch, before: MessagePosition) -> Mask:
-        """Return the mask of operations that are new.
+        """Return the mask of operations whose sequence ids the trail does not have yet.
 
         Raises TransactionError if ids are out of order.
 
@@ -190,7 +190,7 @@ def _place(batch: OwnedBatch, message: int, last: MessagePosition) -> MessagePos
 
 
 def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
-    """Check the order of ids across ranges.
+    """Check the order of sequence ids across ranges.
 
     Each range checked only its own. Raises TransactionError.
     """
@@ -202,7 +202,7 @@ def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
 
 
 def out_of_order(own: str, before: str) -> TransactionError:
-    """Return the error for an id that is not above the previous id."""
+    """Build the error for a sequence id that is not above the previous id."""
     what = "repeats" if own == before else f"follows the higher {before}"
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
 

@@ -54,7 +54,7 @@ _DELIMITERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SplitMessages:
-    """Messages split by a delimiter."""
+    """Sample messages split by a delimiter."""
 
     delimiter: bytes
     line: bytes
@@ -65,11 +65,11 @@ class SplitMessages:
 
     @property
     def least(self) -> int:
-        """The number of fields of the shortest record."""
+        """The number of fields of the sample's shortest record."""
         return int(self.fields.count.min())
 
     def raw(self, record: int) -> list[bytes]:
-        """Return the fields of a record as they are written."""
+        """Return the fields of a sample record as they are written."""
         fields, bounds = self.fields, self.fields.bounds
         indexes = range(int(bounds[record]), int(bounds[record + 1]))
         return [self.data[int(fields.starts[at]) : int(fields.ends[at])] for at in indexes]
@@ -125,7 +125,7 @@ def _split(bodies: Sequence[bytes]) -> SplitMessages | None:
 def split_by(
     bodies: Sequence[bytes], delimiter: bytes, line: bytes, quotes: Sequence[bytes] = (b'"', b"'")
 ) -> SplitMessages | None:
-    """Split the messages by a delimiter, with the first quote that fits, or without quotes.
+    """Split sample messages by a delimiter, with the first quote that fits, or without quotes.
 
     Returns None if the messages cannot be split this way.
     """
@@ -151,7 +151,7 @@ def split_by(
 
 
 class ColumnArrangement(NamedTuple):
-    """How the fields of a column are arranged: with names, with before values, in which order."""
+    """How delimited records arrange the fields of a column: with names, with before values, in which order."""
 
     hasbefores: bool = False
     hasnames: bool = False
@@ -160,7 +160,7 @@ class ColumnArrangement(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """The number of fields per column."""
+        """The number of delimited fields per column."""
         return 1 + self.hasnames + self.hasbefores
 
 

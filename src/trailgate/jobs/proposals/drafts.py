@@ -48,7 +48,7 @@ class PropertiesDraft:
         self.lines: list[str] = []
 
     def note(self, text: str) -> None:
-        """Add a comment."""
+        """Add a comment to the proposed properties."""
         self.lines.append("# " + "".join(c if c.isprintable() else " " for c in text))
 
     def blank(self) -> None:
@@ -56,13 +56,16 @@ class PropertiesDraft:
         self.lines.append("")
 
     def put(self, name: str, value: str) -> None:
-        """Add a property."""
+        """Add a property to the proposal."""
         self.lines.append(f"{name}={value}")
 
     def tables(
         self, parser: str, tables: Iterable[TableDraft], *, keys_named: bool = False
     ) -> None:
-        """Add the definitions of tables. ``keys_named``: the messages state which columns are keys."""
+        """Add the definitions of tables to the proposal.
+
+        ``keys_named``: the messages state which columns are keys.
+        """
         known = list(tables)
         self.blank()
         self.note(
@@ -85,20 +88,20 @@ class PropertiesDraft:
                 self.put(f"{prefix}{quote_column(column)}", f"vchar {column_length_for(size)}{key}")
 
     def text(self) -> str:
-        """Return the properties as text."""
+        """Return the proposed properties as text."""
         return "\n".join(self.lines) + "\n"
 
 
 @dataclass(slots=True)
 class TableDraft:
-    """A table: its columns with the maximum bytes of their values, and its assumed key columns."""
+    """A proposed table: its columns with the maximum bytes of their values, and its assumed key columns."""
 
     name: str
     sizes: dict[str, int] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
 
     def add(self, column: str, value: str | None) -> None:
-        """Enlarge a column so that it has room for this value."""
+        """Enlarge a column of the proposed table so that it has room for this value."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
@@ -108,12 +111,12 @@ def quote_column(name: str) -> str:
 
 
 def column_length_for(size: int) -> int:
-    """Return a column length with room for twice the observed size."""
+    """Propose a column length with room for twice the observed size."""
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
 def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the set of operation values to which these values belong, or None.
+    """Recognize a set of operation type codes, such as I, U and D, to which these values belong, or return None.
 
     For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL", "TRUNC")``.
     """
@@ -126,7 +129,7 @@ def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def date_format(values: Sequence[str]) -> str:
-    """Return the format of values if all are times of a known format, else ""."""
+    """Recognize the date format of sample values. Returns "" unless all are times of one known format."""
     match = _DATE.fullmatch(values[0]) if values else None
     if match is None or not all(map(_DATE.fullmatch, values)):
         return ""
@@ -172,7 +175,7 @@ class _NoFiles:
 
 
 def set_up_capture(text: str) -> Capture:
-    """Return a capture for properties that name no files."""
+    """Set up a capture with proposed properties that name no files."""
     properties = parse_properties(text.encode(), "the proposal")
     options, tables = parser_of(properties).setup(properties, _NoFiles())
     return Capture(options, CaptureRules().with_keys(tables))

@@ -29,7 +29,7 @@ _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 class MessageForm(NamedTuple):
-    """A message format: a test of a message's body, and a function that proposes properties for all."""
+    """A message format to recognize: a test of a message's body, and a function that proposes properties for all messages."""
 
     fits: Callable[[bytes], bool]
     propose: Callable[[Sequence[bytes]], str]
@@ -61,7 +61,7 @@ class Proposal:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """What has to be filled in, one sentence each."""
+        """What the user has to fill in, one sentence each."""
         sentences: list[str] = []
         for line in self.text.splitlines():
             if line.startswith(f"# {FILL_IN}"):
@@ -76,7 +76,7 @@ class Proposal:
 def propose(
     bodies: Sequence[bytes], messages: MessageBatch | None = None, *, cut: bool = False
 ) -> Proposal:
-    """Propose properties for messages.
+    """Recognize the format of sample messages, and propose properties for a capture.
 
     ``messages`` are the same messages with their headers and positions, if known. ``cut`` means
     that more messages follow, so that a transaction may be open at the end. Raises DecodeError if
@@ -100,7 +100,7 @@ def propose(
 
 
 def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
-    """Capture the messages with these properties, and return the first error or None."""
+    """Try a capture of the sample messages with proposed properties, and return the first error or None."""
     try:
         capture = infer_from(set_up_capture(text), [messages])
     except TrailgateError as error:

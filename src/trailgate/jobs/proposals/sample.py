@@ -17,13 +17,13 @@ _PORTION: Final = 1 << 20  # bytes to read at once
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Messages, and whether more exist that were not read."""
+    """The sample messages of a proposal, and whether more exist that were not read."""
 
     messages: MessageBatch
     cut: bool
 
     def propose(self) -> Proposal:
-        """Propose properties for the messages. Raises the same errors as ``propose``."""
+        """Propose properties for the sample messages. Raises the same errors as ``propose``."""
         batch = self.messages
         data = memoryview(batch.data)
         bounds = zip(batch.starts.tolist(), batch.ends.tolist(), strict=True)
@@ -31,7 +31,7 @@ class Sample:
 
 
 def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
-    """Read messages from files. Raises StorageError if there are none, or the first reading error."""
+    """Read sample messages from files. Raises StorageError if there are none, or the first reading error."""
     parts, size, cut = [], 0, False
     for read in read_messages(find_messages(addresses, per_line), chunk=_PORTION):
         if size >= SAMPLED:

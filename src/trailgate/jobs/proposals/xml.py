@@ -47,7 +47,7 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ProposedSource:
-    """A value of elements with one path: its relative path, the name it ends in, and all values."""
+    """A value that elements of the sample XML have at one path: its relative path, the name it ends in, and all values."""
 
     path: str
     name: str
@@ -56,7 +56,7 @@ class ProposedSource:
 
 @dataclass(slots=True)
 class ProposedRule:
-    """A rule of the properties."""
+    """A proposed XML rule."""
 
     name: str
     type: str
@@ -72,12 +72,12 @@ def propose_xml(bodies: Sequence[bytes]) -> str:
 
 
 def has_text_only(element: XmlElement) -> bool:
-    """Return True if an element has no child elements."""
+    """Return True if an XML element has no child elements."""
     return not element.children
 
 
 def sources_of(group: Sequence[XmlElement], prefix: str = "") -> list[ProposedSource]:
-    """Return the values that every element of a group has exactly once.
+    """Return the values that every XML element of a group has exactly once.
 
     These are attributes, and child elements that have only text.
     """

@@ -25,7 +25,7 @@ FILES: Final = ("ca", "cert", "key")
 
 
 class ProtocolFamily(Enum):
-    """A protocol, with or without encryption."""
+    """A broker protocol, such as AMQP, whether or not it is encrypted."""
 
     STOMP = "stomp"
     AMQP = "amqp"
@@ -43,7 +43,7 @@ _FORMS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
 
 
 class BrokerProtocol(NamedTuple):
-    """A scheme of addresses: its protocol family, its default port, and whether it is encrypted."""
+    """A scheme of broker addresses, such as ``amqps``: its protocol family, its default port, and whether it is encrypted."""
 
     family: ProtocolFamily
     port: int
@@ -64,14 +64,14 @@ PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
 
 
 class Direction(Enum):
-    """Whether messages are received from an address, or sent to it."""
+    """Whether messages are received from a broker address, or sent to it."""
 
     RECEIVED = "received from"
     SENT = "sent to"
 
 
 class AddressOption(NamedTuple):
-    """An option of an address (docs/live.md): the protocols that support it, and its smallest number.
+    """An option of a broker address (docs/live.md): the protocols that support it, and its smallest number.
 
     ``lowest`` is None if the value is not a number. ``directions`` are those that it is for.
     """
@@ -114,7 +114,7 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """The address of a queue or topic.
+    """The parsed address of a queue or topic.
 
     ``kind`` is "queue" or "topic"; ``options`` are keys of ``OPTIONS``.
     """
@@ -135,16 +135,16 @@ class BrokerAddress:
 
     @property
     def family(self) -> ProtocolFamily:
-        """The protocol family."""
+        """The protocol family of the broker address."""
         return PROTOCOLS[self.protocol].family
 
     @property
     def tls(self) -> bool:
-        """Whether the connection is encrypted."""
+        """Whether the connection to the broker is encrypted."""
         return PROTOCOLS[self.protocol].tls
 
     def number(self, name: str, default: int) -> int:
-        """Return a numeric option, or the default if it is not set."""
+        """Return a numeric option of the address, or the default if it is not set."""
         return int(self.options.get(name, default))
 
 
@@ -158,7 +158,7 @@ def is_address(text: str) -> bool:
 
 
 def check_scheme(text: str) -> None:
-    """Raise OptionError for an unknown scheme, such as a misspelled protocol."""
+    """Raise OptionError if a broker address has an unknown scheme, such as a misspelled protocol."""
     from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
 
     scheme, slashes, _ = text.partition("://")
@@ -176,7 +176,7 @@ def parse_address(
     password: str | None = None,
     direction: Direction = Direction.RECEIVED,
 ) -> BrokerAddress:
-    """Parse an address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
+    """Parse a broker address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
     try:
         parts = urlsplit(text)
         # `port` is parsed only here, and raises ValueError for a wrong one.
@@ -212,7 +212,7 @@ def parse_address(
 
 
 def unknown_protocol_error(text: str, direction: Direction = Direction.RECEIVED) -> OptionError:
-    """Build the error for an address with an unknown scheme."""
+    """Build the error for a broker address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be {direction.value} {_shown(text) or 'an empty address'}"
     scheme, slashes, _ = text.partition("://")

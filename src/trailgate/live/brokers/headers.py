@@ -41,7 +41,7 @@ HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")
 
 
 class HeaderLines(NamedTuple):
-    """Headers as three parallel columns: the number of the message, the name and the value.
+    """JMS headers as three parallel columns: the number of the message, the name and the value.
 
     Names and values are Arrow strings, dictionary-encoded or not.
     """
@@ -52,14 +52,17 @@ class HeaderLines(NamedTuple):
 
 
 def repeat_header(name: str, messages: Longs, values: Any) -> HeaderLines:
-    """Return one header of several messages. ``values`` is an array, or a text for all of them."""
+    """Build the lines of one JMS header for several messages.
+
+    ``values`` is an array, or a text for all messages.
+    """
     if isinstance(values, str):
         values = pa.repeat(values, len(messages))
     return HeaderLines(messages, pa.repeat(name, len(messages)), values)
 
 
 def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
-    """Group headers by message into one map for each of ``count`` messages.
+    """Group JMS headers by message into one map for each of ``count`` messages.
 
     Within a map, headers keep the order of ``lines``.
     """
@@ -75,20 +78,20 @@ def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
 
 
 def spread_values(messages: Longs, values: pa.Array, count: int) -> pa.Array:
-    """Spread values over ``count`` messages: message ``messages[i]`` gets ``values[i]``, others null."""
+    """Spread values over ``count`` messages: message ``messages[i]`` gets ``values[i]``, all other messages null."""
     rows = np.full(count, -1)
     rows[messages] = np.arange(len(messages))
     return values.take(pa.array(rows, mask=rows < 0))
 
 
 def message_ids(ids: pa.Array) -> HeaderLines:
-    """Return the JMSMessageID header of the messages whose id is not null."""
+    """Build the JMSMessageID headers of the messages whose id is not null."""
     rows = np.flatnonzero(np.asarray(ids.is_valid()))
     return repeat_header(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
-    """Merge headers; if a message has the same header several times, keep only the last."""
+    """Merge JMS headers; if a message has the same header several times, keep only the last."""
     messages = np.concatenate([part.messages for part in lines])
     names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines])
     values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines])
@@ -102,7 +105,7 @@ def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
 
 
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Decode header bytes, and return a mask of those that are not UTF-8 (they are shown with escapes)."""
+    """Decode the bytes of JMS headers, and return a mask of the values that are not UTF-8 (they are shown with escapes)."""
     try:
         return gather(data, starts, ends, text=True), np.zeros(len(starts), bool)
     except DecodeError:
@@ -116,7 +119,7 @@ def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, 
 
 
 def join_surrogates(raw: bytes) -> bytes | None:
-    """Convert UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
+    """Convert header text in UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
 
     In CESU-8, which some brokers write, a character above U+FFFF is a surrogate pair of three bytes
     each, instead of one sequence of four bytes.
@@ -145,7 +148,7 @@ class JmsHeader(NamedTuple):
     kind: str = "text"
 
     def lacking(self, messages: Longs, count: int) -> HeaderLines:
-        """Return the header's default for each of ``count`` messages that is not in ``messages``.
+        """Build the header's default for each of ``count`` messages that is not in ``messages``.
 
         Returns no headers if there is no default.
         """

@@ -55,7 +55,10 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class MessageFields(NamedTuple):
-    """The fields of consecutive messages of one partition. ``times`` has a row of type and milliseconds for each."""
+    """The fields of consecutive Kafka messages of one partition.
+
+    ``times`` has a row of type and milliseconds for each message.
+    """
 
     offsets: Longs
     times: Longs
@@ -65,7 +68,7 @@ class MessageFields(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Any]) -> MessageFields:
-        """Return the fields of messages from confluent-kafka."""
+        """Copy the fields of messages from confluent-kafka."""
         times = chain.from_iterable([message.timestamp() for message in messages])
         return cls(
             np.array([message.offset() for message in messages], np.int64),
@@ -77,7 +80,7 @@ class MessageFields(NamedTuple):
 
     @classmethod
     def join(cls, parts: Sequence[MessageFields]) -> MessageFields:
-        """Join the fields of consecutive messages."""
+        """Join the fields of consecutive Kafka messages."""
         if len(parts) == 1:
             return parts[0]
         offsets, times, values, keys, headers = zip(*parts, strict=True)
@@ -91,7 +94,7 @@ class MessageFields(NamedTuple):
 
 
 def received_messages(fields: MessageFields, place: Any, now: int) -> pa.RecordBatch:
-    """Convert messages to rows of ``RECEIVED``.
+    """Convert Kafka messages to rows of ``RECEIVED``.
 
     ``place`` is their topic and partition, and ``now`` the time of receipt in microseconds.
     """
@@ -159,7 +162,7 @@ def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
 
 
 class KafkaReceiver:
-    """Receive one partition. Offsets are the positions, and nothing is acknowledged."""
+    """Receives one Kafka partition. Offsets are the positions, and nothing is acknowledged."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
@@ -178,11 +181,11 @@ class KafkaReceiver:
 
     @property
     def partition(self) -> int:
-        """The partition's number, known after ``connect``."""
+        """The number of the Kafka partition, known after ``connect``."""
         return int(self._place.partition)
 
     def connect(self) -> None:
-        """Connect and choose the partition. Raises BrokerError."""
+        """Connect to Kafka and choose the partition. Raises BrokerError."""
         settings = {
             **consumer_settings(self._address),
             "error_cb": self._note,
@@ -199,13 +202,13 @@ class KafkaReceiver:
         self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
 
     def known_end(self) -> int:
-        """Return the end offset that the broker reported last (the offset after the last message)."""
+        """Return the end offset of the partition that the broker reported last (the offset after the last message)."""
         # cached=True: no request, the value came with the last fetch.
         _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
         return max(self.next, int(high))
 
     def open(self, offset: int | None) -> None:
-        """Start at an offset, or at the first retained message.
+        """Start reading the partition at an offset, or at the first retained message.
 
         Raises BrokerError if the offset is not retained.
         """
@@ -223,7 +226,7 @@ class KafkaReceiver:
         _LOG.info("receiving from %s, partition %d", self._address, self.partition)
 
     def bounds(self, seconds: float = ASK_SECONDS) -> tuple[int, int]:
-        """Ask the broker for the first offset and the end offset. Raises BrokerError."""
+        """Ask the broker for the partition's first offset and end offset. Raises BrokerError."""
         try:
             low, high = self._consumer.get_watermark_offsets(self._place, timeout=seconds)
         except self._kafka.KafkaException as error:
@@ -233,7 +236,7 @@ class KafkaReceiver:
         return int(low), int(high)
 
     def receive(self, seconds: float) -> MessageWindow | None:
-        """Wait up to ``seconds`` for a first message, and return all that have arrived, or None."""
+        """Wait up to ``seconds`` for a first Kafka message, and return all that have arrived, or None."""
         # consume(n) waits until n messages have arrived, so first wait for one, then take the rest.
         fetched, fields = self._fetch(1, seconds)
         parts, left = [fields], self._limit - 1
@@ -260,7 +263,7 @@ class KafkaReceiver:
         return len(fetched), MessageFields.of(messages)
 
     def close(self) -> None:
-        """Close the consumer."""
+        """Close the Kafka consumer."""
         if self._consumer is not None:
             self._consumer.close()
 
@@ -365,7 +368,7 @@ class KafkaReceiver:
 
 
 def consumer_settings(address: BrokerAddress) -> dict[str, Any]:
-    """Return the settings of a consumer. librdkafka requires a group id, which is not used otherwise."""
+    """Return librdkafka's settings of a consumer. It requires a group id, which is not used otherwise."""
     settings: dict[str, Any] = {
         **client_settings(address),
         "group.id": "trailgate",
@@ -403,7 +406,7 @@ def client_settings(address: BrokerAddress) -> dict[str, Any]:
 
 
 def import_kafka() -> Any:
-    """Import the library. Raises MissingDependencyError if it is not installed."""
+    """Import confluent-kafka. Raises MissingDependencyError if it is not installed."""
     try:
         import confluent_kafka  # noqa: PLC0415  an extra
     except ImportError:

@@ -41,18 +41,21 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """Messages that arrived together (rows of ``RECEIVED``), and the token that acknowledges them."""
+    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them."""
 
     messages: pa.RecordBatch
     token: Any = None
 
 
 class Receiver(Protocol):
-    """A connection to one queue or topic. It connects on first use, and again after it is lost."""
+    """The interface of receivers: a connection to one queue or topic.
+
+    It connects on first use, and again after it is lost.
+    """
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection.
+        """Whether the receiver has a connection to its broker.
 
         Only then does an empty result mean that no message is waiting.
         """
@@ -60,7 +63,7 @@ class Receiver(Protocol):
 
     @property
     def connections(self) -> int:
-        """The number of connections made so far."""
+        """The number of connections that the receiver has made so far."""
         ...
 
     def receive(self, seconds: float) -> MessageWindow | None:
@@ -73,7 +76,7 @@ class Receiver(Protocol):
         ...
 
     def acknowledge(self, window: MessageWindow) -> None:
-        """Ask the broker to remove a window's messages and all before them; ``settle`` waits for that.
+        """Ask the broker to remove a window's messages and all messages before them; ``settle`` waits for that.
 
         Does nothing if the window's connection is lost: the broker redelivers its messages.
         """
@@ -89,7 +92,7 @@ class Receiver(Protocol):
 
 
 class BrokerConnection(ABC):
-    """A non-blocking socket to a broker.
+    """A non-blocking socket to a broker, the common part of STOMP and AMQP connections.
 
     Every failure is a BrokerError, and ends the connection's use.
     """
@@ -230,7 +233,7 @@ C = TypeVar("C", bound=BrokerConnection)
 
 
 class ReconnectingReceiver(ABC, Generic[C]):
-    """Receive from one queue or topic, and reconnect after failures; implements ``Receiver``.
+    """Receives from one queue or topic, and reconnects after failures; implements ``Receiver``.
 
     A window's token is its connection together with the protocol's own acknowledgement token.
     """
@@ -246,11 +249,11 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection; see ``Receiver``."""
+        """Whether the receiver is connected now; it reconnects when it receives. See ``Receiver``."""
         return self._connection is not None
 
     def receive(self, seconds: float) -> MessageWindow | None:
-        """Return the messages that have arrived; see ``Receiver``."""
+        """Return the messages that have arrived, after reconnecting if the connection was lost; see ``Receiver``."""
         until = time.monotonic() + seconds
         while self.is_connected or self._backoff.is_due(until):
             try:
@@ -280,7 +283,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
         self._warned = text
 
     def acknowledge(self, window: MessageWindow) -> None:
-        """Acknowledge a window and all before it; see ``Receiver``."""
+        """Acknowledge a window, and all windows before it, unless its connection was lost; see ``Receiver``."""
         connection, token = window.token
         if self._connection is None or connection is not self._connection:
             return
@@ -291,7 +294,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
             self._forget(error)
 
     def settle(self, seconds: float) -> bool:
-        """Return whether all acknowledgements are confirmed; see ``Receiver``.
+        """Wait for confirmations of acknowledgements, and return whether all came; see ``Receiver``.
 
         If the connection is lost, no acknowledgement is pending, so the answer is True.
         """
@@ -303,7 +306,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
         return True
 
     def close(self) -> None:
-        """Disconnect; see ``Receiver``."""
+        """Disconnect from the broker; see ``Receiver``."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._disconnect(connection)

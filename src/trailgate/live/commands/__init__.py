@@ -1,1 +1,1 @@
-"""The command journal, and what a live capture prints."""
+"""The command ``trailgate journal``, and the output of a live capture."""

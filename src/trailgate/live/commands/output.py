@@ -37,14 +37,14 @@ APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 class CaptureView(LiveView):
-    """The view of a live capture. ``show`` sets the statistics."""
+    """The terminal view of a live capture. ``show`` sets the statistics."""
 
     def __init__(self, source: str, trail: str) -> None:
         super().__init__(f"{source} to {trail}")
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Show these statistics from the next drawing on."""
+        """Show these statistics of the capture from the next drawing on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
@@ -68,7 +68,7 @@ class CaptureView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the counts of each table, ordered by the number of operations."""
+        """Return the operation counts of each captured table for the terminal view, highest count first."""
         counts = self._statistics.counts
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         heads, rows = counts_table({name: counts[name] for name in ranked[:room]})

@@ -53,7 +53,10 @@ SEGMENT_BYTES: Final = 64 << 20
 
 
 def checksums_of(messages: pa.RecordBatch) -> pa.Array:
-    """Return the checksum of each message's body, or NULL if unknown. Also accepts rows of id files."""
+    """Return the checksum of each journal message's body, or NULL if unknown.
+
+    Also accepts rows of id files.
+    """
     if "body" in messages.schema.names:
         bounds, data = byte_view(messages["body"])
         return pa.array(checksums(data, bounds[:-1], bounds[1:]), pa.int64())
@@ -63,12 +66,12 @@ def checksums_of(messages: pa.RecordBatch) -> pa.Array:
 
 
 def ids_of(messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of an id file for these messages."""
+    """Build the rows of a journal's id file for these messages."""
     return pa.RecordBatch.from_arrays([messages["id"], checksums_of(messages)], schema=IDS_SCHEMA)
 
 
 class KnownIds:
-    """Remembers the ids of the last ``limit`` messages, with the checksums of their bodies."""
+    """The ids of the journal's last ``limit`` messages, with the checksums of their bodies, to recognize duplicates."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -78,7 +81,7 @@ class KnownIds:
         return len(self._sums)
 
     def fresh(self, ids: pa.RecordBatch) -> Mask:
-        """Return a mask of the messages that are neither stored yet, nor earlier in this batch.
+        """Return a mask of the messages that are new: neither stored in the journal, nor earlier in this batch.
 
         ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
         body, as that is a different message.
@@ -101,7 +104,7 @@ class KnownIds:
         return found
 
     def add(self, ids: pa.RecordBatch) -> None:
-        """Remember ids (rows of an id file), and forget the oldest ones beyond the limit."""
+        """Remember message ids (rows of an id file), and forget the oldest ids beyond the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
         # A dict keeps the order in which keys were added, so its first keys are the oldest.
         excess = len(self._sums) - self._limit
@@ -111,7 +114,7 @@ class KnownIds:
 
 @dataclass(frozen=True, slots=True)
 class JournalOptions:
-    """The size of segments, and the number of message ids to remember."""
+    """The options of a journal: the size of segments, and the number of message ids to remember."""
 
     segment_bytes: int = SEGMENT_BYTES
     remembered: int = REMEMBERED
@@ -119,7 +122,7 @@ class JournalOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessages:
-    """Consecutive messages of the journal. ``number`` is the number of the first.
+    """Consecutive messages of the journal. ``number`` is the number of the first message.
 
     ``segment`` and ``offsets`` locate their bodies. A body always has the same offset.
     """
@@ -131,7 +134,7 @@ class StoredMessages:
 
     @property
     def end(self) -> int:
-        """The number after the last message's."""
+        """The number after that of the last stored message."""
         return self.number + len(self.messages)
 
     @property
@@ -143,7 +146,7 @@ class StoredMessages:
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
     def after(self, number: int) -> StoredMessages:
-        """Return the messages from a number on, which must be one of these."""
+        """Return the stored messages from a number on, which must be the number of one of them."""
         skipped = number - self.number
         if skipped <= 0:
             return self
@@ -180,11 +183,11 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the first message that is still stored."""
+        """The number of the first message that the journal still has."""
         return self._firsts[min(self._firsts)]
 
     def append(self, messages: pa.RecordBatch) -> StoredMessages:
-        """Store the messages that are not stored yet. They are on disk when this returns.
+        """Store the messages that the journal does not have yet. They are on disk when this returns.
 
         Raises WriteError if the disk is full, and BrokerError if messages have no ids or an id was
         used for a different body. None of the messages is stored then.
@@ -211,7 +214,10 @@ class Journal:
         return stored
 
     def read(self, number: int) -> Iterator[StoredMessages]:
-        """Yield the messages from a number on. Raises StorageError if the first one is not stored."""
+        """Yield the journal's messages from a number on.
+
+        Raises StorageError if the message with this number is not stored.
+        """
         if not self.first <= number <= self.next:
             problem = f"the journal has messages {self.first} to {self.next}, not {number}"
             hint = "The journal does not belong to the trail's checkpoint: restore the right one"
@@ -222,7 +228,7 @@ class Journal:
                 yield stored.after(number)
 
     def release(self, number: int) -> None:
-        """Delete the segments whose messages all have lower numbers, and keep their ids."""
+        """Delete the journal segments whose messages all have lower numbers, and keep their ids."""
         # The last segment is still being written.
         for segment in sorted(self._firsts)[:-1]:
             if self._firsts[segment + 1] > number:

@@ -84,7 +84,7 @@ def segments_of(folder: Path) -> pa.RecordBatch:
 
 
 def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the messages from a number on, as a table.
+    """Yield the journal's messages from a number on, as a table.
 
     The columns are number, id, time of receipt, headers, body as text, and the reason if there is
     no body.
@@ -108,7 +108,7 @@ def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
 
 
 def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
-    """Yield the messages from a number on as JSON lines, which a capture can read."""
+    """Yield the journal's messages from a number on as JSON lines, which a capture can read."""
     for file, frame in segment_frames(folder):
         for at, row in enumerate(frame.batch.to_pylist(), frame.number):
             if at >= number:
@@ -124,7 +124,7 @@ class JournalExtent(NamedTuple):
 
 
 class FrameLocation(NamedTuple):
-    """The location of a frame: its first message's number, its segment, and its bytes there."""
+    """The location of a journal frame: its first message's number, its segment, and its bytes in the segment."""
 
     number: int
     segment: int
@@ -134,7 +134,7 @@ class FrameLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalRange:
-    """The messages [begin, end). The first one is in the frame at ``offset`` of ``segment``."""
+    """The journal's messages [begin, end). The first message is in the frame at ``offset`` of ``segment``."""
 
     folder: Path
     segment: int
@@ -143,7 +143,7 @@ class JournalRange:
     end: int
 
     def read(self) -> Iterator[StoredMessages]:
-        """Yield the messages, across segments. Raises StorageError if one is missing."""
+        """Yield the messages of the range, across segments. Raises StorageError if a message is missing."""
         number, segment, offset = self.begin, self.segment, self.offset
         while number < self.end:
             path = file_path(self.folder, segment, SEGMENT)
@@ -216,7 +216,7 @@ class JournalIndex:
             new_frames.pop()  # this frame is still being written
 
     def range(self, begin: int, end: int) -> JournalRange:
-        """Return a range of messages. Raises StorageError if some are deleted, or do not exist."""
+        """Locate a range of journal messages. Raises StorageError if some are deleted, or do not exist."""
         stored = self.extent()
         if begin >= end:
             return JournalRange(self.folder, 0, 0, begin, begin)
@@ -235,7 +235,7 @@ class JournalIndex:
         return bisect_right(self._frames, number, key=lambda frame: frame.number) - 1
 
     def cuts(self, begin: int, end: int, size: int) -> list[int]:
-        """Return message numbers that divide [begin, end) into pieces of about ``size`` bytes."""
+        """Return message numbers that divide the journal's range [begin, end) into pieces of about ``size`` bytes."""
         numbers: list[int] = []
         gathered = 0
         for frame in self._frames[max(0, self._at(begin)) :]:

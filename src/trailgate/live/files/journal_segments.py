@@ -36,7 +36,7 @@ _NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
 
 
 class JournalFrame(NamedTuple):
-    """A frame that was read: its first message's number, its start and end in the segment, its messages."""
+    """A frame read from a journal segment: its first message's number, its start and end in the segment, its messages."""
 
     number: int
     begin: int
@@ -45,7 +45,7 @@ class JournalFrame(NamedTuple):
 
 
 def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
-    """Return the parts of a frame: its head, and the three parts of an Arrow stream with one batch."""
+    """Encode messages as a journal frame: its head, and the three parts of an Arrow stream with one batch."""
     # Arrow's stream writer would copy the batch into a growing buffer.
     payload = (batch.schema.serialize(), batch.serialize(), _END_OF_STREAM)
     checked = _CHECKED.pack(sum(map(len, payload)), number)
@@ -56,7 +56,7 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
 
 
 def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[JournalFrame]:
-    """Yield the frames of a segment from an offset on, up to the first incomplete one.
+    """Yield the frames of a journal segment from an offset on, up to the first incomplete frame.
 
     With ``check``, raises StorageError if a complete frame follows it, as the file is then damaged.
     """
@@ -69,7 +69,7 @@ def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[J
 
 
 def walk_heads(path: Path, begin: int = 0) -> Iterator[tuple[int, int, int]]:
-    """Yield each frame's first message number, start and end, from an offset on.
+    """Yield the first message number, start and end of each frame of a journal segment, from an offset on.
 
     Only the heads are read; payloads are not checked.
     """
@@ -194,7 +194,10 @@ class GrowingSegment:
         self._file.sync()
 
     def append(self, *parts: Any) -> None:
-        """Append bytes and sync them. If this fails, the segment is restored to its old size."""
+        """Append bytes to the last segment and sync them.
+
+        If this fails, the segment is restored to its old size.
+        """
         begin = self.size
         try:
             for part in parts:
@@ -208,5 +211,5 @@ class GrowingSegment:
             raise
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the last segment."""
         self._file.close()

@@ -53,7 +53,7 @@ EARLIER_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FeedPart:
-    """Consecutive messages with their numbers. ``end`` is the number after the last one.
+    """Consecutive messages of a feed with their numbers. ``end`` is the number after that of the last message.
 
     ``repeated`` counts messages that the broker redelivered, which are dropped.
     """
@@ -69,12 +69,12 @@ class FeedPart:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the bodies."""
+        """The number of bytes of the messages' bodies."""
         return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
 
     @staticmethod
     def join(parts: Sequence[FeedPart]) -> FeedPart:
-        """Join consecutive parts."""
+        """Join consecutive parts of a feed."""
         filled = [part for part in parts if len(part)]
         if len(parts) == 1 or not filled:
             return replace(parts[-1], repeated=sum(part.repeated for part in parts))
@@ -104,33 +104,33 @@ class FeedPart:
 
 
 class ConnectionState(NamedTuple):
-    """The state of the broker connection: whether it exists, and how many were made so far."""
+    """The state of a feed's broker connection: whether it exists, and how many were made so far."""
 
     is_connected: bool
     made: int
 
 
 class MessageFeed(Protocol):
-    """A source of numbered messages that can be read again from any number."""
+    """The interface of feeds: a source of numbered messages that can be read again from any number."""
 
     @property
     def name(self) -> str:
-        """The name of the numbering, which the trail's commits record."""
+        """The name of the feed's numbering, which the trail's commits record."""
         ...
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before a number that still exist, at most ``count``.
+        """Yield at most ``count`` messages before a number, as far as they still exist.
 
         Called before ``open``.
         """
         ...
 
     def open(self, number: int | None) -> None:
-        """Start at a message, or at the first one if ``number`` is None (nothing was captured before)."""
+        """Start the feed at a message, or at its first message if ``number`` is None (nothing was captured before)."""
         ...
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Wait up to ``seconds`` for messages, and return a part, or None if none came."""
+        """Wait up to ``seconds`` for messages, and return them as a part, or None if none came."""
         ...
 
     @property
@@ -145,7 +145,7 @@ class MessageFeed(Protocol):
 
     @property
     def link(self) -> ConnectionState:
-        """The last known state of the connection. Any thread may read it."""
+        """The last known state of the feed's connection. Any thread may read it."""
         ...
 
     def lag(self, number: int) -> int:
@@ -157,12 +157,12 @@ class MessageFeed(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect properly, if that is possible."""
+        """Disconnect from the feed's broker, properly if that is possible."""
         ...
 
 
 class DuplicateFilter:
-    """Drop messages whose id has been seen before. Without a rule nothing is compared."""
+    """Drops messages of a feed whose id has been seen before. Without a rule nothing is compared."""
 
     def __init__(self, rule: MessageIdRule | None) -> None:
         self._rule = rule
@@ -184,7 +184,7 @@ class DuplicateFilter:
         self._last = last
 
     def deduplicate(self, part: FeedPart) -> tuple[FeedPart, int]:
-        """Return a part without duplicates, and their number."""
+        """Return a part of the feed without duplicates, and the number of duplicates."""
         if self._ids is None or not len(part):
             return part, 0
         deduplicated = self._ids.deduplicate(part.messages)
@@ -226,7 +226,7 @@ class _Turn:
 
 
 class PrefetchingFeed:
-    """Receive the parts of another feed in a thread; see ``MessageFeed``. Parts that wait are joined.
+    """Receives the parts of another feed in a thread; see ``MessageFeed``. Parts that wait are joined.
 
     Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
     ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
@@ -245,21 +245,21 @@ class PrefetchingFeed:
 
     @property
     def name(self) -> str:
-        """The name of the other feed."""
+        """The name of the prefetched feed."""
         return self._feed.name
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before a number; see ``MessageFeed``."""
+        """Yield messages before a number from the prefetched feed; see ``MessageFeed``."""
         return self._feed.earlier(number, count)
 
     def open(self, number: int | None) -> None:
-        """Start at a message; see ``MessageFeed``."""
+        """Start the prefetching thread at a message; see ``MessageFeed``."""
         self._feed.open(number)
         self._thread = threading.Thread(target=self._run, name="receiving", daemon=True)
         self._thread.start()
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Return waiting messages, or wait for some; see ``MessageFeed``."""
+        """Return prefetched messages, or wait for some; see ``MessageFeed``."""
         seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
         with self._changed:
             if not self._changed.wait_for(lambda: self._turns, seconds):
@@ -276,20 +276,20 @@ class PrefetchingFeed:
 
     @property
     def link(self) -> ConnectionState:
-        """The state of the connection; see ``MessageFeed``."""
+        """The state of the prefetched feed's connection; see ``MessageFeed``."""
         return self._feed.link
 
     def lag(self, number: int) -> int:
-        """Return the number of known messages that wait; see ``MessageFeed``."""
+        """Return the prefetched feed's number of waiting messages; see ``MessageFeed``."""
         return self._feed.lag(number)
 
     def mark_captured(self, number: int) -> None:
-        """Record that messages are in the trail. The thread passes it to the feed."""
+        """Record that messages are in the trail. The thread passes this to the prefetched feed."""
         with self._changed:
             self._captured = number
 
     def close(self) -> None:
-        """End the thread and close the other feed.
+        """End the prefetching thread and close the feed.
 
         Raises an error of the thread that was not raised yet.
         """
@@ -359,7 +359,7 @@ class PrefetchingFeed:
 
 
 class JournalFeed:
-    """Messages of a queue or topic: store them in the journal, acknowledge them, then return them.
+    """The feed of a queue or topic: stores its messages in the journal, acknowledges them, then returns them.
 
     ``needed`` is a header that every message must have. A message without it is not acknowledged,
     so it stays with the broker, and BrokerRefusedError is raised.
@@ -397,7 +397,7 @@ class JournalFeed:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection to the broker."""
+        """Whether the queue's broker is connected."""
         return self._receiver.is_connected
 
     def receive(self, seconds: float) -> FeedPart | None:
@@ -422,7 +422,7 @@ class JournalFeed:
 
     @property
     def link(self) -> ConnectionState:
-        """The state of the connection; see ``MessageFeed``."""
+        """The state of the queue's broker connection; see ``MessageFeed``."""
         return ConnectionState(self._receiver.is_connected, self._receiver.connections)
 
     def lag(self, number: int) -> int:
@@ -458,7 +458,7 @@ class JournalFeed:
 
 
 class KafkaFeed:
-    """The messages of a partition; see ``MessageFeed``.
+    """The feed of a Kafka partition; see ``MessageFeed``.
 
     Offsets are the numbers, and generated ids contain them.
     """
@@ -471,11 +471,11 @@ class KafkaFeed:
 
     @property
     def name(self) -> str:
-        """The topic and the partition."""
+        """The Kafka topic and the partition."""
         return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield messages before an offset that the broker still has; see ``MessageFeed``."""
+        """Yield messages before an offset, as far as the Kafka broker still has them; see ``MessageFeed``."""
         begin = max(self._receiver.bounds()[0], number - count)
         if begin >= number:
             return
@@ -487,14 +487,14 @@ class KafkaFeed:
             yield part.messages.slice(0, int(np.searchsorted(part.numbers, number)))
 
     def open(self, number: int | None) -> None:
-        """Start at an offset; see ``MessageFeed``."""
+        """Start reading the Kafka partition at an offset; see ``MessageFeed``."""
         self._receiver.open(number)
         self._high = self._end = self._receiver.bounds()[1]
         self.is_replayed = False
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker answers and has no more messages.
+        """Whether the Kafka broker answers and has no more messages.
 
         Raises BrokerError after too long a silence.
         """
@@ -509,7 +509,7 @@ class KafkaFeed:
         return not has_more
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Return the next messages; see ``MessageFeed``."""
+        """Return the next messages of the Kafka partition; see ``MessageFeed``."""
         # the replay ends at the end offset of the start
         self.is_replayed = self.is_replayed or self._receiver.next >= self._high
         window = self._receiver.receive(seconds)
@@ -523,23 +523,23 @@ class KafkaFeed:
 
     @property
     def link(self) -> ConnectionState:
-        """The state of the connection; see ``MessageFeed``."""
+        """The state of the connection to Kafka; see ``MessageFeed``."""
         return ConnectionState(self._receiver.is_reached, self._receiver.connections)
 
     def lag(self, number: int) -> int:
-        """Return the number of messages from an offset on, by the last known end; see ``MessageFeed``."""
+        """Return the number of messages in the Kafka partition from an offset on, by the last known end; see ``MessageFeed``."""
         return max(0, self._end - number)
 
     def mark_captured(self, number: int) -> None:
-        """Do nothing, because the broker keeps its messages."""
+        """Do nothing, because Kafka keeps its messages."""
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect from Kafka."""
         self._receiver.close()
 
 
 class ReceiverClass(NamedTuple):
-    """A protocol: the module and class of its receiver, and whether the broker keeps messages after reading."""
+    """The receiver of a protocol: its module and class, and whether the broker keeps messages after reading."""
 
     module: str
     receiver: str
@@ -569,7 +569,7 @@ def check_journalled(address: BrokerAddress) -> None:
 
 
 def make_receiver(address: BrokerAddress, *, lasting: bool = True) -> Any:
-    """Return a receiver, which connects on first use.
+    """Create the receiver for a broker address. It connects on first use.
 
     Raises MissingDependencyError if an extra is not installed.
 
@@ -587,7 +587,7 @@ def make_feed(
     *,
     lasting: bool = True,
 ) -> MessageFeed:
-    """Return the feed of an address.
+    """Create the feed for a broker address.
 
     ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
     ``lasting`` see ``make_receiver``.

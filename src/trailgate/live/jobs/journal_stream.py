@@ -46,7 +46,7 @@ _BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class TransactionBoundaries:
-    """Finds the message numbers at which no transaction is open, so that a batch can end there.
+    """Finds the journal's message numbers at which no transaction is open, so that a batch can end there.
 
     With ``stop``, parsing ends at the first bad message, and so does the search. Without it, bad
     messages are quarantined with the rest of their transaction, which no boundary divides either.
@@ -57,7 +57,10 @@ class TransactionBoundaries:
         self._known: tuple[int, int, int] | None = None
 
     def last(self, begin: int, end: int) -> int:
-        """Return the last boundary in (begin, end], or ``begin``, which must be a boundary, if there is none."""
+        """Return the last transaction boundary in (begin, end].
+
+        If there is none, return ``begin``, which must be a boundary.
+        """
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
@@ -65,7 +68,7 @@ class TransactionBoundaries:
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
-        """Return the last boundary within ``most`` messages.
+        """Return the last transaction boundary within ``most`` messages.
 
         If these are all of one transaction, return the boundary after it, if that is not after
         ``end``.
@@ -125,7 +128,9 @@ class TransactionBoundaries:
 def operations_of(
     messages: JournalRange, capture: Capture, quarantine: Path | None = None
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of messages between two boundaries. Raises the first bad message's error.
+    """Yield the operations of the journal's messages between two boundaries.
+
+    Raises the first bad message's error.
 
     With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
     is named by the range, so reading the range again writes the same file again.
@@ -169,7 +174,7 @@ def _messages(stored: StoredMessages, source: str) -> tuple[MessageBatch, tuple[
 
 
 class StoringReceiver:
-    """Receive into a journal as its only writer. The thread starts when the object is created.
+    """Receives a broker's messages into a journal as its only writer, in a thread that starts when the object is created.
 
     Raises StorageError if another run writes the journal. Later errors are raised by ``check``. No
     message is acknowledged before it is stored. With a ``rule``, messages with a known id are not
@@ -195,16 +200,16 @@ class StoringReceiver:
 
     @property
     def end(self) -> int:
-        """The number of the message that is stored next."""
+        """The number of the message that the journal stores next."""
         return self._journal.next
 
     def check(self) -> None:
-        """Raise the error that stopped the thread, if there is one."""
+        """Raise the error that stopped the receiving thread, if it was stopped."""
         if self._error is not None:
             raise self._error
 
     def is_quiet(self, seconds: float) -> bool:
-        """Return whether there was a connection for ``seconds`` and no message came."""
+        """Return whether the broker was connected for ``seconds`` and no message came."""
         since = self._quiet_since
         return since is not None and time.monotonic() - since >= seconds
 

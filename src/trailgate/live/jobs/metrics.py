@@ -64,7 +64,7 @@ _TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CaptureStatistics:
-    """Totals over all batches (see ``BatchReport``).
+    """Totals of a live capture over all batches (see ``BatchReport``).
 
     ``last`` is the last batch, or None before the first one.
 
@@ -86,7 +86,7 @@ class CaptureStatistics:
     reconnections: int = 0
 
     def with_link(self, link: ConnectionState) -> Self:
-        """Return the statistics with the state of the connection (the same object if nothing changed)."""
+        """Return the statistics with the state of the broker connection (the same object if nothing changed)."""
         # The first connection is not a reconnection.
         again = max(0, link.made - 1)
         if (link.is_connected, again) == (self.connected, self.reconnections):
@@ -94,7 +94,7 @@ class CaptureStatistics:
         return replace(self, connected=link.is_connected, reconnections=again)
 
     def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
-        """Return the statistics after another batch at the time ``now``."""
+        """Return the statistics after another captured batch at the time ``now``."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = add_counts(self.counts, report.counts)
         received = None if now is None else round(now, 3)
@@ -103,16 +103,16 @@ class CaptureStatistics:
         )
 
     def sums(self) -> dict[str, int]:
-        """Return the totals by name."""
+        """Return the capture's totals by name."""
         return {name: getattr(self, name) for name in SUMMED}
 
     @property
     def mostly_bad(self) -> bool:
-        """Whether more messages were quarantined than captured."""
+        """Whether the live capture has quarantined more messages than it captured."""
         return 2 * self.quarantined > self.messages
 
     def since(self, before: CaptureStatistics) -> Self:
-        """Return the totals since an earlier moment.
+        """Return the capture's totals since an earlier moment.
 
         The counts by table are still those since the start.
         """
@@ -124,7 +124,7 @@ assert set(SUMMED) < {one.name for one in fields(CaptureStatistics)}
 
 
 def format_metrics(statistics: CaptureStatistics, trail: str) -> str:
-    """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
+    """Format all known metrics of a live capture for Prometheus, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
     counts = [
         ({**labels, "table": table, "kind": kind}, count)
@@ -143,7 +143,7 @@ def format_metrics(statistics: CaptureStatistics, trail: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """Where reports go, and after how many seconds or messages.
+    """The options of a live capture's periodic reports: where they are written, and after how many seconds or messages.
 
     Without either there are no reports.
     """
@@ -154,7 +154,7 @@ class ReportOptions:
 
 
 def read_reports(connection: Mapping[str, str]) -> ReportOptions:
-    """Read the report options from properties. Raises OptionError."""
+    """Read the options of periodic reports from properties. Raises OptionError."""
     target = connection.get(OUTPUT, "report")
     if target.casefold() not in TARGETS:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
@@ -183,7 +183,7 @@ def _error(name: str, value: str, expected: str) -> OptionError:
 
 @dataclass(frozen=True, slots=True)
 class IntervalReport:
-    """The totals of an interval of ``seconds``, and since the start."""
+    """A periodic report of a live capture: the totals of an interval of ``seconds``, and since the start."""
 
     seconds: float
     interval: CaptureStatistics
@@ -191,7 +191,7 @@ class IntervalReport:
 
     @property
     def rate(self) -> float:
-        """Messages per second in the interval."""
+        """The messages per second in the report's interval."""
         return self.interval.messages / self.seconds if self.seconds else 0.0
 
     def fields(self) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class IntervalReport:
 
 
 class Reporter:
-    """Decides when a report is due: after an interval or a number of messages, whichever comes first."""
+    """Decides when a periodic report is due: after an interval or a number of messages, whichever comes first."""
 
     def __init__(self, options: ReportOptions, now: float) -> None:
         self._options, self._begun, self._before = options, now, CaptureStatistics()

@@ -84,12 +84,12 @@ class SourcePosition:
     transaction: str | None = None
 
     def encode(self) -> str:
-        """Return the position as text for a commit."""
+        """Encode the feed's position as text for a commit of the trail."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
-    """Parse a commit's position, or return None if nothing was committed.
+    """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
 
     Raises StorageError if it is not a live capture's, or belongs to another source than ``source``.
     """
@@ -113,7 +113,7 @@ def read_position(text: str | None, source: str | None, prefix: str) -> SourcePo
 
 @dataclass(frozen=True, slots=True)
 class ReceiveOptions:
-    """How a live capture runs.
+    """The options of a live capture's run.
 
     - ``on_error``: "stop" at a bad message, or "quarantine" it.
     - ``until_empty``: stop after no message came for ``idle_seconds``.
@@ -139,7 +139,7 @@ class ReceiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The result of a batch.
+    """The result of a live capture's batch.
 
     ``repeated`` messages were redelivered by the broker, and ``duplicates`` sent again by the
     sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` are received but not in the
@@ -163,7 +163,10 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """The result of capturing repaired messages. ``skipped`` messages were captured before."""
+    """The result of capturing repaired messages.
+
+    ``skipped`` is the number of messages that were captured before.
+    """
 
     target: str
     messages: int = 0
@@ -328,7 +331,7 @@ def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
 
 
 class LiveCapture:
-    """Capture the messages of a feed into a trail. ``run`` continues at the trail's last commit."""
+    """Captures the messages of a feed into a trail. ``run`` continues at the trail's last commit."""
 
     def __init__(
         self,
@@ -370,7 +373,7 @@ class LiveCapture:
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
-        """Yield a report of each batch until there is a reason to stop.
+        """Capture until there is a reason to stop, and yield a report of each batch.
 
         In the mode "stop", raises the first bad message's error.
         """
@@ -403,7 +406,7 @@ class LiveCapture:
 
     @property
     def open_problem(self) -> str | None:
-        """The problem of a last transaction that has not ended, or whose end is not known, or None.
+        """The problem of a last transaction without an end, or with an unknown end, or None.
 
         The next start continues with its messages.
         """

@@ -48,7 +48,7 @@ def unit_reasons(
 
 
 class SpillingBuffer(Generic[T]):
-    """A buffer of values in order.
+    """A buffer of operations in order, which moves to a file on the disk when it is large.
 
     After ``limit`` bytes, further values go to an unnamed file in ``folder``.
 
@@ -82,7 +82,7 @@ class SpillingBuffer(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Remove all values."""
+        """Remove all operations from the buffer."""
         self._values.clear()
         self._stored = 0
 
@@ -108,7 +108,7 @@ class _OpenUnit:
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """The result of processing a part of messages.
+    """The result of sorting a part of messages into units.
 
     - ``complete``: operations for the trail, which can be iterated only once.
     - ``lines``: lines for the quarantine.
@@ -147,7 +147,7 @@ class UnitSorter:
         self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: FeedPart, parsed: Parsed) -> UnitResult:
-        """Process a part, and return the complete units, including buffered operations."""
+        """Sort a part of messages, and return the complete units, including buffered operations."""
         encoded, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
@@ -185,7 +185,7 @@ class UnitSorter:
 
     @property
     def reason(self) -> str | None:
-        """The fault of the open unit, or None if there is none."""
+        """The fault of the open unit of messages, or None if it has none."""
         return None if self._open is None else self._open.reason
 
     def next_number(self, end: int) -> int:

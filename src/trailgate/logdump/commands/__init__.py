@@ -1,1 +1,1 @@
-"""The commands of Logdump, grouped by subject. ``table`` combines them."""
+"""The commands of Logdump, grouped by subject. ``logdump/conversation.py`` combines them in one table."""

@@ -37,7 +37,7 @@ OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CountOptions:
-    """The options of COUNT. Times are microseconds since 1970 UTC."""
+    """The options of Logdump's COUNT. Times are microseconds since 1970 UTC."""
 
     detail: bool
     start: int | None = None
@@ -47,7 +47,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, chunk: LogdumpChunk, mask: Mask) -> Mask:
-        """Return the mask of records that are counted, out of those in ``mask``."""
+        """Return the mask of records that COUNT counts, out of those in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:
@@ -179,7 +179,7 @@ def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
     return (trails, [path for path in matched if path not in trails]) if trails else (matched, [])
 
 
-ROWS: Final = (
+COUNT_COMMANDS: Final = (
     LogdumpCommand(
         ("COUNT",),
         "[DETAIL] [, START time] [, END time] [, INTERVAL minutes] [, FILE name] [, LOG files]",

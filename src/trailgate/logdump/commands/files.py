@@ -56,7 +56,7 @@ REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 
 def open_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Open a file, or show which one is open."""
+    """OPEN: open a trail file, or show which file is open."""
     if arguments.text:
         session.open(unquote(arguments.text))
     trail = session.trail
@@ -65,14 +65,14 @@ def open_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[
 
 
 def close_file(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Close the file."""
+    """CLOSE: close the open trail file."""
     path = mask_logins(session.trail.path)
     session.close()
     yield NoteResult(f"LogTrail {path} is closed", {"path": path})
 
 
 def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Open the file with the next number."""
+    """NEXTTRAIL: open the trail file with the next number."""
     path = session.trail.path
     following = next_path(path)
     if following is None:
@@ -96,7 +96,7 @@ def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """Return the files and folders in a folder. Raises StorageError."""
+    """List the files and folders in a folder for FILES. Raises StorageError."""
     store, path = locate(folder)
     try:
         entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
@@ -113,7 +113,7 @@ def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
 
 
 def change_folder(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set the folder that relative paths start from."""
+    """CD: set the folder that relative paths start from."""
     if arguments.text:
         folder = session.path(unquote(arguments.text))
         store, path = locate(folder)
@@ -125,7 +125,7 @@ def change_folder(session: LogdumpSession, arguments: CommandArguments) -> Itera
 
 
 def obey_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Run the commands in a file."""
+    """OBEY: run the Logdump commands in a file."""
     path = session.path(unquote(arguments.text))
     if session.depth == DEEPEST:
         raise OptionError(f"command files are nested more than {DEEPEST} deep")
@@ -142,7 +142,7 @@ def obey_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[
 
 
 def log_session(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Start or stop the session log."""
+    """LOG: start or stop the log of the session."""
     text = arguments.text
     first, _, rest = text.partition(" ")
     if first.upper() == "STOP" and not rest:
@@ -162,7 +162,7 @@ def log_session(session: LogdumpSession, arguments: CommandArguments) -> Iterato
 
 
 def write_log(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Write a line into the log."""
+    """WRITELOG: write a line into the log of the session."""
     if session.log is None:
         raise OptionError("no log is being written", hint="LOG TO starts one")
     session.log.write(f"{unquote(arguments.text)}\n")
@@ -199,7 +199,7 @@ FILE_COMMANDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SaveOptions:
-    """The options of SAVE. None means no limit, or unchanged transaction indicators."""
+    """The options of Logdump's SAVE. None means no limit, or unchanged transaction indicators."""
 
     path: str
     replace: bool = False
@@ -209,7 +209,7 @@ class SaveOptions:
     indicator: int | None = None
 
     def limit_rows(self, chunk: LogdumpChunk, rows: Longs, saved: SavedFile) -> Longs:
-        """Return the first rows that are within the limits."""
+        """Return the first of the selected records, up to the limits of SAVE."""
         if self.records is not None:
             rows = rows[: self.records - saved.records]
         if self.data_bytes is not None:
@@ -219,14 +219,14 @@ class SaveOptions:
         return rows
 
     def is_reached(self, saved: SavedFile) -> bool:
-        """Return whether a limit is reached."""
+        """Return whether a limit of SAVE is reached."""
         by_records = self.records is not None and saved.records >= self.records
         return by_records or (self.data_bytes is not None and saved.data_bytes >= self.data_bytes)
 
 
 @dataclass(slots=True)
 class SavedFile:
-    """The output of SAVE so far. ``size`` counts all bytes of the file."""
+    """The trail file that SAVE has written so far. ``size`` counts all bytes of the file."""
 
     stream: Any = field(repr=False)
     size: int = 0
@@ -234,7 +234,7 @@ class SavedFile:
     data_bytes: int = 0
 
     def write(self, raw: bytes) -> None:
-        """Write bytes, and add them to the size."""
+        """Write bytes of records, and add them to the saved file's size."""
         self.size += self.stream.write(raw)
 
 
@@ -264,7 +264,7 @@ def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
 
 
 def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Write records to a new trail file."""
+    """Write records to SAVE's new trail file."""
     options = read_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
@@ -275,7 +275,7 @@ def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def save(session: LogdumpSession, options: SaveOptions, target: str) -> SavedFile:
-    """Write the records from the session's position on, and move the session past them.
+    """SAVE: write the records from the session's position on, and move the session past them.
 
     The file is written under another name, and renamed when it is complete.
     """

@@ -19,7 +19,7 @@ MATCH: Final = MappingProxyType({"ALL": True, "ANY": False})
 
 
 def filter_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show, add, switch or clear filters."""
+    """FILTER: show, add, switch or clear filters."""
     first, rest = _first_word(arguments.text)
     verb = VERBS.get(first.upper())
     if verb is not None:
@@ -60,7 +60,7 @@ def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: s
 
 
 def show_filters(session: LogdumpSession, _rest: str = "") -> Result:
-    """Return all filters as lines."""
+    """Format all filters of the session as lines."""
     filters = session.filters
     lines = []
     numbers = count()
@@ -114,7 +114,7 @@ VERBS: Final[Mapping[str, Callable[[LogdumpSession, str], Result]]] = MappingPro
         "MATCH": _match,
     }
 )
-ROWS: Final = (
+FILTER_COMMANDS: Final = (
     LogdumpCommand(
         ("FILTER",),
         "[SHOW | ON | OFF | CLEAR [n | option | ALL] | [INCLUDE | EXCLUDE] MATCH ALL | ANY"

@@ -83,7 +83,7 @@ def _records_read(session: LogdumpSession, chunk: LogdumpChunk, rows: list[int])
 
 
 def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Skip records. With FILTER, records that do not pass the filters are not counted."""
+    """SKIP: skip records. With FILTER, records that do not pass the filters are not counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
@@ -102,7 +102,7 @@ def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set the position or the direction of reading."""
+    """POSITION: set the position or the direction of reading."""
     trail = session.trail
     word = arguments.only("").upper()
     if word[:3] in ("FOR", "REV"):
@@ -136,7 +136,7 @@ def set_direction(word: str) -> Callable[[LogdumpSession, CommandArguments], Ite
 
 
 def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Move to the first record at a time or later."""
+    """Move to the first record of the given time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
     for chunk in session.trail.forward(session.trail.header_length, SMALL):
         late = chunk.view.io_time >= time
@@ -151,7 +151,7 @@ def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def show_bytes(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show bytes as they are stored in the file."""
+    """Show bytes of the trail file as they are stored."""
     size = min(arguments.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.position, size).tobytes()
     yield ShownBytes(session.position, raw, session.settings)
@@ -185,7 +185,7 @@ MOVING_COMMANDS: Final = (
 
 
 def scan_for_header(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next good record, skipping damaged bytes, or with PREV the previous one."""
+    """Show the next good record, skipping damaged bytes. With PREV, show the previous good record."""
     trail = session.trail
     previous = bool(arguments.plain) and read_choice(arguments.only(), {"PREV": True})
     back = previous or not session.settings.forward
@@ -210,7 +210,7 @@ def scan_for_header(session: LogdumpSession, arguments: CommandArguments) -> Ite
 def scan_for_transaction_end(
     session: LogdumpSession, _arguments: CommandArguments
 ) -> Iterator[Result]:
-    """Find the end of the transaction, and show the first record of the next one."""
+    """Find the end of the transaction, and show the first record of the next transaction."""
     if not session.settings.forward:
         raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
     for chunk in chunks(session, SMALL):
@@ -247,7 +247,7 @@ def _is_at_border(chunk: LogdumpChunk, border: int) -> Mask:
 
 
 def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record at a time or later."""
+    """Show the next record of the given time or later."""
     typed, *names = arguments.phrases() or [[]]
     time = read_time(" ".join(typed), session.settings.time_offset, session.now())
     patterns = [word for phrase in names for word in phrase]
@@ -255,20 +255,20 @@ def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Itera
 
 
 def scan_for_rba(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record with an AuditRBA."""
+    """Show the next record whose AuditRBA is the given number."""
     first, *names = arguments.plain or [""]
     test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
     return find_record(session, _and_named(test, names))
 
 
 def scan_for_type(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record of a type."""
+    """Show the next record of the given record type."""
     first, *names = arguments.plain or [""]
     return find_record(session, _and_named(filters.of_types(type_codes([first])), names))
 
 
 def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next metadata record, optionally of one type or table."""
+    """Show the next metadata record, optionally of the given type or table."""
     names = arguments.plain
     tests = [filters.of_types([IO_METADATA])]
     if names and names[0].upper() in METADATA_KINDS:

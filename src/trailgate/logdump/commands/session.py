@@ -66,7 +66,7 @@ SHOWN_SETTINGS: Final = (
 
 
 def show_time(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Show the time."""
+    """Show the current time, local and in GMT."""
     now = (session.now() - EPOCH) // MICROSECOND
     yield _times(session, now)
 
@@ -142,7 +142,7 @@ CONVERSION_COMMANDS: Final = (
 
 
 class UnsupportedCommand(NamedTuple):
-    """A command that has no effect.
+    """A Logdump command that has no effect here.
 
     It raises an error if ``refused``, and prints a note otherwise.
     """
@@ -182,7 +182,7 @@ UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
 
 
 def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """List the open file and all settings."""
+    """Show the open file and all settings of the session."""
     settings = session.settings
     rows = [("Current Volume", mask_logins(session.folder or "."))]
     if session.is_open:
@@ -204,7 +204,7 @@ def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> I
 
 
 def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """List the open file."""
+    """Show which trail file is open."""
     rows = (
         [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
         if session.is_open
@@ -214,7 +214,7 @@ def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator
 
 
 def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """List the record types."""
+    """List the record types of trails."""
     yield ListingResult(
         "Record types",
         tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
@@ -236,12 +236,12 @@ SHOWS: Final = {
 
 
 def show(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show a part of the session's state."""
+    """SHOW: show a part of the session's state."""
     return read_choice(arguments.only("ENV"), SHOWS)(session, arguments)
 
 
 def show_help(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """List the commands, or explain one of them. REFUSED lists those without effect."""
+    """HELP: list the commands, or explain one command. REFUSED lists the commands without effect."""
     name = " ".join(arguments.plain)
     if name and name.upper() != REFUSED:
         command, _ = session.find(name)
@@ -270,19 +270,19 @@ def _more(command: LogdumpCommand) -> tuple[str, ...]:
 
 
 def show_history(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """List the commands that were typed, or the last of them."""
+    """HISTORY: list the typed commands, or the last of them."""
     count = arguments.number(len(session.history)) if arguments.plain else len(session.history)
     numbered = [(f"{number}>", line) for number, line in enumerate(session.history, 1)]
     yield ListingResult("", tuple(numbered[max(0, len(numbered) - count) :]))
 
 
 def edit_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Offer an earlier command for editing."""
+    """Offer an earlier command at the prompt for editing."""
     yield EditResult(_earlier(session, arguments.text))
 
 
 def repeat_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Run an earlier command once more."""
+    """Run an earlier command again."""
     line = _earlier(session, arguments.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
@@ -312,7 +312,7 @@ def _earlier(session: LogdumpSession, text: str) -> str:
 
 
 def end_session(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """End the session."""
+    """EXIT: end the Logdump session."""
     session.close()
     yield SessionEnd()
 

@@ -1,4 +1,4 @@
-"""Commands that show or change one setting: one row each."""
+"""Commands that show or change one setting of the session: one row each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ GREATEST: Final = 1 << 30
 
 
 class SettingCommand(NamedTuple):
-    """A command that shows a setting, or sets it to one of ``choices``, or to a number if there are none."""
+    """A command that shows a setting of the session, or sets it to one of ``choices``, or to a number if it has no choices."""
 
     names: tuple[str, ...]
     field: str
@@ -46,11 +46,11 @@ class SettingCommand(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """The syntax of the command's arguments."""
+        """The syntax of the setting command's arguments."""
         return "n" if self.choices is None else " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
-        """Parse a word as a value. Raises OptionError."""
+        """Parse a word as the setting's value. Raises OptionError."""
         if self.choices is None:
             return read_number(word, self.least, GREATEST)
         return read_choice(word, self.choices)
@@ -166,7 +166,7 @@ def _command(row: SettingCommand) -> LogdumpCommand:
 
 
 def setting_text(value: object) -> str:
-    """Format a setting's value."""
+    """Format the value of a setting for the session's output."""
     if isinstance(value, bool):
         return "On" if value else "Off"
     if isinstance(value, DumpCharset):
@@ -184,7 +184,7 @@ def set_time_offset(session: LogdumpSession, arguments: CommandArguments) -> Ite
     yield NoteResult(f"Times are {offset}", {"offset": str(offset)})
 
 
-ROWS: Final = (
+SETTING_COMMANDS: Final = (
     *map(_command, SETTINGS),
     LogdumpCommand(
         ("TIMEOFFSET",),

@@ -1,1 +1,1 @@
-"""The commands records and copybook."""
+"""The commands ``trailgate records`` and ``trailgate copybook``."""

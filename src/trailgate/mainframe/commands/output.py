@@ -20,7 +20,7 @@ BYTES: Final = 16  # the most bytes shown of a field
 
 
 def report_values(report: RecordsReport) -> dict[str, Any]:
-    """Return a report as JSON values, with bytes in hex."""
+    """Convert a report of ``records --verify`` to JSON values, with bytes in hex."""
     fields = [asdict(one) for one in report.fields]
     for example in (example for one in fields for example in one["examples"]):
         example["raw"] = example["raw"].hex()
@@ -39,7 +39,7 @@ def report_values(report: RecordsReport) -> dict[str, Any]:
 
 
 def print_report(report: RecordsReport) -> None:
-    """Print bad fields as a table, then what the problems mean, then the counts."""
+    """Print a report of ``records --verify``: bad fields as a table, what the problems mean, then the policy counts."""
     several = len({one.record for one in report.fields}) > 1
     files = len({example.file for one in report.fields for example in one.examples}) > 1
     if report.fields:
@@ -71,7 +71,7 @@ def print_report(report: RecordsReport) -> None:
 
 
 def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
-    """Return a row form that shows only the fields of a row's own record type.
+    """Return a row form for ``trailgate records`` that shows only the fields of a row's own record type.
 
     ``kinds`` are the columns of record types. In each row all but one of them are null.
     """

@@ -27,7 +27,7 @@ _CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
 
 
 def spark_text(schemas: Schemas) -> str:
-    """Return JSON for ``StructType.fromJson``; with several records, an object with one schema each."""
+    """Format record schemas as JSON for ``StructType.fromJson``; several records give an object with one schema each."""
     from trailgate.spark.sources import spark_schema
 
     made = {name: spark_schema(schema).jsonValue() for name, schema in schemas.items()}
@@ -35,7 +35,7 @@ def spark_text(schemas: Schemas) -> str:
 
 
 def arrow_text(schemas: Schemas) -> str:
-    """Return Python that defines ``schema``, or the dictionary ``schemas`` if there are several records."""
+    """Format record schemas as Python that defines ``schema``, or the dictionary ``schemas`` for several records."""
     made = {name: f"pa.schema({_fields(schema, '')})" for name, schema in schemas.items()}
     if len(made) == 1:
         return f"import pyarrow as pa\n\nschema = {next(iter(made.values()))}"
@@ -44,7 +44,7 @@ def arrow_text(schemas: Schemas) -> str:
 
 
 def sql_text(schemas: Schemas) -> str:
-    """Return CREATE TABLE statements as apply would run them in PostgreSQL, one for each record."""
+    """Format record schemas as CREATE TABLE statements as apply would run them in PostgreSQL, one per record."""
     tables = (_target(name, schema) for name, schema in schemas.items())
     return "\n\n".join(
         f"{POSTGRESQL.creation(table, (fold_upper_case(str(table)),))};" for table in tables
@@ -52,7 +52,7 @@ def sql_text(schemas: Schemas) -> str:
 
 
 def json_schema_text(schemas: Schemas) -> str:
-    """Return the JSON Schema of lines that ``trailgate records --format json`` prints.
+    """Format record schemas as the JSON Schema of lines that ``trailgate records --format json`` prints.
 
     Several records are listed in ``$defs``.
     """

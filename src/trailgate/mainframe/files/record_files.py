@@ -56,7 +56,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class SplitSearch(Enum):
-    """How to find the starts of a file's splits if records vary in length."""
+    """How to find the starts of a record file's splits if records vary in length."""
 
     WORDS = "words"  # by the descriptor words around; by an index if these are ambiguous
     INDEX = "index"  # by one pass over the lengths of all records
@@ -80,7 +80,7 @@ class RecordFile:
 
 @dataclass(frozen=True, slots=True)
 class RecordSplit:
-    """The records that begin in the bytes [start, end) of a file.
+    """The records that begin in the bytes [start, end) of a record file.
 
     An ``exact`` split contains complete records only. ``first`` is the number of records before it
     (None if unknown), and ``left`` the number of bytes left in the block in which it begins.
@@ -100,7 +100,9 @@ class RecordSplit:
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
-    """Complete records ``data[starts[i]:ends[i]]``. ``base`` is the data's offset in the file.
+    """Complete records read from a file: ``data[starts[i]:ends[i]]``.
+
+    ``base`` is the data's offset in the file.
 
     ``left`` is the number of bytes left in the block at ``base``. ``first`` is the number of
     records before these in the file (None if unknown). ``places`` are the offsets in the file of
@@ -161,7 +163,7 @@ def plan_record_splits(
     *,
     numbered: bool = False,
 ) -> list[RecordSplit]:
-    """Return splits that together contain every record once.
+    """Plan splits of record files that together contain every record once.
 
     With ``numbered``, the numbers of their records are known. A compressed file is a single split.
     """
@@ -288,7 +290,10 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
 def read_record_split(
     split: RecordSplit, framing: Framing, chunk: int = CHUNK
 ) -> Iterator[RecordChunk]:
-    """Yield a split's records. Raises DecodeError with file and offset if the framing is wrong."""
+    """Read the complete records of a split, in chunks.
+
+    Raises DecodeError with file and offset if the framing is wrong.
+    """
     try:
         yield from _without_ends(_chunks(split, framing, chunk), split, framing)
     except TrailgateError as error:

@@ -26,7 +26,7 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class SplitStart(NamedTuple):
-    """The start of a split: its offset, the number of records before it, and bytes left in its block."""
+    """A possible start of a split of a record file: its offset, the number of records before it, and bytes left in its block."""
 
     start: int
     first: int | None
@@ -35,13 +35,13 @@ class SplitStart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Offsets at which splits of a file can start, in order, and the file's number of records."""
+    """The index of a record file: offsets at which splits can start, in order, and the number of records."""
 
     cuts: Sequence[SplitStart]
     count: int
 
     def choose(self, step: int, framing: Framing) -> list[SplitStart]:
-        """Return the starts of splits of about ``step`` bytes.
+        """Choose the starts of splits of about ``step`` bytes.
 
         All header records are in the first split, and all trailer records in the last one.
         """
@@ -55,7 +55,7 @@ class RecordIndex:
 
 
 class IndexKey(NamedTuple):
-    """Identifies an index: the file in its current state, and how it is cut into records."""
+    """Identifies a record index: the file in its current state, and how it is cut into records."""
 
     path: str
     size: int
@@ -64,7 +64,7 @@ class IndexKey(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """The identifying facts as the index file states them."""
+        """The facts that identify the record file, as the index file states them."""
         framing = sha256(repr(self.framing).encode()).hexdigest()
         return {"size": self.size, "modified": self.modified, "framing": framing}
 
@@ -78,14 +78,14 @@ class IndexKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredIndex:
-    """An index that is stored in a file."""
+    """A record index that is stored in a file beside the record file."""
 
     key: IndexKey
     index: RecordIndex
 
     @classmethod
     def load(cls, key: IndexKey) -> Self | None:
-        """Read the index beside a file. Returns None if it does not exist or is out of date."""
+        """Read the stored index of a record file. Returns None if it does not exist or is out of date."""
         store, path = key.place
         with suppress(OSError, ValueError, TypeError, KeyError):
             with store.open_input_stream(path) as file:
@@ -96,7 +96,7 @@ class StoredIndex:
         return None
 
     def keep(self) -> None:
-        """Write the index beside the file. Raises StorageError if that fails."""
+        """Write the index beside the record file. Raises StorageError if that fails."""
         store, path = self.key.place
         # A unique name, since other runs may write the index at the same time.
         temporary = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"

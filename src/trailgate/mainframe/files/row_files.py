@@ -27,7 +27,7 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def find_row_files(path: Addresses) -> tuple[tuple[str, str], ...]:
-    """Return the files at one or several addresses, each with its format by its suffix.
+    """Find the Parquet and JSON files at one or several addresses, each with its format by its suffix.
 
     Raises OptionError if a suffix is unknown.
     """
@@ -48,7 +48,7 @@ def _form_of(path: str) -> str:
 
 
 def read_rows(path: str, form: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file. JSON values are converted to the types of the schema.
+    """Read the rows of a Parquet or JSON file. JSON values are converted to the types of the schema.
 
     Raises StorageError or DecodeError.
     """

@@ -70,7 +70,7 @@ _FORM: Final = re.compile(r'\s*(?:"([^"]+)"|([^="]+?))\s*=(.*)', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A field, and the expression for its new value.
+    """An assignment of ``records --set``: a field, and the expression for its new value.
 
     The field is named by its column, or by an item of an OCCURS to set all its elements.
     """
@@ -80,7 +80,10 @@ class Assignment:
 
     @classmethod
     def parse(cls, text: str) -> Assignment:
-        """Parse ``FIELD=expression``. Raises OptionError, with a caret if the expression is wrong."""
+        """Parse an assignment ``FIELD=expression``.
+
+        Raises OptionError, with a caret if the expression is wrong.
+        """
         match = _FORM.fullmatch(text)
         if match is None:
             raise OptionError(f"FIELD=expression was expected, not {text!r}")
@@ -95,7 +98,7 @@ class Assignment:
 
 
 class RecordEditor:
-    """Sets fields in records of one layout."""
+    """Sets fields to new values in records of one layout."""
 
     def __init__(
         self, layout: CopybookLayout, assignments: Sequence[Assignment], options: WritingOptions
@@ -139,7 +142,10 @@ class RecordEditor:
                 raise OptionError(f"{item.name} is set twice")
 
     def edit(self, records: RecordBytes) -> RecordBytes:
-        """Return the records with new values, in their old lengths. Raises DecodeError or EncodeError."""
+        """Return the records with the fields set to new values, in their old lengths.
+
+        Raises DecodeError or EncodeError.
+        """
         decoded = self._decoder.decode(records)
         columns = {RAW_COLUMN: decoded.column(RAW_COLUMN)}
         for item, assignment in self.targets:
@@ -245,7 +251,7 @@ def _convert_text(text: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 class FileEditor:
-    """Sets fields in the records of files; each kind of record has its own fields."""
+    """Sets fields in record files; each kind of record has its own fields."""
 
     def __init__(self, assignments: Sequence[str], options: WritingOptions) -> None:
         chosen = options.records
@@ -271,7 +277,7 @@ class FileEditor:
                 raise OptionError(f"{one.field} chooses the kinds of records, so it cannot be set")
 
     def edit_file(self, file: RecordFile, splits: Sequence[RecordSplit], to: IO[bytes]) -> int:
-        """Write a copy of a file with new values. Returns the number of records.
+        """Write a copy of a record file with new values. Returns the number of records.
 
         An error names the file and the record.
         """

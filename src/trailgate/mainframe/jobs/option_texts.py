@@ -52,7 +52,7 @@ def _kinds(text: str) -> RecordKinds | str:
 
 
 def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
-    """Return the kinds. If an address is given, read them from the file."""
+    """Parse the option with the kinds of records. If it is an address, the kinds are read from that file."""
     return (
         RecordKinds.parse(read_source(kinds, "file of kinds")) if isinstance(kinds, str) else kinds
     )
@@ -149,7 +149,10 @@ def _constants(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_pairs(text: str, form: str) -> dict[str, str]:
-    """Parse ``NAME=VALUE, NAME=VALUE``. Raises OptionError, which shows ``form``."""
+    """Parse a record option of the form ``NAME=VALUE, NAME=VALUE``.
+
+    Raises OptionError, which shows ``form``.
+    """
     pairs = {}
     for part in split_names(text):
         name, equals, value = part.partition("=")

@@ -217,7 +217,7 @@ OPTIONS: Final = Options(
 
 
 class CopybookKeywords(TypedDict, total=False):
-    """Options about the copybook and its values."""
+    """The options about the copybook and the values of its items, as keyword arguments."""
 
     copybook_text: str | None
     copy_path: str | Iterable[Address]
@@ -256,7 +256,7 @@ class CopybookKeywords(TypedDict, total=False):
 
 
 class RecordKeywords(CopybookKeywords, total=False):
-    """Options about finding records in a file."""
+    """The options about finding records in a file, as keyword arguments."""
 
     segment: str | None
     parents: str | Mapping[str, str] | None
@@ -329,7 +329,7 @@ COLUMN_OPTIONS: Final = Options(
 
 
 def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """Return the options' values with relative paths based on ``base`` (None: the working directory)."""
+    """Return the values of record options with relative paths based on ``base`` (None: the working directory)."""
     files = (PATH, PATHS, KINDS)
     own = [row.name for row in options if row.kind in files] if base is not None else []
     return values | {name: make_value_absolute(values[name], base or "") for name in own}

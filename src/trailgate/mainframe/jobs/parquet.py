@@ -27,20 +27,23 @@ ROW_GROUP_BYTES: Final = 64 << 20  # bytes of Arrow columns, before Parquet's en
 
 @dataclass(frozen=True, slots=True)
 class ParquetJob:
-    """What a worker needs to write any of the parts. It can be pickled."""
+    """A conversion of record files to Parquet.
+
+    It can be pickled: a worker needs nothing else to write a part.
+    """
 
     parts: tuple[RecordSplit, ...]
     options: CopybookOptions
     folder: PartFolder
 
     def anywhere(self) -> ParquetJob:
-        """Return the job with absolute paths, since workers have different working directories."""
+        """Return the conversion job with absolute paths, since workers have different working directories."""
         parts = tuple(part.anywhere() for part in self.parts)
         return replace(self, parts=parts, folder=self.folder.absolute())
 
 
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
-    """Return a job that writes the records at ``path`` into a new folder.
+    """Plan a job that converts the record files at ``path`` to Parquet in a new folder.
 
     Raises StorageError if the folder is not empty, and OptionError if the store cannot be written.
     """
@@ -50,7 +53,7 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
-    """Write one part under a temporary name, in constant memory.
+    """Write one Parquet part of a conversion under a temporary name, in constant memory.
 
     If there are several tables, those without rows get a file only in the first part, so that their
     schema is known.
@@ -105,7 +108,9 @@ def _group(
 
 
 def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
-    """Write and publish all parts in this process. Returns the number of records.
+    """Convert record files to Parquet in this process: write and publish all parts.
+
+    Returns the number of records.
 
     The values that options decided on are counted in ``tally``.
     """
@@ -115,7 +120,7 @@ def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
 
 
 def count_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
-    """Return the number of records in the parts, and add their counts to the tally."""
+    """Return the number of records in the written parts, and add their policy counts to the tally."""
     rows = 0
     for part in parts:
         rows += part.rows

@@ -36,7 +36,7 @@ COMPLETED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part that a task wrote: one file per table with rows.
+    """A part of a new folder that a task has written: one file per table with rows.
 
     In an object store, uploads not yet completed.
     """
@@ -88,11 +88,14 @@ class PartFolder:
 
     @property
     def staging(self) -> Path:
-        """The hidden folder of the run."""
+        """The hidden folder in which tasks write the parts."""
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
-        """Create the staging folder. Raises StorageError if the store cannot prevent two concurrent runs."""
+        """Create the hidden folder for parts.
+
+        Raises StorageError if the store cannot prevent two concurrent runs.
+        """
         self.backend.check()
         self.backend.create_staging(self.staging)
 
@@ -108,7 +111,7 @@ class PartFolder:
         return self.backend.file(self.staging, staged, f"{table}/{name}" if table else name)
 
     def part_name(self, number: int) -> str:
-        """Return the final name of a part."""
+        """Return the final name of a part's file."""
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
@@ -133,20 +136,20 @@ class PartFolder:
         return json.dumps({"edition": generation, "run": self.run, **more}).encode()
 
     def discard(self) -> None:
-        """Delete all staged files that are not published."""
+        """Delete all files of parts that are not published."""
         self.backend.discard(
             self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )
 
     def absolute(self) -> PartFolder:
-        """Return the folder with an absolute path."""
+        """Return the part folder with an absolute path."""
         return replace(self, backend=self.backend.absolute())
 
 
 def part_folder(
     target: str, what: str = "Parquet", tables: Iterable[str] = ("",), ending: str = PARQUET
 ) -> PartFolder:
-    """Return the folder of a new run at an address. Raises OptionError if the store cannot be written."""
+    """Return the new folder of a run at an address. Raises OptionError if the store cannot be written."""
     run, names = uuid.uuid4().hex[:12], tuple(tables)
     if not is_stored(target):
         disk = LocalBackend(locate(target)[1], DONE, is_folder=True)
@@ -159,7 +162,7 @@ def part_folder(
 
 @contextmanager
 def publishing(folder: PartFolder) -> Iterator[list[WrittenPart]]:
-    """Publish the parts that the block adds to the list. If the block raises, delete them."""
+    """Publish the parts that the block adds to the list. If the block raises an error, delete them."""
     folder.begin()
     parts: list[WrittenPart] = []
     try:

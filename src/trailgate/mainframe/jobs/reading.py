@@ -101,7 +101,10 @@ _MOST_CHUNK: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class CopybookOptions:
-    """The layouts of a copybook, and all options. It is pickled, so Spark's workers read no copybook."""
+    """The options for reading copybook records, and their layouts.
+
+    They are pickled, so Spark's workers read no copybook.
+    """
 
     layouts: tuple[CopybookLayout, ...]
     record: str | None
@@ -133,7 +136,9 @@ class CopybookOptions:
         shape: ColumnShape = ColumnShape.TREE,
         base: str | None = None,
     ) -> Self:
-        """Parse options. Relative paths are relative to ``base``, or to the working directory.
+        """Parse the options for reading copybook records.
+
+        Relative paths are relative to ``base``, or to the working directory.
 
         Raises OptionError, DefinitionError or StorageError.
         """
@@ -141,7 +146,7 @@ class CopybookOptions:
 
     @classmethod
     def of_column(cls, named: Mapping[str, Any]) -> Self:
-        """Parse the options for a column of records. Raises the same errors as ``of``.
+        """Parse the options for decoding a binary column of copybook records. Raises the same errors as ``of``.
 
         Options that only apply to files are errors.
         """
@@ -150,7 +155,10 @@ class CopybookOptions:
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: ColumnShape = ColumnShape.TREE) -> Self:
-        """Build the options from parsed values. Raises the same errors as ``of``."""
+        """Build the options for reading copybook records from parsed values.
+
+        Raises the same errors as ``of``.
+        """
         given = {**given, "kinds": load_kinds(given["kinds"])}
         dialect = _dialect(given)
         names = ItemNames(given["names"], given["filler"], given["rename"], given["element_names"])
@@ -234,7 +242,9 @@ class CopybookOptions:
         return chosen if set(columns) <= set(chosen.decoder().schema.names) else self
 
     def splits(self, path: Addresses, split_bytes: int | None = None) -> list[RecordSplit]:
-        """Plan splits that together contain every record once. Raises StorageError or DecodeError.
+        """Plan splits of record files that together contain every record once.
+
+        Raises StorageError or DecodeError.
 
         Logs a warning if the first file looks like ASCII, but is not read as ASCII.
         """
@@ -252,7 +262,7 @@ class CopybookOptions:
             warn_of_ascii(splits[0], self.framing, layout, self.records.values)
 
     def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
-        """Return the decoder of the records.
+        """Return the decoder of the copybook's records.
 
         It adds the number of values that options decided on to ``tally``.
         """
@@ -401,7 +411,7 @@ def read_records(
 def read_all_records(
     path: Addresses, options: CopybookOptions, first: int = 0, tally: PolicyCounts | None = None
 ) -> pa.RecordBatchReader:
-    """Read the records of files, one file after the other.
+    """Read the records of several files as Arrow batches, one file after the other.
 
     At least ``first`` rows are yielded before later records are decoded, so that an error after
     them does not hide them. ``tally`` counts values that options decided on.
@@ -416,7 +426,7 @@ def read_all_records(
 def read_splits(
     splits: Iterable[RecordSplit], options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of splits, one split after the other."""
+    """Yield the records of several splits as batches, one split after the other."""
     for split in splits:
         for batch in read_copybook_split(split, options, decoder, first):
             first = max(0, first - batch.num_rows)
@@ -426,7 +436,7 @@ def read_splits(
 def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one split as batches."""
+    """Yield the records of one split as Arrow batches."""
     decoder = decoder.of_file(split.file.path)
     try:
         for records in decoder.whole(records_of_split(split, options, decoder.tally)):
@@ -440,7 +450,7 @@ def read_copybook_split(
 def read_tables(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield the records of one split as batches, each with the name of its table.
+    """Yield the records of one split as Arrow batches, each with the name of its table.
 
     Each kind of record has a table; otherwise the name is "".
     """
@@ -465,7 +475,7 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
 def record_schemas(
     named: Mapping[str, Any], *, shape: ColumnShape = ColumnShape.TREE
 ) -> dict[str, pa.Schema]:
-    """Return the schemas of the tables that the records form, by name.
+    """Return the schemas of the tables that copybook records form, by name.
 
     There is one for each kind, or for each record of the copybook if no option chooses one. Raises
     the same errors as ``CopybookOptions.of``.

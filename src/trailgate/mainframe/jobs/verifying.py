@@ -1,4 +1,4 @@
-"""Verify files of records: decode every field, and count bad ones by field and reason.
+"""Verify files of records: decode every field, and count bad fields by name and reason.
 
 Nothing is written. ``prepare_verify`` plans splits, ``verify_splits`` verifies them in any process,
 and ``join_findings`` combines the results in file order. If the rest of a file cannot be cut into
@@ -42,7 +42,10 @@ _WHY: Final = tuple(FaultReason)
 
 @dataclass(frozen=True, slots=True)
 class BadFieldExample:
-    """An occurrence of a bad field, and its bytes. ``record`` and ``offset`` are None if unknown."""
+    """One occurrence of a bad field in a record file, and its bytes.
+
+    ``record`` and ``offset`` are None if unknown.
+    """
 
     file: str
     record: int | None
@@ -52,7 +55,7 @@ class BadFieldExample:
 
 @dataclass(frozen=True, slots=True)
 class BadField:
-    """How often a field is bad for one reason, with the first occurrences and an explanation.
+    """The number of bad values of a field for one reason, with the first occurrences and an explanation.
 
     ``record`` is the layout's name, or "" for records of unknown kind.
     """
@@ -67,7 +70,7 @@ class BadField:
 
 @dataclass(frozen=True, slots=True)
 class RecordsReport:
-    """The result of verifying files of records.
+    """The report of verifying record files (``records --verify``).
 
     ``unread`` are the errors of files that could not be read to the end. ``counts`` has the values
     that options decided on, by option, record and field.
@@ -88,7 +91,7 @@ class RecordsReport:
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The problems found so far, in one split or in all.
+    """The bad fields found so far, in one split or in all.
 
     ``end`` is the number of the last record; in a split whose record numbers are unknown, it counts
     from the split's first record. ``error`` is the error that ended a split early.
@@ -103,7 +106,7 @@ class VerifyFindings:
     error: TrailgateError | None = None
 
     def add(self, part: FaultyRecords) -> None:
-        """Add the problems of some records."""
+        """Count the bad fields of some records."""
         bad = np.zeros(len(part.records), bool)
         for fault in part.faults:
             bad |= fault.rows
@@ -160,7 +163,7 @@ def _example(part: FaultyRecords, fault: FieldFault, row: int) -> BadFieldExampl
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The splits of a file to verify, and the error of the file itself, if any."""
+    """The splits of a record file to verify, and the error of the file itself, if any."""
 
     path: str
     size: int
@@ -170,7 +173,10 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class VerifyJob:
-    """What a worker needs to verify any split. Without ``files`` it is cheap to pickle."""
+    """The verification of record files, as a worker needs it for any split.
+
+    Without ``files`` it is cheap to pickle.
+    """
 
     options: CopybookOptions
     examples: int
@@ -178,7 +184,7 @@ class VerifyJob:
 
     @property
     def splits(self) -> list[RecordSplit]:
-        """The splits of all files, in order."""
+        """The splits of all files to verify, in order."""
         return [split for file in self.files for split in file.splits]
 
 
@@ -204,7 +210,7 @@ def verify_records(
 def verify_files(
     path: Addresses, options: CopybookOptions, *, examples: int, progress: Progress | None = None
 ) -> RecordsReport:
-    """Verify files in this process, each as one split, as ``verify_records`` does."""
+    """Verify record files in this process, each as one split, as ``verify_records`` does."""
     job = prepare_verify(path, options, examples, WHOLE_FILE)
     return join_findings(job, verify_splits(job, job.splits, progress))
 
@@ -249,7 +255,7 @@ def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileW
 def verify_splits(
     job: VerifyJob, splits: Iterable[RecordSplit], progress: Progress | None = None
 ) -> Iterator[VerifyFindings]:
-    """Verify splits, and yield the findings of each."""
+    """Verify splits of record files, and yield the findings of each."""
     tally = PolicyTally()
     decoder = job.options.decoder(tally)
     done, total = 0, sum(file.size for file in job.files)
@@ -281,7 +287,7 @@ def _verify(findings: VerifyFindings, decoder: Decoder, records: RecordBytes) ->
 
 
 def join_findings(job: VerifyJob, findings: Iterable[VerifyFindings]) -> RecordsReport:
-    """Combine the findings of all splits, in order, into a report.
+    """Combine the findings of all splits, in order, into the report of the verification.
 
     After the first error in a file its later splits are ignored, as if the file had been read in
     one piece.

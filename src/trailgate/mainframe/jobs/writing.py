@@ -74,7 +74,7 @@ _ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); r
 
 
 class WritingKeywords(RecordKeywords, total=False):
-    """The options of writing records."""
+    """The options of writing copybook records, as keyword arguments."""
 
     nulls: str | Mapping[str, str] | None
     block_length: int | None
@@ -105,15 +105,15 @@ WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 
 
 class BatchEncoder(Protocol):
-    """Encodes columns as records."""
+    """The interface of encoders: columns in batches become copybook records."""
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
-        """Encode a batch. Raises EncodeError with record and field."""
+        """Encode a batch of rows as records. Raises EncodeError with record and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """How to encode records and frame them. It can be pickled."""
+    """The options for writing copybook records: how they are encoded and framed. They can be pickled."""
 
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
@@ -124,7 +124,7 @@ class WritingOptions:
     def of(
         cls, named: Mapping[str, Any], base: str | None = None, *, in_place: bool = False
     ) -> Self:
-        """Parse options. Relative paths are relative to ``base``.
+        """Parse the options for writing copybook records. Relative paths are relative to ``base``.
 
         Raises OptionError, DefinitionError or StorageError. With ``in_place``, existing files are
         rewritten, which keep their headers and trailers.
@@ -133,7 +133,10 @@ class WritingOptions:
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
-        """Build the options from parsed values. Raises the same errors as ``of``."""
+        """Build the options for writing copybook records from parsed values.
+
+        Raises the same errors as ``of``.
+        """
         reading = ("children", *_READING[:3]) if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
@@ -148,7 +151,7 @@ class WritingOptions:
         return cls(chosen, given["nulls"] or {}, own_lengths, blocks)
 
     def encoder(self) -> BatchEncoder:
-        """Return the encoder of the records."""
+        """Return the encoder of the copybook's records."""
         chosen = self.records
         if chosen.kinds is None:
             return self._encoder_of(chosen.record)
@@ -169,7 +172,7 @@ class WritingOptions:
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise EncodeError if a schema cannot be written, whatever the values."""
+        """Raise EncodeError if no rows of a schema can be written as records, whatever their values."""
         self.encoder().encode(_no_rows(schema))
 
 
@@ -180,7 +183,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
 def write_to(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
-    """Write batches as records into a file. Returns the number of records.
+    """Write batches of rows as records into an open file. Returns the number of records.
 
     An error names ``source`` and the record's number in it. Records of the last block are kept
     back, as later records may still fit it.
@@ -220,7 +223,7 @@ def write_to(
 
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Open a new file, which gets its name when the block ends without an error.
+    """Open a new record file, which gets its name when the block ends without an error.
 
     If the block raises, no file remains. Raises StorageError if the file exists, and OptionError if
     the path is not suitable.
@@ -311,14 +314,17 @@ def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
-    """Write columns as a new file, as ``write_records`` does."""
+    """Write columns as a new file of records with parsed options, as ``write_records`` does."""
     options.encoder()  # only to raise errors before the file is created
     with new_file(path) as file:
         return write_to(batches, file, options, str(path))
 
 
 def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
-    """Read rows from Parquet files or JSON lines. In JSON, bytes are hex digits and missing values NULL."""
+    """Read the rows of Parquet files or JSON lines that are to be written as records.
+
+    In JSON, bytes are hex digits and missing values NULL.
+    """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     for file, form in find_row_files(path):
         yield from read_rows(file, form, schema)
@@ -336,7 +342,10 @@ def _in_json(field: pa.Field) -> pa.Field:
 
 @dataclass(frozen=True, slots=True)
 class WritingJob:
-    """What a task needs to write one part of a new folder. It can be pickled."""
+    """A job that writes records into a new folder.
+
+    It can be pickled: a task needs nothing else to write a part.
+    """
 
     options: WritingOptions
     folder: PartFolder
@@ -344,7 +353,7 @@ class WritingJob:
     def write_part(
         self, batches: Iterator[pa.RecordBatch], number: int, attempt: str
     ) -> WrittenPart:
-        """Write a part under a temporary name. A part without records gets no file."""
+        """Write one file of records under a temporary name. A part without records gets no file."""
         filled = (batch for batch in batches if batch.num_rows)
         first = next(filled, None)
         if first is None:
@@ -360,7 +369,7 @@ class WritingJob:
 
 
 def prepare_writing(target: str, options: WritingOptions, schema: pa.Schema) -> WritingJob:
-    """Return a job that writes records into a new folder.
+    """Plan a job that writes records into a new folder.
 
     Raises StorageError if the folder is not empty, OptionError if the store cannot be written, and
     EncodeError if the schema cannot be written.

@@ -40,7 +40,7 @@ def read_records(
     counts: Accumulator[PolicyTally] | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
-    """Return the records of files. The options are those of the format ``copybook``.
+    """Read record files as a DataFrame. The options are those of the format ``copybook``.
 
     ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
     changed or accepted are counted there.
@@ -67,7 +67,7 @@ class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's t
 
 @check_arguments
 def record_counts(spark: SparkSession) -> Accumulator[PolicyTally]:
-    """Return an accumulator for ``read_records``: counts by option, record and field.
+    """Create a Spark accumulator for ``read_records``: counts by policy, record and field.
 
     A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
     it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
@@ -87,7 +87,7 @@ def record_counts(spark: SparkSession) -> Accumulator[PolicyTally]:
 def decode_copybook(
     column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
-    """Return a struct column with the record in each row of a binary column.
+    """Decode a binary column by a copybook: return a struct column with the record of each row.
 
     The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
     null row becomes a null struct.

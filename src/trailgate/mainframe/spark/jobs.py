@@ -34,7 +34,7 @@ from trailgate.storage.files.file_search import Addresses, addresses_of
 def run_parquet(
     spark: SparkSession | str, job: ParquetJob, tally: PolicyTally | None = None
 ) -> int:
-    """Run a job on a session or master, and return the number of records.
+    """Run a conversion of record files to Parquet on a Spark session or master. Returns the number of records.
 
     Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
     nothing is published.
@@ -77,7 +77,7 @@ def verify_records(
 
 
 def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
-    """Run a job on a session or master, and return its report."""
+    """Run the verification of record files on a Spark session or master, and return its report."""
     splits = (split.anywhere() for split in job.splits)
     parts = list(pack_splits(splits, job.options.split_bytes))
     with use_session(spark) as running:

@@ -30,25 +30,28 @@ PACKED: Final = 256  # the most small files that one task reads
 
 @dataclass(frozen=True, slots=True)
 class RecordFileOptions:
-    """The paths of files of records, and the options to read them."""
+    """The paths of record files, and the options of the format ``copybook`` to read them."""
 
     paths: tuple[str, ...]
     records: CopybookOptions
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        """Parse Spark's options of the format ``copybook``.
+
+        Relative paths start at ``folder``. Raises OptionError.
+        """
         paths, values = read_with_paths(ON_SPARK, given, '.load("data/")', folder)
         return cls(paths, CopybookOptions.of_values(with_base(OPTIONS, values, values["base"])))
 
     def schema(self) -> pa.Schema:
-        """Return the copybook's schema."""
+        """Return the schema of the copybook's rows."""
         return self.records.decoder().schema
 
 
 @with_brief_errors
 class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Read splits of files in parallel.
+    """Reads splits of record files in Spark tasks (batch reader of ``copybook``).
 
     A partition is one or more splits that a task reads in sequence.
     """
@@ -59,20 +62,20 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
         self._schema, self._names = schema, names
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files are split, small ones packed together."""
+        """Return the partitions of record files: large files are split, small files packed together."""
         options = self._options
         splits = options.splits(self._paths)
         return [InputPartition(own) for own in pack_splits(splits, options.split_bytes)]
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of splits."""
+        """Yield the records of a partition's splits."""
         for batch in read_splits(part, self._options, self._options.decoder()):
             yield batch.select(self._names)
 
     def counted_rows(
         self, part: tuple[RecordSplit, ...], counts: Accumulator[PolicyTally]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of splits, and add the counts of policies before the rows that they count."""
+        """Yield the records of a partition's splits, and add the counts of policies before the rows that they count."""
         tally = PolicyTally()
         for batch in read_splits(part, self._options, self._options.decoder(tally)):
             # a copy, because the tally is cleared for the next batch
@@ -84,25 +87,25 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
 
 @with_brief_errors
 class CopybookSource(SparkSource):
-    """Records of files, as structs and arrays, or as flat columns."""
+    """The Spark format ``copybook``: records of files, as structs and arrays, or as flat columns."""
 
     format = "copybook"
     does = "It can only be read and written as a batch"
     _reads = RecordFileOptions
 
     def reader(self, schema: StructType) -> CopybookReader:
-        """Return the batch reader."""
+        """Return the batch reader of record files."""
         return CopybookReader(self.read_options(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer."""
+        """Return the batch writer of record files."""
         from trailgate.mainframe.spark.writer import copybook_writer  # noqa: PLC0415  not to read
 
         return copybook_writer(self.options, schema, self.folder, overwrite=overwrite)
 
 
 def pack_splits(splits: Iterable[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
-    """Group neighbouring splits until a group reaches ``size`` bytes or ``PACKED`` splits."""
+    """Group neighbouring splits of record files until a group reaches ``size`` bytes or ``PACKED`` splits."""
     group: list[RecordSplit] = []
     group_bytes = 0
     for split in splits:

@@ -30,14 +30,14 @@ ON_SPARK: Final = Options("copybook", (*WRITING, BASE))
 
 @dataclass
 class StagedRecords(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """The file that a task has staged."""
+    """The record file that a task of the format ``copybook`` has staged."""
 
     part: WrittenPart
 
 
 @with_brief_errors
 class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Write rows as records into a new folder, with one file per partition."""
+    """Writes rows as records into a new folder, with one file per partition (batch writer of ``copybook``)."""
 
     def __init__(self, job: WritingJob) -> None:
         self._job = job
@@ -49,11 +49,11 @@ class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's 
         return StagedRecords(self._job.write_part(iterator, task.partitionId(), attempt))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish the files that the tasks have staged."""
+        """Publish the record files that the tasks have staged."""
         self._job.folder.publish([m.part for m in messages if isinstance(m, StagedRecords)])
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete the files that the tasks have staged."""
+        """Delete the record files that the tasks have staged."""
         del messages  # failed tasks sent none, so discard the complete staging folder
         self._job.folder.discard()
 
@@ -61,7 +61,7 @@ class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's 
 def copybook_writer(
     options: Any, schema: StructType, folder: str | None, *, overwrite: bool
 ) -> CopybookWriter:
-    """Return the writer for Spark's options. Raises OptionError."""
+    """Return the writer for the options of the format ``copybook``. Raises OptionError."""
     if overwrite:
         problem = "files of records are never overwritten"
         raise OptionError(problem, hint='Write with .mode("append") into a new folder')

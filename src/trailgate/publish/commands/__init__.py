@@ -1,1 +1,1 @@
-"""The command ``publish``."""
+"""The command ``trailgate publish``."""

@@ -47,7 +47,7 @@ GAUGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PublishStatistics:
-    """Totals of a run. ``committed`` is the time of the last batch, in seconds since 1970 UTC."""
+    """Totals of a publishing run. ``committed`` is the time of the last batch, in seconds since 1970 UTC."""
 
     messages: int = 0
     operations: int = 0
@@ -60,7 +60,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Return the totals after a batch that was committed just now, up to a state."""
+        """Return the totals after a batch that was published just now, up to a state."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
@@ -76,14 +76,14 @@ class PublishStatistics:
 
 
 def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, str]) -> str:
-    """Format all known metrics in Prometheus's text format, each with these labels."""
+    """Format all known metrics of publishing in Prometheus's text format, each with these labels."""
     rows = ((COUNTER, COUNTERS), (GAUGE, GAUGES))
     lines = (known_lines(kind, of_kind, statistics, labels) for kind, of_kind in rows)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
 
 
 class PublishWatch:
-    """Counts what a run has sent, prints each batch as a line or JSON, and keeps the metrics up to date."""
+    """Counts what a publishing run has sent, prints each batch as a line or JSON, and keeps the metrics up to date."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class PublishWatch:
         self._measured = 0.0
 
     def sent(self, state: PublishedState) -> None:
-        """Report a batch up to a state."""
+        """Report a batch of messages that was sent, up to a state."""
         before = self.statistics
         if self.publication is None:  # the state that a run stores when it begins
             self.statistics = replace(before, before=state)
@@ -116,7 +116,10 @@ class PublishWatch:
                 print(f"{count_noun(new, 'message')}, up to {state.position}", flush=True)
 
     def tick(self, *, measure: bool = False) -> None:
-        """Update the metrics. The lag is measured every few seconds, or if ``measure`` is set."""
+        """Update the metrics of publishing.
+
+        The lag is measured every few seconds, or if ``measure`` is set.
+        """
         self.statistics = self.statistics.with_broker(self._retries)
         if self._metrics is None:
             return
@@ -128,7 +131,7 @@ class PublishWatch:
         self._metrics.show(self.statistics)
 
     def failed(self) -> None:
-        """Record in the metrics that the run ended with an error."""
+        """Record in the metrics that the publishing run ended with an error."""
         self.statistics = replace(self.statistics, up=False)
         if self._metrics is not None:
             self._metrics.show(self.statistics)
@@ -179,7 +182,7 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print the delivery guarantee of a broker."""
+    """Print a broker's delivery guarantee, such as "exactly once"."""
     shown = mask_logins(target)
     with quiet_pipe():
         if as_json:

@@ -43,7 +43,7 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STO
 
 
 class RestartQueue(NamedTuple):
-    """How to recognize a new group, whose restart queue is as empty as one whose message another run holds.
+    """How an AMQP sender recognizes a new group, whose restart queue is as empty as one whose message another run holds.
 
     ``first`` are properties of a group's first restart message, which the broker accepts once.
     Without them the queue is browsed.
@@ -64,7 +64,7 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
 
 
 class SendingConnection(AmqpConnection):
-    """A connection with links to a destination, to a restart queue and to the coordinator."""
+    """An AMQP connection with links to a destination, to a restart queue and to the coordinator."""
 
     def _log_in(self) -> None:
         self._links: list[Any] = []
@@ -72,7 +72,7 @@ class SendingConnection(AmqpConnection):
         super()._log_in()
 
     def attach(self, to: BrokerAddress, queue: str) -> None:
-        """Open the links for sending."""
+        """Open the AMQP links for sending."""
         self._begin()
         known = self._engine.remote_properties or {}
         self.coordinator = self._session.sender("coordinator")
@@ -85,7 +85,7 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open a link that receives messages from the restart queue: one by one, or a browser, which grants no credit."""
+        """Open an AMQP link that receives messages from the restart queue: one by one, or as a browser, which grants no credit."""
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
@@ -97,7 +97,7 @@ class SendingConnection(AmqpConnection):
         return link
 
     def browse(self, queue: str) -> list[str]:
-        """Return the bodies of the first messages of a queue, whoever holds them.
+        """Return the bodies of the first messages of a queue by an AMQP browser, whoever holds them.
 
         The broker has shown all messages when it gives back the rest of the credit (AMQP 1.0, 2.6.7: drain).
         """
@@ -116,7 +116,7 @@ class SendingConnection(AmqpConnection):
         return found
 
     def close_link(self, link: Any) -> None:
-        """Close a link."""
+        """Close an AMQP link."""
         self._links.remove(link)
         link.close()
         self.work(0.0)
@@ -124,7 +124,10 @@ class SendingConnection(AmqpConnection):
     def take(
         self, link: Any, seconds: float, ended: Callable[[], bool] = lambda: False
     ) -> tuple[Any, str] | None:
-        """Wait for a message on a link, or until ``ended``. Returns its delivery and body, or None if none came."""
+        """Wait for a message on an AMQP link, or until ``ended``.
+
+        Returns its delivery and body, or None if none came.
+        """
 
         def arrived() -> bool:
             delivery = link.current
@@ -143,7 +146,7 @@ class SendingConnection(AmqpConnection):
         )
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait for the broker's answer to a delivery. Raises BrokerError if the broker refuses it."""
+        """Wait for the AMQP broker's answer to a delivery. Raises BrokerError if the broker refuses it."""
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
         if delivery.remote_state == self._proton.Delivery.REJECTED:
@@ -151,12 +154,12 @@ class SendingConnection(AmqpConnection):
         return delivery.remote
 
     def wait_for_credit(self, link: Any) -> None:
-        """Wait until the broker has credit for another message on a link."""
+        """Wait until the AMQP broker grants credit for another message on a link."""
         if link.credit <= 0 and not self.work(SECONDS, lambda: link.credit > 0):
             raise self.error("the broker takes no more messages")
 
     def refusal(self, delivery: Any) -> BrokerError:
-        """Return the error of a message that the broker has refused."""
+        """Build the error for a message that the AMQP broker has refused."""
         return self._condition_error("the broker refuses a message", delivery.remote.condition)
 
     def _begin(self) -> None:
@@ -178,7 +181,7 @@ class SendingConnection(AmqpConnection):
 
 
 class AmqpSender(QueueSender):
-    """Sends to a queue or topic, each message once; see ``Sender``."""
+    """Sends to a queue or topic by AMQP 1.0, each message once; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -192,7 +195,7 @@ class AmqpSender(QueueSender):
         self._held: Any = None
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Raise EncodeError for a message larger than the limit that the broker announced."""
+        """Raise EncodeError for a message larger than the limit that the AMQP broker announced."""
         limit = self._connected.sender.remote_max_message_size
         if not limit:
             return
@@ -206,7 +209,7 @@ class AmqpSender(QueueSender):
                     raise EncodeError(problem, where=Where(table=table))
 
     def open(self) -> str | None:
-        """Connect, and take the restart message, which locks the group; see ``Sender``."""
+        """Connect by AMQP, and take the restart message, which locks the group; see ``Sender``."""
         restart = self._connect()
         link = self._connected
         link.attach(self._address, self._queue)
@@ -225,12 +228,15 @@ class AmqpSender(QueueSender):
         return text or None
 
     def read(self) -> str | None:
-        """Return the stored state; see ``Sender``. Artemis does not show a message that another run holds."""
+        """Return the state in the restart queue; see ``Sender``.
+
+        Artemis does not show a message that another run holds.
+        """
         self._connect()
         return next(filter(None, self._browse()), None)
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
-        """Send messages and the new restart message in one transaction; see ``Sender``."""
+        """Send messages and the new restart message in one AMQP transaction; see ``Sender``."""
         if self._link is None or self._held is None:
             raise BrokerError("there is no connection", where=self._where)
         link, held = self._link, self._held
@@ -252,7 +258,7 @@ class AmqpSender(QueueSender):
         self._held = taken[0]
 
     def close(self) -> None:
-        """Disconnect. The broker rolls back an open transaction, and puts the restart message back."""
+        """Disconnect. The AMQP broker rolls back an open transaction, and puts the restart message back."""
         link, self._link = self._link, None
         self._receiver = self._held = None
         if link is not None:

@@ -61,13 +61,13 @@ class BrokerSink:
 
     @property
     def guarantee(self) -> str:
-        """The delivery guarantee of the broker."""
+        """The delivery guarantee of the broker's sender."""
         return self._sender.guarantee
 
     names: tuple[str, ...] = ()
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Connect, and return the stored state; see ``Sink``."""
+        """Connect to the broker, and return the stored state; see ``Sink``."""
         where = Where(source=self.name)
         text = call_with_retries(self._sender.open, self._retries)
         known = PublishedState(source, form, position=after or "")
@@ -84,11 +84,14 @@ class BrokerSink:
         return known
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages; see ``Sink``."""
+        """Add messages to the next batch for the broker; see ``Sink``."""
         self._open.append(part)
 
     def commit(self, state: PublishedState) -> None:
-        """Release the messages so far for sending; see ``Sink``. They are sent if the batch is full or a second old."""
+        """Allow the messages added so far to be sent to the broker; see ``Sink``.
+
+        They are sent when the batch is full or a second old.
+        """
         if not self._ready.count:
             self._since = time.monotonic()
         self._open.move_to(self._ready)
@@ -101,19 +104,19 @@ class BrokerSink:
             self._running = self._thread.submit(self._store, state)
 
     def flush(self) -> None:
-        """Send the committed messages, and store the state."""
+        """Send the committed messages to the broker, and store the state."""
         self._wait()
         if self.published != self._last:
             self._ready, self._sending = self._sending, self._ready
             self._store(self.published)
 
     def close(self) -> None:
-        """Send the committed messages, and disconnect."""
+        """Send the committed messages, and disconnect from the broker."""
         self.flush()
         self.discard()
 
     def discard(self) -> None:
-        """Disconnect without sending more. A batch that is being sent is not tried again."""
+        """Disconnect from the broker without sending more. A batch that is being sent is not tried again."""
         self._is_ended = True
         with suppress(Exception):  # another error ends the run
             self._wait()

@@ -26,7 +26,7 @@ WITH_TOMBSTONES: Final = frozenset({"debezium"})
 
 
 def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
-    """Return the sender to an address, for messages of the format ``name``. Raises OptionError."""
+    """Create the sender to a broker address, for messages of the format ``name``. Raises OptionError."""
     place = SENDERS.get(address.family)
     if place is None:
         known = ", ".join(f"{one.value}://" for one in SENDERS)
@@ -50,5 +50,5 @@ def broker_sink(
     retries: Retries,
     sent: Callable[[PublishedState], None],
 ) -> BrokerSink:
-    """Return the sink that publishes to an address."""
+    """Create the sink that publishes to a broker address."""
     return BrokerSink(sender_for(address, group, options, name), str(address), retries, sent=sent)

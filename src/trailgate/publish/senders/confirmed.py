@@ -43,7 +43,10 @@ _LOCKING: Final = MappingProxyType({"durable": "false", "auto-delete": "true", "
 
 
 class ConfirmedStompSender(StompSender):
-    """Sends to RabbitMQ each message at least once, and to other brokers as ``StompSender`` does."""
+    """Sends each message at least once to RabbitMQ, which confirms messages.
+
+    To other brokers it sends as ``StompSender`` does.
+    """
 
     guarantee = EXACTLY_ONCE
 
@@ -55,7 +58,7 @@ class ConfirmedStompSender(StompSender):
         self._confirms = False
 
     def open(self) -> str | None:
-        """Connect, and find the position; see ``Sender``."""
+        """Lock the group by an exclusive queue, and read the position from RabbitMQ's restart queue; see ``Sender``."""
         self._look()
         if not self._confirms:
             return super().open()
@@ -64,7 +67,10 @@ class ConfirmedStompSender(StompSender):
             return reader.read()
 
     def read(self) -> str | None:
-        """Return the stored state; see ``Sender``. RabbitMQ gives its message, and takes it back."""
+        """Return the state in the restart queue; see ``Sender``.
+
+        RabbitMQ's message is received and put back.
+        """
         self._look()
         if not self._confirms:
             return super().read()
@@ -83,7 +89,7 @@ class ConfirmedStompSender(StompSender):
         raise self._connected.error(problem, refused=True, hint=hint)
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
-        """Send messages, wait until all are confirmed, and send the position; see ``Sender``."""
+        """Send messages, wait until RabbitMQ has confirmed all, then send the position; see ``Sender``."""
         if not self._confirms:
             super().send(parts, state)
             return
@@ -118,7 +124,7 @@ class ConfirmedStompSender(StompSender):
         return self._dialect
 
     def close(self) -> None:
-        """Disconnect; see ``StompSender``."""
+        """Disconnect from RabbitMQ, which releases the lock; see ``StompSender``."""
         fresh, self._fresh = self._fresh, None
         if fresh is not None:
             fresh.close()

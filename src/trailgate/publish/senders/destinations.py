@@ -24,7 +24,7 @@ _POINTS: Final = re.compile(r"\.\.+")
 
 
 class TopicNames:
-    """Assigns topics to tables by a template.
+    """Assigns Kafka topics to tables by a template such as ``shop.${schema}.${table}``.
 
     Characters that a topic cannot have become underscores; if two tables would then have the same topic, that
     is an error. ``reserved`` is a topic that no table may have.
@@ -42,7 +42,7 @@ class TopicNames:
         self._owners: dict[str, str] = {}  # what is published to a topic
 
     def check_fields(self, *, is_whole: bool) -> None:
-        """Raise OptionError if the template has fields, but a message holds a transaction of any tables."""
+        """Raise OptionError if the topic template has fields of a table, but a message may hold operations of several tables."""
         if self._has_fields and is_whole:
             problem = f"the topic {self._text} depends on the table, but a message holds a transaction of several"
             raise OptionError(problem, hint="Publish with --content row, or to one topic")
@@ -53,12 +53,15 @@ class TopicNames:
         return tuple(self._known) if self.is_by_table else ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables of earlier runs. Raises OptionError if two of them would share a topic."""
+        """Add the tables and topics of earlier runs. Raises OptionError if two tables would share a topic."""
         for name in tables:
             self._of_table(name)
 
     def of_messages(self, origins: MessageOrigins) -> list[str]:
-        """Return the topic of each message. Raises OptionError if two tables would share a topic."""
+        """Return the topic of each message by its table.
+
+        Raises OptionError if two tables would share a topic.
+        """
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
         # After the topics of the tables come the one of messages without a table, which nulls select,

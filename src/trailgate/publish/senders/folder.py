@@ -54,7 +54,10 @@ NEWLINE: Final = b"\n"
 
 
 def message_folder(address: Address) -> MessageFolder:
-    """Return the folder at an address. Raises OptionError if the store cannot be written."""
+    """Return the folder of published messages at an address.
+
+    Raises OptionError if the store cannot be written.
+    """
     check_scheme(str(address))
     if not is_stored(address):
         return MessageFolder(LocalBackend(str(Path(locate(address)[1])), STATE, is_folder=True))
@@ -73,17 +76,17 @@ class MessageFolder:
 
     @property
     def name(self) -> str:
-        """The folder as shown in errors and summaries, without credentials."""
+        """The folder's address as shown in errors and summaries, without credentials."""
         return self._backend.name
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the folder for one run, if the storage supports locks."""
+        """Lock the message folder for one run, if the storage supports locks."""
         with self._backend.locked(), self._filling:
             yield
 
     def state(self) -> dict[str, Any] | None:
-        """Complete an interrupted publication, and return the fields of the state (None if there is none)."""
+        """Complete an interrupted publication, and return the fields of the folder's state (None if it has none)."""
         self._backend, data, _ = self._backend.recover()
         if data is None:
             return None
@@ -92,7 +95,7 @@ class MessageFolder:
         return dict(self._fields)
 
     def other(self) -> str | None:
-        """Return the name of a file that is not hidden, or None.
+        """Return the name of any visible file in the folder, or None.
 
         If another run has published it since the state was read, raises OvertakenError.
         """
@@ -102,7 +105,7 @@ class MessageFolder:
         return name
 
     def begin(self, fields: dict[str, Any]) -> None:
-        """Delete remains of killed runs, and write a state.
+        """Delete remains of killed runs in the message folder, and write a state.
 
         Raises StorageError if the store cannot prevent two concurrent runs from both publishing.
         """
@@ -116,27 +119,27 @@ class MessageFolder:
         self.write_state(fields)
 
     def path(self, name: str) -> Path:
-        """Return the local path at which to write a file before it is published."""
+        """Return the local path at which a message file is written before it is published."""
         folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
         self._staging = self._backend.staging(folder_name)
         self._backend.create_staging(self._staging)
         return self._filling.enter_context(self._backend.staged_folder(self._staging)) / name
 
     def discard(self) -> None:
-        """Delete the staging folder of a file that is not published."""
+        """Delete the staging folder of a message file that is not published."""
         self._filling.close()
         if self._backend.appends:
             self._backend.discard(self._staging)
 
     def write_state(self, fields: dict[str, Any]) -> None:
-        """Replace the state if it changed. Raises OvertakenError if another run has replaced it."""
+        """Replace the folder's state if it changed. Raises OvertakenError if another run has replaced it."""
         if fields != self._fields:
             self._backend = self._backend.replace_state(_state(fields))
             self._fields = fields
         self._backend.sweep(_is_published(fields))
 
     def publish(self, path: Path, fields: dict[str, Any]) -> None:
-        """Give a file its name and replace the state: both or neither, even after a crash.
+        """Give a message file its name and replace the state: both or neither, even after a crash.
 
         Raises OvertakenError if another run has published.
         """
@@ -190,13 +193,16 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class FolderState(PublishedState):
-    """What a folder contains, and its number of files."""
+    """The state of what was published into a folder, and its number of files."""
 
     files: int = 0
 
 
 def read_published(folder: MessageFolder) -> FolderState | None:
-    """Return what a folder contains, or None if nothing was published into it. Raises StorageError."""
+    """Read the state of a message folder, or return None if nothing was published into it.
+
+    Raises StorageError.
+    """
     where = Where(source=f"{folder.name}/{STATE}")
     try:
         fields = folder.state()
@@ -212,7 +218,7 @@ def read_published(folder: MessageFolder) -> FolderState | None:
 
 
 def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> FolderState:
-    """Return what a folder contains, with zero counts if it is new or empty.
+    """Check that a message folder may be published into, and return its state, with zero counts if it is new or empty.
 
     Raises StorageError if it was published from a different source, or with different options.
     """
@@ -230,7 +236,10 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
 
 
 class MessageFileWriter:
-    """Writes messages into files of about ``file_bytes``; see ``Sink``. Uncommitted messages are lost in a crash."""
+    """Writes messages into files of a folder, of about ``file_bytes`` each; see ``Sink``.
+
+    Uncommitted messages are lost in a crash.
+    """
 
     guarantee = EXACTLY_ONCE
     most = EVERY_OPERATION  # files end where they are large
@@ -243,14 +252,14 @@ class MessageFileWriter:
         self.names: list[str] = []
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open the folder; see ``Sink``."""
+        """Open the message folder; see ``Sink``."""
         del after  # read by the job if nothing is published
         self.published = check_folder(self._folder, source, form)
         self._folder.begin(self._fields(self.published))
         return self.published
 
     def append(self, part: OutgoingMessages) -> None:
-        """Write messages."""
+        """Write messages to the open file, one line each."""
         if not len(part.messages):
             return
         with convert_write_errors(self._folder.name):
@@ -260,7 +269,7 @@ class MessageFileWriter:
                 self._size += len(line)
 
     def commit(self, state: PublishedState) -> None:
-        """Commit the messages so far; see ``Sink``. A large file ends here, and is published."""
+        """Commit the messages written so far; see ``Sink``. A large file ends here, and is published."""
         known = {one.name: getattr(state, one.name) for one in fields(PublishedState)}
         self.published = FolderState(**known, files=self.published.files)
         self._safe = self._size
@@ -271,7 +280,7 @@ class MessageFileWriter:
         """Do nothing: a file is published when it is large, or at the end of the run."""
 
     def close(self) -> None:
-        """Truncate the open file at the last commit, and publish it with the state."""
+        """Truncate the open file at the last commit, and publish it in the folder with the state."""
         if self._file is None or not self._safe:
             self.discard()
             self._folder.write_state(self._fields(self.published))
@@ -293,7 +302,7 @@ class MessageFileWriter:
         return json.loads(json.dumps({"version": VERSION, **asdict(published)}))  # type: ignore[no-any-return]
 
     def discard(self) -> None:
-        """Delete the open file."""
+        """Delete the open file of messages."""
         if self._file is not None:
             self._file.close()
             Path(self._file.name).unlink(missing_ok=True)

@@ -22,7 +22,7 @@ MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 
 
 class JmsProperties(NamedTuple):
-    """The properties of one message. ``table`` is None if the message has operations of several tables.
+    """The JMS properties of one message. ``table`` is None if the message has operations of several tables.
 
     ``is_mark`` is set for BEGIN and END events.
     """
@@ -52,7 +52,7 @@ class QueueSender:
         return ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Do nothing; see ``tables``."""
+        """Do nothing: messages to a queue have no topics; see ``tables``."""
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
@@ -66,7 +66,7 @@ def restart_queue(address: BrokerAddress, group: str) -> str:
 
 
 def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties]:
-    """Yield the properties of messages. Publishing the same trail again gives the same ids."""
+    """Yield the JMS properties of messages. Publishing the same trail again gives the same ids."""
     origins = part.origins
     numbers = pa.array(origins.numbers).cast(pa.string()).to_pylist()
     positions = origins.positions.to_pylist()
@@ -87,7 +87,7 @@ def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties
 
 
 def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
-    """Return the properties by the names that GoldenGate's JMS delivery gives them."""
+    """Return JMS properties by the names that GoldenGate's JMS delivery gives them."""
     known = {"GG_ID": one.position, "GG_TX_TIMESTAMP": one.time, "trailgate_group": group}
     if one.table is not None:
         known |= {"GG_OPTYPE": one.kind, "GG_TABLE": one.table}

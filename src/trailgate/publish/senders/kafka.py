@@ -59,7 +59,7 @@ _QUIET.addHandler(logging.NullHandler())
 
 
 class KafkaSender:
-    """Sends to topics, each message once; see ``Sender``."""
+    """Sends to Kafka topics, each message once; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -85,15 +85,15 @@ class KafkaSender:
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that have a topic of their own so far."""
+        """The tables that have a Kafka topic of their own so far."""
         return self._names.tables
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables of earlier runs; see ``Sender``."""
+        """Add the tables to which earlier runs have assigned topics; see ``Sender``."""
         self._names.remember(tables)
 
     def open(self) -> str | None:
-        """Fence other runs of this group, and return its stored state; see ``Sender``."""
+        """Fence other runs of this group by Kafka's transactional id, and return the group's stored state; see ``Sender``."""
         self.close()
         self._limits = {}  # a topic may have been deleted
         with self._errors():
@@ -102,12 +102,12 @@ class KafkaSender:
             return self._read()
 
     def read(self) -> str | None:
-        """Return the stored state without fencing other runs of this group; see ``Sender``."""
+        """Return the group's state stored in Kafka without fencing other runs; see ``Sender``."""
         with self._errors():
             return self._read() if POSITIONS in self._existing() else None
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Create missing topics if the address allows it, and check the sizes of messages; see ``Sender``."""
+        """Create missing Kafka topics if the address allows it, and check the sizes of messages; see ``Sender``."""
         with self._errors():
             for part in parts:
                 topics = self._names.of_messages(part.origins)
@@ -130,7 +130,7 @@ class KafkaSender:
                 raise
 
     def close(self) -> None:
-        """Disconnect. An open transaction is aborted."""
+        """Disconnect from Kafka. An open transaction is aborted."""
         producer, self._producer = self._producer, None
         if producer is not None:
             # After a fatal error the library's close fails, and states that by a SystemError.

@@ -29,7 +29,7 @@ STOP_ONE: Final = "Stop one of the two, or give one a group of its own: --group 
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """What was published: from which source, with which options, up to which position.
+    """The state of a publication: from which source, with which options, up to which position it was published.
 
     The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at ``position``, and
     ``reached`` is where the next run begins; they are empty if they are not known (``StoredPosition``).
@@ -49,7 +49,7 @@ class PublishedState:
     def check(
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str
     ) -> None:
-        """Raise StorageError if this was published from another source, or with other options."""
+        """Raise StorageError if the state belongs to another source, or to other options."""
         expected, stored = {"trail": source, **form}, {"trail": self.source, **self.form}
         # Another format has other options, so it is named before them.
         for name in sorted(
@@ -68,14 +68,14 @@ class PublishedState:
 
 
 class StoredState(NamedTuple):
-    """A state as a broker stores it: the run that stored it, and the tables that have topics of their own."""
+    """A publication's state as a broker stores it: the run that stored it, and the tables that have topics of their own."""
 
     run: str
     state: PublishedState
     tables: Sequence[str]
 
     def encode(self) -> str:
-        """Return the state as JSON."""
+        """Encode the state for the broker as JSON."""
         known = asdict(self.state)
         # The counts by table would grow with the tables, and every commit stores the state.
         del known["counts"]
@@ -83,7 +83,7 @@ class StoredState(NamedTuple):
 
     @classmethod
     def decode(cls, text: str, where: Where) -> StoredState:
-        """Parse a state. Raises StorageError."""
+        """Parse the state stored at a broker. Raises StorageError."""
         try:
             fields = json.loads(text)
             version = fields.pop("version")
@@ -98,85 +98,88 @@ class StoredState(NamedTuple):
 
 
 class OutgoingMessages(NamedTuple):
-    """Messages, and the operations from which they were written."""
+    """Messages to send, and the operations from which they were written."""
 
     messages: WrittenMessages
     origins: MessageOrigins
 
     def slice(self, begin: int, stop: int) -> OutgoingMessages:
-        """Return messages [begin, stop)."""
+        """Return the outgoing messages [begin, stop)."""
         return OutgoingMessages(self.messages.slice(begin, stop), self.origins.slice(begin, stop))
 
 
 class Sink(Protocol):
-    """The target of a publication: a folder or a broker.
+    """The interface of a publication's target: a folder or a broker.
 
     Call ``begin`` first, then ``append`` and ``commit`` repeatedly, and at last ``close`` or ``discard``.
     """
 
     @property
     def name(self) -> str:
-        """The folder or address as shown in errors and summaries, without credentials."""
+        """The sink's folder or address as shown in errors and summaries, without credentials."""
         ...
 
     @property
     def most(self) -> int:
-        """After how many operations to commit."""
+        """The number of operations after which to commit."""
         ...
 
     @property
     def guarantee(self) -> str:
-        """The delivery guarantee, such as "exactly once"."""
+        """The delivery guarantee of the sink, such as "exactly once"."""
         ...
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the files that were written."""
+        """The names of the files that a folder's sink has written."""
         ...
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open the target, and return its state. A new publication starts after the position ``after``.
+        """Open the sink, and return its stored state. A new publication starts after the position ``after``.
 
         Raises StorageError if it was published from a different source, or with different options.
         """
         ...
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages. They are published only after a ``commit``."""
+        """Add messages to the sink. They are published only after a ``commit``."""
         ...
 
     def commit(self, state: PublishedState) -> None:
-        """Declare that the transactions of all messages so far have ended. ``state`` describes them."""
+        """Declare that the transactions of all messages added so far have ended. ``state`` describes them."""
         ...
 
     def flush(self) -> None:
-        """Publish the committed messages now, unless the target waits until a file is full."""
+        """Publish the committed messages now, unless the sink waits until a file is full."""
         ...
 
     def close(self) -> None:
-        """Publish the committed messages, and close the target."""
+        """Publish the committed messages, and close the sink."""
         ...
 
     def discard(self) -> None:
-        """Close the target after an error, without publishing more."""
+        """Close the sink after an error, without publishing more."""
         ...
 
 
 class Sender(Protocol):
-    """Sends messages to one broker."""
+    """The interface of senders: each sends messages to one broker."""
 
     @property
     def guarantee(self) -> str:
-        """The delivery guarantee, such as "exactly once"."""
+        """The delivery guarantee of the sender, such as "exactly once"."""
         ...
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that have a topic of their own so far."""
+        """The tables to which the sender has assigned a topic of their own so far."""
         ...
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables of earlier runs. Raises OptionError if two would have the same topic."""
+        """Add the tables to which earlier runs have assigned topics.
+
+        Raises OptionError if two would have the same topic.
+        """
         ...
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
@@ -187,14 +190,17 @@ class Sender(Protocol):
         ...
 
     def open(self) -> str | None:
-        """Connect, abort an open transaction of an earlier run, and return the stored state, or None.
+        """Connect to the broker, abort an open transaction of an earlier run, and return the stored state, or None.
 
         Replaces an open connection. Raises BrokerError.
         """
         ...
 
     def read(self) -> str | None:
-        """Return the stored state without becoming the publishing run. Raises BrokerError."""
+        """Return the stored state of the publication without becoming the publishing run.
+
+        Raises BrokerError.
+        """
         ...
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
@@ -205,5 +211,5 @@ class Sender(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect from the broker."""
         ...

@@ -44,7 +44,7 @@ _TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 
 
 class RestartDialect(NamedTuple):
-    """How a broker keeps the restart message.
+    """How a STOMP broker keeps the restart message.
 
     - ``kinds``: headers of SEND by the kind of the destination.
     - ``subscribe``: headers of the subscription to the restart queue.
@@ -76,7 +76,7 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
 
 
 class StompSender(QueueSender):
-    """Sends to a queue or topic, each message once; see ``Sender``."""
+    """Sends to a queue or topic by STOMP, each message once; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -90,10 +90,10 @@ class StompSender(QueueSender):
         self._count = 0
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Do nothing: these brokers state no limit of sizes."""
+        """Do nothing: STOMP brokers do not announce a limit of message sizes."""
 
     def open(self) -> str | None:
-        """Connect and take the restart message; see ``Sender``."""
+        """Connect by STOMP and take the restart message; see ``Sender``."""
         dialect = self._connect()
         wait_for_return(self._connected, self._address, self._queue)
         is_new = dialect.always_first or (dialect.browses and not self._browse())
@@ -113,7 +113,7 @@ class StompSender(QueueSender):
         return text or None
 
     def read(self) -> str | None:
-        """Return the stored state; see ``Sender``. Artemis gives its message, and takes it back.
+        """Return the state in the restart queue; see ``Sender``. Artemis's message is received and put back.
 
         Raises BrokerRefusedError if another run holds the message, unless Artemis does not answer to this user.
         """
@@ -131,7 +131,7 @@ class StompSender(QueueSender):
         return self._messages[0][1] or None
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
-        """Send messages and the new restart message in one transaction; see ``Sender``."""
+        """Send messages and the new restart message in one STOMP transaction; see ``Sender``."""
         if self._link is None or not self._messages:
             raise BrokerError("there is no connection", where=self._where)
         held = self._messages.pop(0)[0]
@@ -147,7 +147,10 @@ class StompSender(QueueSender):
             raise self._connected.error("the new restart message does not arrive")
 
     def close(self) -> None:
-        """Disconnect. The broker rolls back what is not committed, and has the restart message again."""
+        """Disconnect.
+
+        The STOMP broker rolls back what is not committed, and puts the restart message back.
+        """
         link, self._link = self._link, None
         self._messages, self._receipts = [], set()
         if link is not None:

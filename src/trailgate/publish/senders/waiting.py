@@ -19,7 +19,10 @@ HEADER: Final = "header."  # before the names of headers among the columns of a 
 
 
 class WaitingMessages:
-    """A buffer of messages in order, which can be iterated repeatedly. More than ``most`` bytes go to a file."""
+    """A buffer of messages whose transaction has not ended, which can be iterated repeatedly.
+
+    More than ``most`` bytes are stored in a file.
+    """
 
     def __init__(self, most: int = MEMORY_BYTES) -> None:
         self._most = most
@@ -29,7 +32,7 @@ class WaitingMessages:
         self.count = self.bytes = self.memory = 0
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages."""
+        """Add messages to the buffer."""
         if not len(part.messages):
             return
         size = part.messages.bodies.nbytes
@@ -43,13 +46,13 @@ class WaitingMessages:
             self._write()
 
     def move_to(self, other: WaitingMessages) -> None:
-        """Move all messages to the end of another buffer."""
+        """Move all waiting messages to the end of another buffer."""
         for part in self:
             other.append(part)
         self.clear()
 
     def clear(self) -> None:
-        """Discard all messages."""
+        """Discard all messages in the buffer."""
         if self._file is not None:
             self._file.close()
         self._file, self._parts, self._sizes = None, [], []

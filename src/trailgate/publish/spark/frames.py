@@ -44,7 +44,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     split_bytes: int = TRAIL_SPLIT_BYTES,
 ) -> DataFrame:
-    """Return operations as messages, one in each row, in the form of Kafka's sink.
+    """Return a DataFrame with operations as messages, one message per row, in the form of Kafka's sink.
 
     The columns are ``key``, ``value``, ``headers``, ``topic``, and the place in the trail:
     ``table``, ``position``, and ``number``, which orders messages of the same position. ``topic``

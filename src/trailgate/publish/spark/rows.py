@@ -42,7 +42,10 @@ TRANSACTION_TOPIC: Final = "trailgate"  # the default if a message holds a trans
 
 
 def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
-    """Return the topics of a template, or the default ones. Raises OptionError for a wrong template."""
+    """Return the topics that a template assigns, or the default topics.
+
+    Raises OptionError for a wrong template.
+    """
     is_whole = options.content == TRANSACTION
     names = TopicNames(topic or (TRANSACTION_TOPIC if is_whole else DEFAULT_TOPIC), POSITIONS)
     names.check_fields(is_whole=is_whole)
@@ -50,7 +53,7 @@ def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
 
 
 class MessageRows:
-    """Turns batches of operations into rows of messages as soon as their transactions have ended.
+    """Converts batches of operations to rows of messages for Spark as soon as their transactions have ended.
 
     ``name`` and ``options`` are a format of ``publish`` and its options.
     """
@@ -62,7 +65,7 @@ class MessageRows:
         self._open = False
 
     def write(self, batch: ChangeBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of transactions that have ended in this batch."""
+        """Yield the rows of messages whose transactions have ended in this batch."""
         if not batch.rows:
             return
         messages = self._writer.write(batch)
@@ -80,7 +83,7 @@ class MessageRows:
         self._held = [rows.slice(complete)]
 
     def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the remaining messages; messages of an open transaction only if ``with_open`` is set."""
+        """Yield the rows of the remaining messages; messages of an open transaction only if ``with_open`` is set."""
         rest = self._writer.finish()
         if with_open or not self._open:
             yield from self._held

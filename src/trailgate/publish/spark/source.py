@@ -55,7 +55,7 @@ _OF_SPARK: Final = ("split_bytes", "max_files_per_trigger", "max_bytes_per_trigg
 
 @dataclass(frozen=True, slots=True)
 class PublishedMessageOptions:
-    """How a trail is read, and how its operations become messages."""
+    """The options of the format ``trail`` with ``messages``: how a trail is read, and how its operations become messages."""
 
     trail: TrailOptions
     format: str
@@ -64,7 +64,10 @@ class PublishedMessageOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Parse Spark's options. Relative paths start at ``folder``. Raises OptionError."""
+        """Parse Spark's options for a trail's messages.
+
+        Relative paths start at ``folder``. Raises OptionError.
+        """
         name = next(value for option, value in given.items() if _is_messages(option))
         row = find_publication_format(name)
         options = message_options(row.name)
@@ -79,11 +82,11 @@ class PublishedMessageOptions:
         return cls(trail, row.name, publishing, values["topic"])
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the rows."""
+        """Return the schema of rows of published messages."""
         return SCHEMA
 
     def rows(self, part: TrailPart, trail: TrailFiles) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a part of a trail."""
+        """Yield the published messages of a part of a trail."""
         reading = self.trail.reading
         messages = MessageRows(self.format, self.publishing, self.topic)
         for changes in read_changes(trail, [part.split], reading.after, reading.tables):
@@ -109,14 +112,14 @@ class TrailOrMessages:
     def of(
         given: Mapping[str, Any], folder: str | None = None
     ) -> TrailOptions | PublishedMessageOptions:
-        """Parse Spark's options. Raises OptionError."""
+        """Parse Spark's options of the format ``trail``, with or without ``messages``. Raises OptionError."""
         kind = PublishedMessageOptions if any(map(_is_messages, given)) else TrailOptions
         return kind.of(given, folder)
 
 
 @with_brief_errors
 class PublishedMessageReader(TrailReader):
-    """Reads the messages of a trail's splits in parallel."""
+    """Reads a trail's splits in Spark tasks, as published messages."""
 
     def __init__(
         self, options: PublishedMessageOptions, schema: StructType, trails: tuple[TrailFiles, ...]
@@ -125,32 +128,32 @@ class PublishedMessageReader(TrailReader):
         self._messages = options
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a part."""
+        """Yield the published messages of a part of the trail."""
         trail = replace(part.trail, definitions=self._definitions[part.number or 0])
         return self._messages.rows(part, trail)
 
 
 @with_brief_errors
 class PublishedMessageStreamReader(TrailStreamReader):
-    """A stream of the messages of a growing trail."""
+    """A stream of the published messages of a growing trail."""
 
     def __init__(self, options: PublishedMessageOptions, schema: StructType) -> None:
         super().__init__(options.trail, schema)
         self._messages = options
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the messages of a part."""
+        """Yield the published messages of a part of the stream."""
         return self._messages.rows(part, part.trail)
 
 
 @with_brief_errors
 class PublishingTrailSource(TrailSource):
-    """Operations, rows or records of a trail, or its operations as messages."""
+    """The Spark format ``trail``: operations, rows or records of a trail, or its operations as published messages."""
 
     _reads: ClassVar[Any] = TrailOrMessages
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the batch reader."""
+        """Return the batch reader, of published messages if the option ``messages`` is set."""
         options = self.read_options(schema)
         if not isinstance(options, PublishedMessageOptions):
             return super().reader(schema)

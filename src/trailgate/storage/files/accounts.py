@@ -47,14 +47,14 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class RefusalTexts(NamedTuple):
-    """The texts for refusing a parameter: {} is its name in ``problem``, and the allowed ones in ``hint``."""
+    """The texts for refusing a parameter of a store's address: {} is its name in ``problem``, and the allowed parameters in ``hint``."""
 
     problem: str
     hint: str
 
 
 def parse_parameters(query: str, obeyed: Collection[str], refusal: RefusalTexts) -> dict[str, str]:
-    """Parse the parameters of a URI. Raises OptionError if one is not supported."""
+    """Parse the parameters of a store's URI. Raises OptionError if one is not supported."""
     parameters = dict(parse_qsl(query, keep_blank_values=True))
     for name in parameters:
         if name not in obeyed:
@@ -70,7 +70,7 @@ AZURE_REFUSED: Final = RefusalTexts(
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How to access an account. Without key, token or client, a login is searched as Azure's tools do.
+    """How to access an Azure account. Without key, token or client, a login is searched as Azure's tools do.
 
     ``blob`` and ``dfs`` are host suffixes after the account's name, or complete hosts with the
     account in the path.
@@ -86,19 +86,19 @@ class AzureAccount:
 
     @property
     def url(self) -> str:
-        """The URL of the account's blobs."""
+        """The URL of the Azure account's blobs."""
         own = f"{self.name}{self.blob}" if self.blob[0] == "." else f"{self.blob}/{self.name}"
         return f"{self.scheme}://{own}"
 
     @property
     def has_login(self) -> bool:
-        """True if a login is given."""
+        """True if a login to the Azure account is given."""
         return bool(self.key or self.sas or self.client)
 
 
 @dataclass(frozen=True, slots=True)
 class AzurePath:
-    """A path in a container. ``shown`` is the container's address as given, without a login."""
+    """A path in an Azure container. ``shown`` is the container's address as given, without a login."""
 
     account: AzureAccount
     container: str
@@ -107,7 +107,7 @@ class AzurePath:
 
 
 def parse_azure_address(address: str) -> AzurePath:
-    """Parse an address, and complete it from the environment. Raises OptionError."""
+    """Parse an Azure address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
     parameters = parse_parameters(url.query, AZURE_OBEYED, AZURE_REFUSED)
     login, _, host = url.netloc.rpartition("@")
@@ -227,7 +227,7 @@ def _parse_connection(text: str) -> AzureAccount:
 
 
 def azure_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of an account, and the path in it. Raises OptionError."""
+    """Return pyarrow's file system of an Azure account, and the path in it. Raises OptionError."""
     if "credential_kind=" in address:  # pyarrow's own ways to find a login
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
@@ -253,7 +253,7 @@ GOOGLE_REFUSED: Final = RefusalTexts(
 
 @dataclass(frozen=True, slots=True)
 class GooglePath:
-    """A path in a bucket. ``anonymous`` means access without a login."""
+    """A path in a Google bucket. ``anonymous`` means access without a login."""
 
     bucket: str
     key: str
@@ -262,7 +262,7 @@ class GooglePath:
 
 
 def parse_google_address(address: str) -> GooglePath:
-    """Parse an address, and complete it from the environment. Raises OptionError."""
+    """Parse a Google address, and complete it from the environment. Raises OptionError."""
     url = urlsplit(address)
     parameters = parse_parameters(url.query, GOOGLE_OBEYED, GOOGLE_REFUSED)
     user, _, bucket = url.netloc.rpartition("@")
@@ -285,7 +285,7 @@ def _emulator() -> str:
 
 
 def google_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of an account, and the path in it. Raises OptionError."""
+    """Return pyarrow's file system of Google Cloud Storage, and the path in it. Raises OptionError."""
     if not _emulator() or "?" in address:
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
@@ -316,7 +316,7 @@ class S3Settings:
 
 
 def parse_s3_address(address: str) -> tuple[S3Settings, str]:
-    """Parse an address into the access to its bucket, and the key. Raises OptionError."""
+    """Parse an S3 address into the access to its bucket, and the key. Raises OptionError."""
     url = urlsplit(address)
     parameters = parse_parameters(url.query, S3_OBEYED, S3_REFUSED)
     user, _, host = url.netloc.rpartition("@")

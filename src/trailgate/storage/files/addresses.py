@@ -55,7 +55,7 @@ Address = str | os.PathLike[str]
 
 
 def locate(address: Address) -> tuple[fs.FileSystem, str]:
-    """Return the file system of an address, and the path in it. Raises OptionError."""
+    """Return pyarrow's file system of an address, and the path in it. Raises OptionError."""
     text = os.fspath(address)
     # file:/x, file:///x and file://x all mean the path /x.
     if text.startswith("file:"):
@@ -116,13 +116,13 @@ def scheme_of(address: str) -> str:
 
 
 def is_absolute(address: Address) -> bool:
-    """Return True if an address does not depend on the working directory."""
+    """Return True if a file address does not depend on the working directory."""
     text = os.fspath(address)
     return URI.match(text) is not None or text.startswith(("file:", "/"))
 
 
 def absolute(address: Address, base: Address | None = None) -> str:
-    """Return an absolute address. A relative path is based on ``base``, or on the working directory.
+    """Make a file address absolute. A relative path is based on ``base``, or on the working directory.
 
     The base may be an address in any store.
     """
@@ -150,7 +150,7 @@ def address_in(folder: str, inside: str) -> str:
 
 
 def read_file(address: Address, subject: str = "file") -> bytes:
-    """Return a file's bytes. Raises StorageError, in which the file is called ``subject``."""
+    """Read the file at an address. Raises StorageError, in which the file is called ``subject``."""
     store, path = locate(address)
     try:
         with store.open_input_file(path) as file:
@@ -163,7 +163,7 @@ def read_file(address: Address, subject: str = "file") -> bytes:
 
 
 def read_text_file(address: Address, subject: str = "file") -> bytes:
-    """Return the bytes of a text file in UTF-8, or in another encoding in which ASCII is one byte.
+    """Read a text file in UTF-8, or in another encoding in which ASCII is one byte, as bytes.
 
     Raises StorageError if it cannot be read, or is UTF-16, UTF-32 or EBCDIC, which editors of
     Windows and binary transfers from a mainframe make.
@@ -204,7 +204,7 @@ def address_exists(address: Address) -> bool:
 
 
 def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
-    """Return the bytes of a file in a store, or None if it does not exist."""
+    """Read a file in a store, or return None if it does not exist."""
     if store.get_file_info(path).type != fs.FileType.File:
         return None
     with store.open_input_file(path) as file:
@@ -251,7 +251,7 @@ def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
 
 
 def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
-    """Return the entries of a folder whose names are UTF-8, and the number of other names."""
+    """List the entries of a folder whose names are UTF-8, and count the other names."""
     names = []
     odd = 0
     for entry in _entries(store, folder):
@@ -265,7 +265,7 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
 
 
 def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
-    """Return the entries of a folder whose names match a pattern and are UTF-8.
+    """List the entries of a folder whose names match a pattern and are UTF-8.
 
     Of a local folder, only their sizes and types are read, and not those of thousands of other files
     beside a trail.
@@ -288,7 +288,7 @@ def _is_utf8(name: str) -> bool:
 
 
 def name_of(path: str) -> str:
-    """Return the last part of a path or URI."""
+    """Return the last part of a file's path or URI."""
     if URI.match(path):
         path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]

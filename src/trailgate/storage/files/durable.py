@@ -71,7 +71,7 @@ def _remove(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
+    """Sync a local folder, so that renames in it are durable."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -80,7 +80,7 @@ def sync_folder(folder: Path) -> None:
 
 
 class WrittenFile:
-    """One file that is written in place. It is created if it does not exist."""
+    """A local file that is written in place. It is created if it does not exist."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._is_named = path, False
@@ -88,7 +88,7 @@ class WrittenFile:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, offset: int, data: Any) -> None:
-        """Write bytes at an offset; readers see them at once."""
+        """Write bytes at an offset of the local file; readers see them at once."""
         rest = memoryview(data)
         with convert_write_errors(self.path):
             while rest:
@@ -96,7 +96,7 @@ class WrittenFile:
                 offset, rest = offset + written, rest[written:]
 
     def truncate(self, size: int) -> None:
-        """Truncate the file."""
+        """Truncate the local file at a size."""
         with convert_write_errors(self.path):
             os.ftruncate(self._handle, size)
 
@@ -109,7 +109,7 @@ class WrittenFile:
                 self._is_named = True
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the local file."""
         os.close(self._handle)
 
 

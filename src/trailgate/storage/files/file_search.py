@@ -45,7 +45,7 @@ SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 class ListedFile(NamedTuple):
-    """A file's address, its size, and its modification time in nanoseconds since 1970."""
+    """A file that was found: its address, its size, and its modification time in nanoseconds since 1970."""
 
     path: str
     size: int
@@ -53,12 +53,15 @@ class ListedFile(NamedTuple):
 
 
 def is_pattern(address: str) -> bool:
-    """Return True if an address may be a pattern."""
+    """Return True if a file address may be a pattern."""
     return WILD.search(locate(address)[1]) is not None
 
 
 def addresses_of(sources: Addresses) -> tuple[str, ...]:
-    """Return one or several addresses as strings. Raises OptionError if there are none, or if one is empty."""
+    """Return one or several file addresses as strings.
+
+    Raises OptionError if there are none, or if one is empty.
+    """
     several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
     if not several:
         raise OptionError("the list of paths is empty")
@@ -71,7 +74,7 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[ListedFile, ...]:
-    """Return the files at addresses, in order; each file once, even if it is named several times.
+    """Find the files at addresses, in order; each file once, even if it is named several times.
 
     An address is a file, a folder (whose files are taken in name order), or a pattern of either:
     ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**`` matches a folder
@@ -120,7 +123,7 @@ def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
 
 
 def find_growing(folder: Address) -> tuple[ListedFile, ...]:
-    """Return the files of a growing folder, or () if it does not exist yet.
+    """Find the files of a growing folder, or return () if it does not exist yet.
 
     Raises StorageError if the address is not a folder.
     """
@@ -234,13 +237,13 @@ def _without_files(
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the size of equal parts, as few as possible with at most ``most`` each."""
+    """Return the size of equal parts of some files, as few as possible with at most ``most`` bytes each."""
     parts = max(1, -(-size // most))
     return max(1, -(-size // parts))
 
 
 def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield the starts of parts, except the first one: a file's index and an offset in it.
+    """Yield where the parts of files start, except the first part: a file's index and an offset in it.
 
     There are as few parts as possible with at most ``split_bytes`` each. Raises OptionError.
     """
@@ -258,7 +261,7 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
 
 
 def read_source(address: Address, subject: str = "copybook") -> str:
-    """Read a text file as UTF-8, or else as Latin-1. Errors call it ``subject``.
+    """Read a text file as UTF-8, or as Latin-1 if it is not UTF-8. Errors call it ``subject``.
 
     Raises StorageError as ``read_text_file`` does.
     """

@@ -75,7 +75,7 @@ REFUSED: Final = RefusalTexts(
 
 
 class RefusedError(OSError):
-    """A request that the namenode refused, or that did not reach it.
+    """A request that an HDFS namenode refused, or that did not reach it.
 
     ``kind`` is the name of the exception raised there, or of the client's own; ``hint`` is what to
     try.
@@ -152,7 +152,7 @@ REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 
 def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
-    """Send a request to a namenode, a name service, or ("") the cluster in ``fs.defaultFS``.
+    """Send a request to an HDFS namenode, a name service, or ("") the cluster in ``fs.defaultFS``.
 
     Raises FileNotFoundError, FileExistsError, MissingDependencyError, and RefusedError for
     everything else.
@@ -214,7 +214,7 @@ def check_installed() -> None:
 
 
 class HadoopFile(RawIOBase):
-    """A file that is open for reading."""
+    """A file of HDFS that is open for reading."""
 
     def __init__(self, authority: str, path: str) -> None:
         self._asked = authority, path
@@ -222,28 +222,28 @@ class HadoopFile(RawIOBase):
         self._size, self._at = int(self._file.file_length()), 0
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the HDFS file is open for reading."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
+        """Return True: an HDFS file can be read at any offset."""
         return True
 
     def tell(self) -> int:
-        """Return the offset of the next byte."""
+        """Return the offset of the next byte of the HDFS file."""
         return self._at
 
     def size(self) -> int:
-        """Return the file's size."""
+        """Return the HDFS file's size."""
         return self._size
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Set the offset of the next byte, and return it."""
+        """Set the offset of the next byte of the HDFS file, and return it."""
         self._at = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return the next bytes; fewer than ``size`` only at the end."""
+        """Return the next bytes of the HDFS file; fewer than ``size`` only at the end."""
         authority, path = self._asked
         end = self._size if size is None or size < 0 else self._at + size
         data = bytes(ask(authority, "range", path, self._file, self._at, end))
@@ -252,7 +252,7 @@ class HadoopFile(RawIOBase):
 
 
 class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types of its own
-    """A read-only pyarrow file system of one cluster."""
+    """A read-only pyarrow file system of one HDFS cluster."""
 
     def __init__(self, authority: str) -> None:
         self.authority = authority
@@ -264,15 +264,15 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         return hash(self.authority)
 
     def get_type_name(self) -> str:
-        """Return the name of the file system type."""
+        """Return the name of the HDFS file system type."""
         return "hadoop"
 
     def normalize_path(self, path: str) -> str:
-        """Return a path unchanged."""
+        """Return an HDFS path unchanged."""
         return path
 
     def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
-        """Return the type and size of each path."""
+        """Return the type and size of each HDFS path."""
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> fs.FileInfo:
@@ -282,7 +282,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
             return fs.FileInfo(path, fs.FileType.NotFound)
 
     def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        """Return the entries of a folder."""
+        """Return the entries of an HDFS folder."""
         folder = f"/{selector.base_dir.strip('/')}"
         try:
             if not ask(self.authority, "status", folder).isdir:
@@ -295,7 +295,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
         return [_describe(entry.path, entry) for entry in entries]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """Open a file for reading at any offset."""
+        """Open an HDFS file for reading at any offset."""
         return pa.PythonFile(HadoopFile(self.authority, path), mode="r")
 
     open_input_stream = open_input_file
@@ -316,14 +316,14 @@ def _describe(path: str, status: Any) -> fs.FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class HdfsPath:
-    """A path in a cluster. ``key`` is the path without its leading slash."""
+    """A path in an HDFS cluster. ``key`` is the path without its leading slash."""
 
     authority: str
     key: str
 
 
 def parse_hdfs_address(address: str) -> HdfsPath:
-    """Parse an address. Raises OptionError."""
+    """Parse an HDFS address. Raises OptionError."""
     url = urlsplit(address)
     parse_parameters(url.query, (), REFUSED)
     if "@" in url.netloc:
@@ -339,7 +339,7 @@ def parse_hdfs_address(address: str) -> HdfsPath:
 
 
 def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a cluster, for reading, and the path in it.
+    """Return pyarrow's file system of an HDFS cluster, for reading, and the path in it.
 
     Raises OptionError or MissingDependencyError.
     """

@@ -38,7 +38,7 @@ HINT: Final = "Name a trail by its prefix, such as dirdat/ot for dirdat/ot000000
 
 @dataclass(frozen=True, slots=True)
 class TrailFile:
-    """One file of a trail, and how many of its bytes to read."""
+    """One file of a trail, and the number of its bytes to read."""
 
     path: str
     number: int
@@ -47,7 +47,7 @@ class TrailFile:
 
 @dataclass(frozen=True, slots=True)
 class TrailListing:
-    """Files by number, with paths in a store. ``spell`` converts such paths to addresses.
+    """The files of a trail by number, with paths in a store. ``spell`` converts such paths to addresses.
 
     ``alone``: the address named a single file, so other files are not listed.
     """
@@ -100,7 +100,7 @@ def expand_trail_pattern(address: str) -> list[str]:
 
 
 def find_single_file(address: str) -> TrailFile:
-    """Return a single file, whatever its name. Raises StorageError if it does not exist."""
+    """Find a single trail file, whatever its name. Raises StorageError if it does not exist."""
     store, path = locate(address)
     info = store.get_file_info(path)
     if info.type != fs.FileType.File:
@@ -109,14 +109,14 @@ def find_single_file(address: str) -> TrailFile:
 
 
 def files_on_disk(prefix: str) -> list[TrailFile]:
-    """Return the local files that are named like a trail's, published or not."""
+    """Return the local files that are named like the files of a trail, published or not."""
     target = Path(prefix)
     numbered = _list_numbered(LOCAL, str(target.parent))
     return [file for own, file in numbered if name_of(own) == target.name]
 
 
 def number_digits(path: str) -> int:
-    """Return how many digits of a file's name are its number: 9, 6, or 0 for other names."""
+    """Return how many digits of a trail file's name are its number: 9, 6, or 0 for other names."""
     return _number(name_of(path))[0]
 
 
@@ -144,7 +144,7 @@ def _list_numbered(
 
 
 def read_definitions(address: Address) -> Definitions:
-    """Read a definitions file. Raises StorageError or DefinitionError."""
+    """Read a file of table definitions. Raises StorageError or DefinitionError."""
     return read_sourcedefs(read_file(address), source=str(address))
 
 
@@ -156,7 +156,7 @@ def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions 
 
 
 def files_at(path: str) -> tuple[TrailFile, ...]:
-    """Return the file at a path, whatever its name, or else the files of the trail with this prefix.
+    """Find the trail file at a path, whatever its name, or the files of the trail with this prefix.
 
     Raises StorageError if there are none.
     """

@@ -30,7 +30,10 @@ HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new o
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One file of a trail. ``operations`` is None if the manifest does not state their number."""
+    """The manifest's entry for one file of a trail.
+
+    ``operations`` is None if the manifest does not state their number.
+    """
 
     name: str
     number: int
@@ -39,7 +42,7 @@ class ManifestFile:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Build an entry from JSON fields. A foreign manifest may only have names and sizes."""
+        """Build a manifest entry from JSON fields. A foreign manifest may only have names and sizes."""
         name, operations = str(fields["name"]), fields.get("operations")
         matched = NUMBERED.fullmatch(name)
         number = fields.get("number", matched["number"] if matched else 0)
@@ -49,7 +52,7 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class GrowingFileState:
-    """A last file that is being appended to: when it was begun (microseconds), and its last change.
+    """The manifest's facts about a last file that is being appended to: when it was begun (microseconds), and its last change.
 
     ``form`` is a digest of the format of its records.
     """
@@ -62,7 +65,7 @@ class GrowingFileState:
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """The progress of a streaming query: its last operation's sequence id, and that operation's end."""
+    """The progress of a streaming query in the manifest: its last operation's sequence id, and that operation's end."""
 
     seq_id: str | None
     file: int
@@ -71,7 +74,7 @@ class QueryPosition:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What is published: files in order, the bytes of the quarantine, and the last run.
+    """The manifest of a trail: the published files in order, the bytes of the quarantine, and the last run.
 
     - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the highest sequence id of messages.
     - ``sources`` counts the message files of all runs. The next run's files are numbered from there, so that generated ids ascend through the trail.
@@ -96,11 +99,11 @@ class Manifest:
 
     @property
     def next_number(self) -> int:
-        """The number of the next file."""
+        """The number of the trail's next file."""
         return self.files[-1].number + 1 if self.files else 0
 
     def by_name(self) -> dict[str, ManifestFile]:
-        """Return the files by name."""
+        """Return the manifest's entries by file name."""
         return {file.name: file for file in self.files}
 
 
@@ -121,7 +124,7 @@ def read_manifest(prefix: str, store: fs.FileSystem = LOCAL) -> Manifest | None:
 
 
 def parse_manifest(text: bytes, path: str) -> Manifest:
-    """Parse a manifest. Raises StorageError."""
+    """Parse the content of a manifest. Raises StorageError."""
     try:
         fields = json.loads(text)
         files = tuple(ManifestFile.of(entry) for entry in fields["files"])
@@ -174,7 +177,7 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
 
 
 def format_captured(files: Iterable[CapturedFile]) -> bytes:
-    """Format files as lines of the list."""
+    """Format captured files as lines of the list."""
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
@@ -182,7 +185,7 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """What identifies a transaction, and the commit time of its last operation."""
+    """What identifies a transaction in a checkpoint, and the commit time of its last operation."""
 
     tx_id: str | None
     csn: str | None
@@ -191,7 +194,7 @@ class TransactionMark:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The end of the last committed transaction, and the source's position there.
+    """The checkpoint of a live trail: the end of the last committed transaction, and the source's position there.
 
     ``begun`` is the last file that the writer ever began. It is stored before the file is created,
     so that all files from ``file`` to ``begun`` are known to be this writer's. With offset 0,

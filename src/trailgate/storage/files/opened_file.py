@@ -23,7 +23,7 @@ _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br",
 
 
 class OpenedFile:
-    """Reads a local file, or one in any store. ``what`` names it in errors."""
+    """An open file, local or in any store, which is read at any offset. ``what`` names it in errors."""
 
     def __init__(self, path: str, size: int, subject: str) -> None:
         self.path, self.size = path, size
@@ -41,20 +41,20 @@ class OpenedFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the open file."""
         self._handle.close()
 
     def size_now(self) -> int:
-        """Return the file's current size, which may be larger than when it was listed."""
+        """Return the open file's current size, which may be larger than when it was listed."""
         with self._reading(self.size):
             return int(self._handle.size())
 
     def is_at_end(self, offset: int) -> bool:
-        """Return True if there are no bytes after an offset."""
+        """Return True if the open file has no bytes after an offset."""
         return offset >= self.size
 
     def read(self, offset: int, size: int) -> pa.Buffer:
-        """Return up to ``size`` bytes from an offset, but none after the listed size.
+        """Return up to ``size`` bytes of the open file from an offset, but none after the listed size.
 
         Raises StorageError if the file has become shorter.
         """
@@ -68,7 +68,7 @@ class OpenedFile:
         return data
 
     def read_into(self, buffer: Octets, offset: int) -> Octets:
-        """Fill a buffer with the bytes from an offset, and return the filled part."""
+        """Fill a buffer with bytes of the open file from an offset, and return the filled part."""
         data = buffer[: max(0, min(len(buffer), self.size - offset))]
         if not len(data):
             return data

@@ -25,7 +25,7 @@ from trailgate.storage.files.durable import convert_write_errors
 def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
-    """Format a message as a line of a quarantine file. After repair it can be read like any other."""
+    """Format a message as a line of a quarantine file. After repair the line can be read like any other."""
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
@@ -39,7 +39,7 @@ def write_lines(
     positions: pa.StringArray,
     reasons: pa.StringArray,
 ) -> pa.Buffer:
-    """Format messages as the lines that `write_line` makes of each, all at once.
+    """Format many messages at once, with the lines that `write_line` would make of each.
 
     A step for each message is needed only for headers, and for a body that is not UTF-8.
     """
@@ -98,7 +98,7 @@ def _in_base64(body: bytes) -> bytes | None:
 
 
 def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Format a message as a line, with headers if it has any."""
+    """Format a message as a JSON line, with headers if it has any."""
     fields = _body_fields(body)
     return _line(fields | {"headers": dict(headers)} if headers else fields)
 
@@ -115,7 +115,7 @@ def _line(fields: dict[str, Any]) -> bytes:
 
 
 def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """Parse a JSON line into body and headers. Raises DecodeError."""
+    """Parse the JSON line of a message into body and headers. Raises DecodeError."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -166,7 +166,9 @@ def _text(value: object) -> str:
 
 
 def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int:
-    """Append complete files after the first ``valid_bytes`` bytes. Returns the new size.
+    """Append staged lines of quarantined messages after the first ``valid_bytes`` bytes of the quarantine file.
+
+    Returns the new size.
 
     Anything after ``valid_bytes`` was left by an interrupted run, and is overwritten.
     """

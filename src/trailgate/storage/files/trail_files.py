@@ -43,14 +43,17 @@ NO_DEFINITIONS: Final = Definitions(())
 
 
 class TrailPosition(NamedTuple):
-    """A file's number and a byte offset in it. Positions compare in the trail's order."""
+    """A position in a trail: a file's number and a byte offset in it.
+
+    Positions compare in the trail's order.
+    """
 
     number: int
     offset: int
 
     @property
     def just_after(self) -> TrailPosition:
-        """The next position, so that a record starting here is before it."""
+        """The next trail position, so that a record starting here is before it."""
         return TrailPosition(self.number, self.offset + 1)
 
 
@@ -72,12 +75,12 @@ class TrailFiles:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position at which the trail begins."""
+        """The position at which the trail's first file begins."""
         return TrailPosition(self.files[0].number, 0)
 
     @property
     def end(self) -> TrailPosition:
-        """The position at which the trail ends."""
+        """The position at which the trail's last file ends."""
         return TrailPosition(self.files[-1].number, self.files[-1].size)
 
     @property
@@ -95,7 +98,7 @@ class TrailFiles:
         return f"the manifest lists {names[0]} to {names[-1]}, but {len(names):,} files are missing"
 
     def file(self, number: int) -> TrailFile:
-        """Return a file by its number. Raises StorageError if it does not exist."""
+        """Return a trail file by its number. Raises StorageError if it does not exist."""
         at = number - self.files[0].number
         if not 0 <= at < len(self.files):
             where = Where(source=self.prefix)
@@ -103,25 +106,28 @@ class TrailFiles:
         return self.files[at]
 
     def following(self, number: int) -> Iterator[TrailFile]:
-        """Yield the files from a number on. If the trail was cut off, the rest is listed again."""
+        """Yield the trail files from a number on.
+
+        If the listing was cut off, the remaining files are listed again.
+        """
         yield from self.files[max(0, number - self.files[0].number) :]
         if self.cut_off:
             rest = find_trail(self.prefix, self.definitions)
             yield from rest.following(max(number, self.files[-1].number + 1))
 
     def may_grow(self, file: TrailFile) -> bool:
-        """Return True if a file may end in an unfinished record."""
+        """Return True if a trail file may end in an unfinished record."""
         return self.growing and not self.cut_off and file.number >= self.files[-1].number
 
     def window(self, first: int, last: int) -> TrailFiles:
-        """Return only the files with these numbers, so that a task is not sent thousands of names."""
+        """Return only the trail files with these numbers, so that a task is not sent thousands of names."""
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
         cut_off = last < self.files[-1].number or self.cut_off
         return replace(self, files=files, cut_off=cut_off, missing=())
 
     def without_definitions(self) -> TrailFiles:
-        """Return the files without definitions, for tasks that get those separately."""
+        """Return the trail files without definitions, for tasks that get the definitions separately."""
         return replace(self, definitions=NO_DEFINITIONS)
 
     def until(self, end: TrailPosition) -> TrailFiles:
@@ -257,7 +263,7 @@ def _definitions(listing: TrailListing, given: Address | Definitions | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrail:
-    """Everything stored under a prefix. ``manifest`` and ``definitions`` are None if they do not exist.
+    """Everything stored under a trail's prefix. ``manifest`` and ``definitions`` are None if they do not exist.
 
     ``alone``: a single file was asked for, so other files are not examined.
     """
@@ -271,7 +277,7 @@ class StoredTrail:
 
 
 def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
-    """Return everything at a prefix, in a folder with one trail, or of a single file.
+    """Find everything stored at a trail's prefix, in a folder with one trail, or of a single file.
 
     Raises StorageError if there is nothing, or if the given definitions file cannot be read.
     """

@@ -74,21 +74,26 @@ class TrailAppender:
 
     @property
     def place(self) -> TrailPosition:
-        """The end of what was appended: file and offset."""
+        """The end of what was appended to the live trail: file and offset."""
         return TrailPosition(self._trail.files.number, self._trail.files.size)
 
     def encode(self, batch: ChangeBatch) -> EncodedTrail:
-        """Encode operations as ``append`` writes them. Raises an error if they cannot be written."""
+        """Encode operations as ``append`` writes them to the live trail.
+
+        Raises an error if they cannot be written.
+        """
         blocks = [self._check(block) for block in batch.blocks]
         checked = ChangeBatch(blocks, batch.rows)
         return encode(checked, self._options.trail_format, self._definitions)
 
     def append_operations(self, rows: pa.RecordBatch) -> None:
-        """Append rows of the operations table. See ``append``."""
+        """Append rows of the operations table to the live trail. See ``append``."""
         self.append(from_operations(conform_operations(rows), self._definitions))
 
     def append(self, batch: ChangeBatch, encoded: EncodedTrail | None = None) -> None:
-        """Append operations, which readers see when this returns. ``encoded`` are their records, if known.
+        """Append operations to the live trail, where readers see them when this returns.
+
+        ``encoded`` are their records, if known.
 
         A batch that cannot be written adds nothing. After a StorageError it is unknown how much of
         the batch was written: the trail must be opened again.
@@ -119,7 +124,7 @@ class TrailAppender:
             self._trail.commit(source_position)
 
     def close(self) -> None:
-        """Close the trail without committing."""
+        """Close the live trail without committing."""
         self._resources.close()
 
     @contextmanager

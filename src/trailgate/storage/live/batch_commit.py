@@ -48,7 +48,7 @@ GATHERED: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """The files that one task staged, the bytes of each file before its first operation, and transactions."""
+    """What one task staged of a streaming query's batch: the files, the bytes of each file before its first operation, and transactions."""
 
     segments: tuple[Segment, ...] = ()
     begin: int = 0
@@ -57,7 +57,10 @@ class BatchPart:
 
 @dataclass(frozen=True, slots=True)
 class QueryBatch:
-    """A batch of a query. ``max_age`` is the age in seconds at which a new file is begun (None: never)."""
+    """A batch of a streaming query.
+
+    ``max_age`` is the age in seconds at which a new file is begun (None: never).
+    """
 
     query: str
     number: int
@@ -67,7 +70,7 @@ class QueryBatch:
 def find_unfinished(
     prefix: str, manifest: Manifest, batch: QueryBatch, parts: Sequence[BatchPart]
 ) -> dict[str, str]:
-    """Return the query and transaction that the trail's end would be inside of after a batch."""
+    """Return the query and transaction that would be open at the trail's end after a batch."""
     unfinished = manifest.unfinished
     if unfinished and unfinished["query"] != batch.query:
         problem = (
@@ -89,7 +92,7 @@ def manifest_after(
     files: Sequence[ManifestFile],
     unfinished: dict[str, str],
 ) -> Manifest:
-    """Return the manifest after a batch. A batch without operations keeps its query's position."""
+    """Return the trail's manifest after a batch. A batch without operations keeps its query's position."""
     positions = before.positions
     ids = [part.ends.seq_id for part in parts if part.ends is not None]
     if ids:
@@ -107,7 +110,7 @@ def manifest_after(
 
 
 def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
-    """Return True if the trail already has the batch."""
+    """Return True if the trail already has the streaming query's batch."""
     return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 

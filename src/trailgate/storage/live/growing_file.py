@@ -24,10 +24,10 @@ from trailgate.trail.format.file_header import FileHeader, encode_header
 
 
 class Disk:
-    """The local disk."""
+    """The operations on a local disk by which a live trail is written."""
 
     def open(self, path: Path) -> WrittenFile:
-        """Open a file for writing in place."""
+        """Open a local file for writing in place."""
         return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
@@ -41,14 +41,16 @@ class Disk:
             sync_folder(final.parent)
 
     def remove(self, path: Path) -> None:
-        """Delete a file, and sync the folder."""
+        """Delete a local file, and sync the folder."""
         with convert_write_errors(path):
             path.unlink()
             sync_folder(path.parent)
 
 
 class GrowingFile:
-    """Writes the files of a trail, one after the other. ``template`` None means no headers (level 0).
+    """Writes the growing files of a live trail, one after the other.
+
+    ``template`` None means no headers (level 0).
 
     ``metadata`` are the records at the start of each file. ``number`` and ``size`` describe the
     open file; if no file is open, ``number`` is the number of the next one.
@@ -72,16 +74,19 @@ class GrowingFile:
 
     @property
     def is_open(self) -> bool:
-        """True if a file is open."""
+        """True if a growing file is open."""
         return self._file is not None
 
     @property
     def is_empty(self) -> bool:
-        """True if the open file has only its header and metadata."""
+        """True if the growing file has only its header and metadata."""
         return self.is_open and self._fresh
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Create the next file. ``first`` is its first transaction, or None if that is not known yet."""
+        """Create the next file of the live trail.
+
+        ``first`` is its first transaction, or None if that is not known yet.
+        """
         number = self.number
         if number >= 10**self._digits:
             raise StorageError(f"file number {number} has more than {self._digits} digits")
@@ -98,7 +103,7 @@ class GrowingFile:
     def resume(
         self, position: TrailPosition, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
-        """Continue a file at an offset, and truncate it there. ``last`` is its last change."""
+        """Continue a growing file at an offset, and truncate it there. ``last`` is its last change."""
         number, size = position
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
@@ -106,13 +111,16 @@ class GrowingFile:
         self.number, self.size = number, size
 
     def reopen(self) -> None:
-        """Undo what closing the file wrote into its header."""
+        """Undo what finishing the file wrote into its header, so that it can grow again."""
         if self._header is not None:
             trail = replace(self._header.trail, file_size=None, last_csn=None, last_io_time=None)
             self._put_header(replace(self._header, trail=trail))
 
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
-        """Append records. ``marks`` describe the first and last change in them, if any."""
+        """Append records to the growing file.
+
+        ``marks`` describe the first and last change in them, if any.
+        """
         assert self._file is not None
         if marks is not None:
             if self._header is not None and self._header.trail.first_io_time is None:
@@ -122,12 +130,12 @@ class GrowingFile:
         self.size, self._fresh = self.size + len(data), False
 
     def sync(self) -> None:
-        """Sync the open file. Closed files are synced already."""
+        """Sync the growing file. Closed files are synced already."""
         if self._file is not None:
             self._file.sync()
 
     def finish(self) -> None:
-        """Complete the header and close the file; the next one follows."""
+        """Complete the growing file's header and close it; the next file follows."""
         self.sync()
         if self._header is not None:
             trail = replace(self._header.trail, file_size=self.size)
@@ -139,7 +147,7 @@ class GrowingFile:
         self.number, self.size, self._last = self.number + 1, 0, None
 
     def close(self) -> None:
-        """Close the file without completing it, so that it can be continued."""
+        """Close the growing file without completing its header, so that it can be continued."""
         if self._file is not None:
             self._file.close()
             self._file = None

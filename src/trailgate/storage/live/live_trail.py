@@ -45,7 +45,7 @@ class Recovery(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AppendOptions(WriteOptions):
-    """How to write a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
+    """The options of writing a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
 
     ``new_file`` begins a new file at each start. ``group`` is the writer's name in headers and
     restart records.
@@ -63,7 +63,7 @@ class AppendOptions(WriteOptions):
 
     @property
     def mode(self) -> Recovery:
-        """The recovery mode that applies."""
+        """The recovery mode that applies to the live trail."""
         return self.recovery or (Recovery.APPEND if self._appends else Recovery.OVERWRITE)
 
     @property
@@ -128,7 +128,10 @@ class LiveTrail:
         return modes[self._options.mode]()
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Begin the next file. The checkpoint is written first, so that a later start recognizes the file."""
+        """Begin the live trail's next file.
+
+        The checkpoint is written first, so that a later start recognizes the file.
+        """
         number = self.files.number
         if number > self._checkpoint.begun:
             self._write_checkpoint(replace(self._checkpoint, begun=number))

@@ -26,7 +26,7 @@ from trailgate.trail.records.transactions import CLOSES, record_marks
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the source continues: at ``source_position``, without the first ``transactions``.
+    """Where the source of a live trail continues: at ``source_position``, without the first ``transactions``.
 
     ``source_position`` was recorded with the last commit, or is None. ``transactions`` is the number
     of complete transactions in the trail after it, and ``last`` is the last of these.
@@ -52,14 +52,14 @@ class Recovered:
 
 
 class DuplicateSkipper:
-    """Skips the transactions that the trail already has, batch by batch. See ``Recovered.skip``."""
+    """Skips the transactions that the live trail already has, batch by batch. See ``Recovered.skip``."""
 
     def __init__(self, recovered: Recovered) -> None:
         self._recovered, self._seen = recovered, 0
 
     @property
     def is_done(self) -> bool:
-        """True if no more transactions are skipped."""
+        """True if no more transactions of the source are skipped."""
         count = self._recovered.transactions
         return self._seen > count or not count
 
@@ -99,7 +99,7 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTail:
-    """The end of a trail. ``file`` and ``offset`` are the end of its last complete record.
+    """What follows a live trail's checkpoint. ``file`` and ``offset`` are the end of the last complete record.
 
     ``last`` is the last complete transaction, and ``current`` the transaction of the last change.
     ``torn``: the last file has more bytes after ``offset``, which is 0 if the file header is
@@ -117,12 +117,12 @@ class CheckpointTail:
 
 
 def file_path(prefix: str, number: int, digits: int) -> Path:
-    """Return the path of a trail's file."""
+    """Return the path of a live trail's file."""
     return Path(f"{prefix}{number:0{digits}}")
 
 
 def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
-    """Return the checkpoint's file and those after it.
+    """Return the checkpoint's file and the files after it.
 
     Raises StorageError if a file was not begun by this writer, or is too short.
     """

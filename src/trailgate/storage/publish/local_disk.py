@@ -49,12 +49,12 @@ class LocalBackend(PublishBackend):
 
     @property
     def name(self) -> str:
-        """Return the path."""
+        """The path of the local trail or folder."""
         return self.path
 
     @property
     def folder(self) -> Path:
-        """Return the folder that files are published into."""
+        """The local folder that files are published into."""
         return Path(self.name) if self.is_folder else Path(self.name).parent
 
     @property
@@ -63,31 +63,31 @@ class LocalBackend(PublishBackend):
 
     @property
     def appends(self) -> bool:
-        """Return True: files can grow in place."""
+        """True: local files can grow in place."""
         return True
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lock the trail or folder with an operating system lock."""
+        """Lock the local trail or folder with an operating system lock."""
         return lock(self.name)
 
     def check(self) -> None:
-        """Do nothing, since the lock prevents concurrent runs."""
+        """Do nothing: the operating system lock prevents concurrent runs."""
 
     def recover(self) -> RecoveredState:
-        """Return the state, which cannot change while the lock is held."""
+        """Return the state file's content, which cannot change while the lock is held."""
         return RecoveredState(self, self.state())
 
     def state(self) -> bytes | None:
-        """Return the state."""
+        """Read the state file on the local disk."""
         return self._read(self.folder / self.state_name)
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Replace the state atomically."""
+        """Replace the local state file atomically, by a rename."""
         replace_state(self.folder / self.state_name, state(0))
         return self
 
     def read(self, suffix: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist."""
+        """Read a local file beside the trail, or return None if it does not exist."""
         return self._read(Path(f"{self.name}{suffix}"))
 
     def _read(self, path: Path) -> bytes | None:
@@ -98,18 +98,18 @@ class LocalBackend(PublishBackend):
             raise StorageError(problem, where=Where(source=str(path))) from error
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield the names of files and folders."""
+        """Yield the names of files and folders in the local folder."""
         with convert_write_errors(self.folder):
             names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         return (name for name in sorted(names) if name.startswith(self._stem) and name > after)
 
     def staging(self, name: str) -> Path:
-        """Return the path of a hidden folder."""
+        """Return the path of a hidden local folder for staged files."""
         dotted = f".{self._stem}.{name}" if self._stem else f".{name}"
         return self.folder.absolute() / dotted
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Empty the folder that all runs stage in, one after the other."""
+        """Empty the local folder in which all runs stage files, one run after the other."""
         staging = self.staging(RUNS)
         record = staging / RUN_RECORD
         with suppress(OSError):  # no earlier run
@@ -122,24 +122,24 @@ class LocalBackend(PublishBackend):
         return staging, now
 
     def create_staging(self, staging: Path) -> None:
-        """Create the folder."""
+        """Create the local folder for staged files."""
         with convert_write_errors(staging):
             staging.mkdir(parents=True, exist_ok=True)
 
     def has_staging(self, staging: Path) -> bool:
-        """Return whether the folder exists."""
+        """Return whether the local folder for staged files exists."""
         return staging.is_dir()
 
     @contextmanager
     def staged_folder(self, staging: Path) -> Iterator[Path]:
-        """Provide the folder itself."""
+        """Provide the local staging folder itself; nothing has to be uploaded."""
         yield staging
 
     @contextmanager
     def file(
         self, staging: Path, staged: str, name: str
     ) -> Iterator[tuple[IO[bytes], list[StagedFile]]]:
-        """Provide a file in the folder."""
+        """Provide a file in the local staging folder."""
         path = staging / staged
         staged_files: list[StagedFile] = []
         with convert_write_errors(path), path.open("wb") as file:
@@ -147,11 +147,11 @@ class LocalBackend(PublishBackend):
         staged_files.append(StagedFile(staged, name, path.stat().st_size))
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the total size of the files."""
+        """Return the total size of staged files on the local disk."""
         return sum((staging / name).stat().st_size for name in names)
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Rename the staged files, write the sidecar files, and replace the state."""
+        """Rename the staged files to their names, write the sidecar files, and replace the state file."""
         if commit.finished is not None:
             path = self.folder / commit.finished.name
             with convert_write_errors(path):
@@ -177,21 +177,21 @@ class LocalBackend(PublishBackend):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete the folder, which only this run uses."""
+        """Delete the local staging folder, which only this run uses."""
         del names, is_own
         remove_folder(staging)
 
     def discard_query(self, staging: Path) -> None:
-        """Delete the folder of the query, whose batches run one after another."""
+        """Delete the local staging folder of a streaming query, whose batches run one after another."""
         remove_folder(staging.parent)
 
     def absolute(self) -> Self:
-        """Return the backend with an absolute path."""
+        """Return the local backend with an absolute path."""
         return replace(self, path=absolute(self.path))
 
 
 def replace_state(path: Path, data: bytes) -> None:
-    """Replace a state file atomically."""
+    """Replace a state file on a local disk atomically."""
     replace_whole_file(path, data)
 
 

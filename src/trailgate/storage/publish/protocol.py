@@ -43,11 +43,14 @@ RUN_RECORD: Final = "run.json"
 
 
 class OvertakenError(StorageError):
-    """Another run has published since this one began. Nothing of this run is published."""
+    """Another run has published to the trail or folder since this run began.
+
+    Nothing of this run is published.
+    """
 
 
 def overtaken_error(state: str) -> OvertakenError:
-    """Return the error of a run whose state was replaced by another run."""
+    """Build the error of a run whose state was replaced by another run."""
     problem = "another run has published here since this one began"
     hint = "Nothing of this one is published: run it again"
     return OvertakenError(problem, where=Where(source=state), hint=hint)
@@ -70,7 +73,10 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class SidecarFile:
-    """A file next to the published ones. Its content is the first ``kept`` bytes of the existing file, and ``data``."""
+    """A file next to the published files.
+
+    Its content is the first ``kept`` bytes of the existing file, and ``data``.
+    """
 
     name: str
     data: bytes
@@ -79,7 +85,7 @@ class SidecarFile:
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """Everything that one publication does.
+    """The plan of one publication: the staged files, sidecar files and state that it commits.
 
     ``state`` returns the new state file for a generation, and ``deciding`` the one before it, which
     names a commit record; only stores need the latter. ``parts`` are staged files that are appended
@@ -100,7 +106,7 @@ class CommitPlan:
 
 
 class RecoveredState(NamedTuple):
-    """The state after recovery, and a backend that will replace exactly this state.
+    """The state of a trail or folder after recovery, and a backend that will replace exactly this state.
 
     ``completed`` means that a decision of an interrupted run was applied first.
     """
@@ -111,7 +117,7 @@ class RecoveredState(NamedTuple):
 
 
 class PublishBackend(Protocol):
-    """Where a trail or folder is published: a local disk or an object store.
+    """The interface of the places where a trail or folder is published: a local disk or an object store.
 
     Backends can be pickled. Files are first written to staging folders, which ``staging`` names.
     A method with a body here is optional: the body is its default.
@@ -130,7 +136,7 @@ class PublishBackend(Protocol):
 
     @property
     def appends(self) -> bool:
-        """Return whether files can grow in place."""
+        """Whether published files can grow in place."""
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the trail or folder for one run, if the backend can.
@@ -146,7 +152,10 @@ class PublishBackend(Protocol):
         """Apply the decision of an interrupted run, if there is one, and return the state (None if there is none)."""
 
     def state(self) -> bytes | None:
-        """Return the current state. Raises OvertakenError if it is not the recovered one."""
+        """Return the current state of the trail or folder.
+
+        Raises OvertakenError if it is not the recovered state.
+        """
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
         """Replace the state without publishing files. Raises OvertakenError if it has changed."""
@@ -175,7 +184,7 @@ class PublishBackend(Protocol):
         del staging
 
     def has_staging(self, staging: Path) -> bool:
-        """Return whether files can be staged in a folder: it was created and not discarded.
+        """Return whether files can be staged in a folder: it was created and is not discarded.
 
         A store has no folders. Files that a task stages after its job has ended are deleted by the
         next publication.
@@ -192,10 +201,13 @@ class PublishBackend(Protocol):
         """Provide a file to write, and a list that will contain the staged file. Each attempt gets a different file."""
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the total size of staged files."""
+        """Return the total size of these staged files."""
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Decide, apply, publish and sweep. Each step can be repeated after a crash. Raises OvertakenError."""
+        """Carry out a publication: write its decision, move the staged files to their names, and delete remains.
+
+        Each step can be repeated after a crash. Raises OvertakenError.
+        """
 
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
@@ -209,7 +221,7 @@ class PublishBackend(Protocol):
         """Delete what the batches of a streaming query have staged, up to this folder's batch, which is committed."""
 
     def sweep(self, is_published: IsPublished) -> None:
-        """Delete what killed runs have left and nobody can publish any more.
+        """Delete the files of killed runs that no run can publish any more.
 
         On a local disk this does nothing, since each run empties its staging folder when it begins.
         """

@@ -68,7 +68,7 @@ class _CompletedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SidecarReplacement:
-    """The complete content of a sidecar file, and the tag of the object that it replaces (None: there is none)."""
+    """A sidecar file in a store: its complete content, and the tag of the object that it replaces (None: the object does not exist yet)."""
 
     key: str
     over: str | None
@@ -77,7 +77,7 @@ class SidecarReplacement:
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """Staged files with their names, sidecar files, parts of a log, and the final state.
+    """The commit record of a publication in a store: staged files with their names, sidecar files, parts of a log, and the final state.
 
     ``folder`` is the prefix of the files' keys. Uploads among the files already have their names,
     and are completed first.
@@ -92,7 +92,7 @@ class CommitRecord:
     after: bytes
 
     def encode(self) -> bytes:
-        """Encode the record as JSON."""
+        """Encode the commit record as JSON."""
         fields = {
             "staging": self.staging,
             "folder": self.folder,
@@ -153,14 +153,14 @@ def _bytes(text: str) -> bytes:
 
 
 def commit_record_of(state: bytes) -> str:
-    """Return the key of the commit record that a state names, or ""."""
+    """Return the key of the commit record that a store's state names, or ""."""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return str(json.loads(state)["decided"]["record"])
     return ""
 
 
 def generation_of(state: bytes) -> int:
-    """Return the generation of a state, or 0 if it has none; nothing is older than 0, so nothing is swept then."""
+    """Return the generation of a store's state, or 0 if it has none: nothing is older than 0, so nothing is swept then."""
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return int(json.loads(state)["edition"])
     return 0
@@ -179,7 +179,7 @@ def scratch_folder() -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class StoreBackend(PublishBackend):
-    """A trail or a folder in a bucket.
+    """Publishes to a trail or a folder in a bucket of an object store.
 
     ``folder`` is the prefix of its keys, and ``stem`` the prefix of a trail's file names. ``base`` is the
     tag of the state that will be replaced, or None if there is no state.
@@ -194,23 +194,23 @@ class StoreBackend(PublishBackend):
 
     @classmethod
     def of_trail(cls, store: ObjectStore, key: str) -> Self:
-        """Return the backend of a trail."""
+        """Build the backend of a trail in a store."""
         folder, slash, stem = key.rpartition("/")
         return cls(store, folder + slash, stem, f"{stem}.manifest.json")
 
     @classmethod
     def of_folder(cls, store: ObjectStore, key: str) -> Self:
-        """Return the backend of a folder, assuming that it has no state yet."""
+        """Build the backend of a folder in a store, assuming that the folder has no state yet."""
         return cls(store, f"{key.rstrip('/')}/", "", STATE, None)
 
     @property
     def name(self) -> str:
-        """Return the address without credentials and parameters."""
+        """The address in the store without credentials and parameters."""
         return self.store.shown(self._prefix if self.stem else self.folder.rstrip("/"))
 
     @property
     def appends(self) -> bool:
-        """Return False: an object is always written completely."""
+        """False: an object is always written completely."""
         return False
 
     @property
@@ -236,7 +236,7 @@ class StoreBackend(PublishBackend):
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
     def recover(self) -> RecoveredState:
-        """Apply the commit record that the state names, if there is one, and return the state after it."""
+        """Apply the commit record that the state object names, if there is one, and return the state after it."""
         completed = False
         while True:
             stored = self.store.read(self._state)
@@ -250,37 +250,40 @@ class StoreBackend(PublishBackend):
             completed = True
 
     def state(self) -> bytes | None:
-        """Return the state. Raises OvertakenError if it is not the recovered one."""
+        """Read the state object. Raises OvertakenError if it is not the recovered one."""
         stored = self.store.read(self._state)
         if self.base not in (UNREAD, None if stored is None else stored.tag):
             raise self._overtaken()
         return None if stored is None else stored.data
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Replace the recovered state by the new state."""
+        """Replace the recovered state object by a conditional put."""
         tag = self.store.put(self._state, state(self.generation + 1), self.base)
         if tag is None:
             raise self._overtaken()
         return replace(self, base=tag, generation=self.generation + 1)
 
     def read(self, suffix: str) -> bytes | None:
-        """Return the content of an object, or None if it does not exist."""
+        """Read an object beside the trail, or return None if it does not exist."""
         stored = self.store.read(self._prefix + suffix)
         return None if stored is None else stored.data
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield the names of objects. Names in subfolders contain slashes."""
+        """Yield the names of objects in the store. Names in subfolders contain slashes."""
         keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
         return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
 
     def staging(self, name: str) -> Path:
-        """Return a hidden folder of this generation. Streaming queries have folders without a generation."""
+        """Return a hidden folder of the store for this generation.
+
+        Streaming queries have folders without a generation.
+        """
         if name.startswith(OF_STREAM):
             return Path(self._hidden + name)
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Create a folder for this run, with the time of an earlier run of its fingerprint if there is one."""
+        """Create a folder in the store for this run, with the time of an earlier run of its fingerprint if there is one."""
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):
@@ -304,7 +307,7 @@ class StoreBackend(PublishBackend):
 
     @contextmanager
     def staged_folder(self, staging: Path) -> Iterator[Path]:
-        """Provide a temporary folder, and upload its files unless an exception is raised."""
+        """Provide a temporary local folder, and upload its files to the store unless an exception is raised."""
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
@@ -329,7 +332,7 @@ class StoreBackend(PublishBackend):
             upload.abort()
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the total size of the files."""
+        """Return the total size of staged objects, by one listing of the store."""
         return sum(self._sizes(staging, names).values()) if names else 0
 
     def _sizes(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
@@ -488,7 +491,10 @@ class StoreBackend(PublishBackend):
             self._abandon(is_own)
 
     def discard_query(self, staging: Path) -> None:
-        """Delete what batches up to this one have staged. A later one may be running if the query was started twice."""
+        """Delete the objects that a streaming query's batches up to this one have staged.
+
+        A later batch may be running if the query was started twice.
+        """
         above = f"{staging.parent}/"
         self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
 

@@ -60,7 +60,7 @@ _Kind = tuple[bool, str | None]  # True for JSON lines, and the codec
 
 
 class MessageFileList(Sequence[MessageFile]):
-    """A compact sequence of message files, which are created on access.
+    """A compact sequence of message files. Each `MessageFile` is created on access.
 
     Paths are stored without their common prefix. A pickled list takes a few bytes per file, and no
     time per file.
@@ -116,7 +116,10 @@ class MessageFileList(Sequence[MessageFile]):
 
 
 class MessagePosition(NamedTuple):
-    """A file's index and a byte offset in it. Positions compare in the order of messages."""
+    """The position of a message: a file's index and a byte offset in it.
+
+    Positions compare in the order of messages.
+    """
 
     file: int
     offset: int
@@ -151,31 +154,31 @@ class MessageFiles:
 
     @property
     def size(self) -> int:
-        """The bytes of all files."""
+        """The total size of all message files in bytes."""
         return sum(file.size for file in self.files)
 
     def window(self, range_: MessageRange) -> MessageFiles:
-        """Return only the files of a range, which is enough unless later messages are needed too."""
+        """Return only the message files of a range, which is enough unless later messages are needed too."""
         return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
-        """Return True if file ``number`` may contain several messages, as JSON or one per line."""
+        """Return True if the message file ``number`` may contain several messages, as JSON lines or one per line."""
         return self.per_line or self.files[number].json
 
     def splittable(self, number: int) -> bool:
-        """Return True if a file can be read from a byte other than its first."""
+        """Return True if a message file can be read from a byte other than its first."""
         return self.is_lined(number) and self.files[number].codec is None
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRange:
-    """The messages whose first byte is in [start, end)."""
+    """A range of messages: those whose first byte is in [start, end)."""
 
     start: MessagePosition
     end: MessagePosition
 
     def move(self, files: int) -> MessageRange:
-        """Return the range with file indexes reduced by ``files``."""
+        """Return the range of messages with file indexes reduced by ``files``."""
         start, end = self.start, self.end
         return MessageRange(
             start._replace(file=start.file - files), end._replace(file=end.file - files)
@@ -203,7 +206,7 @@ def with_place(
 def with_places(
     errors: ErrorColumns, files: MessageFiles, numbers: Longs, offsets: Longs
 ) -> ErrorColumns:
-    """Do the same as `with_place` for errors of several messages, whose files and offsets are given."""
+    """Add files and offsets to the errors of several messages, as `with_place` does to one error."""
     known, which = np.unique(numbers, return_inverse=True)
     paths = pa.array([files.files[number].path for number in known.tolist()], pa.string())
     lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
@@ -224,7 +227,7 @@ def find_messages(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Return the message files at one or several addresses, as ``find_files`` does.
+    """Find the message files at one or several addresses, as ``find_files`` does.
 
     Raises StorageError if there are none.
     """
@@ -238,7 +241,7 @@ def messages_of(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Return found files as message files."""
+    """Convert found files to ``MessageFiles``."""
     files = MessageFileList(_file(file.path, file.size) for file in parts)
     return MessageFiles(files, per_line, longest, cutter)
 
@@ -253,7 +256,7 @@ def _file(path: str, size: int) -> MessageFile:
 def plan_ranges(
     messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, apart: bool = True
 ) -> tuple[MessageRange, ...]:
-    """Divide the files into consecutive ranges of about equal size, at most ``split_bytes``.
+    """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
     Only uncompressed files of lines are divided. There is one range if messages cannot be read
     ``apart``, that is, without those before them. For little input, ``SHARED`` ranges of at least
@@ -283,13 +286,13 @@ Reader = OpenedFile | CompressedFile
 
 
 class ReadMessages(NamedTuple):
-    """Messages that were read. A message that cannot be read has an empty body and a problem."""
+    """Messages read from files. A message that cannot be read has an empty body and a problem."""
 
     messages: MessageBatch
     problems: Problems = NO_PROBLEMS
 
     def part(self, begin: int, stop: int) -> ReadMessages:
-        """Return the messages from ``begin`` to before ``stop``."""
+        """Return the read messages from ``begin`` to before ``stop``."""
         number = self.problems.message
         problems = self.problems.where((number >= begin) & (number < stop)).moved(-begin)
         return ReadMessages(self.messages.slice(begin, stop), problems)
@@ -298,7 +301,7 @@ class ReadMessages(NamedTuple):
 def read_messages(
     files: MessageFiles, start: MessagePosition = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
-    """Yield all messages from a position on, in batches of about ``chunk`` bytes."""
+    """Read all messages of files from a position on, in batches of about ``chunk`` bytes."""
     pending: list[ReadMessages] = []
     size = count = 0
     for read in _read(files, start, chunk):
@@ -467,14 +470,14 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
 
 
 def line_messages(data: pa.Buffer, begin: MessagePosition, _: str = "") -> ReadMessages:
-    """Return each line as a message. ``begin`` is the position of the data."""
+    """Convert each line of a file to a message. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     files = np.full(len(starts), begin.file, np.int64)
     return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
 
 
 def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> ReadMessages:
-    """Parse the body and headers of each JSON line. ``begin`` is the position of the data."""
+    """Parse the body and headers of the message in each JSON line. ``begin`` is the position of the data."""
     starts, ends = line_bounds(data)
     view = memoryview(data)
     bodies, headers, problems = [], [], []
@@ -501,7 +504,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
 
 
 def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
-    """Combine messages of several files. A single part is not copied."""
+    """Combine messages read from several files. A single part is not copied."""
     if len(parts) == 1:
         return parts[0]
     batches = [part.messages for part in parts]

@@ -24,7 +24,7 @@ HINT: Final = "Files are read in name order: name a new file so that it sorts af
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """The maximum size of a batch. It may contain more if a single transaction is larger."""
+    """The maximum size of a stream's batch. A batch is larger if a single transaction is."""
 
     files: int | None = None
     bytes: int | None = None
@@ -35,7 +35,7 @@ NO_LIMIT: Final = BatchLimit()
 
 @dataclass(frozen=True, slots=True)
 class MessageOffset:
-    """The offset of a stream of message files: it covers all files up to ``file``, or none if that is "".
+    """The offset of a stream of message files: it covers all files up to ``file``, or none if ``file`` is "".
 
     ``count`` is the number of these files, ``check`` a hash of them, and ``modified`` the latest time
     of change. They show if files that were read have changed.
@@ -48,12 +48,15 @@ class MessageOffset:
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
-        """Parse an offset from its JSON form."""
+        """Parse the offset of a message stream from its JSON form."""
         check = int(str(offset["check"]), 16)
         return cls(str(offset["file"]), int(offset["count"]), check, int(offset["modified"]))
 
     def json(self) -> dict[str, Any]:
-        """Return the offset as JSON. Spark compares the text, so the order of keys is fixed."""
+        """Format the offset of a message stream as JSON.
+
+        Spark compares the text, so the order of keys is fixed.
+        """
         return {
             "file": self.file,
             "count": self.count,
@@ -62,7 +65,7 @@ class MessageOffset:
         }
 
     def after(self, files: Sequence[ListedFile]) -> MessageOffset:
-        """Return the offset after these files are taken too."""
+        """Return the offset after these message files are taken too."""
         if not files:
             return self
         # A sum does not depend on the order, and can be extended by later files.
@@ -80,7 +83,10 @@ BEGIN: Final = MessageOffset()
 
 
 class MessageStream:
-    """Finds the ends of batches, and their files. ``find`` lists the folder as it is now."""
+    """A stream of message files: finds the ends of batches, and their files.
+
+    ``find`` lists the folder as it is now.
+    """
 
     def __init__(self, find: Callable[[], Sequence[ListedFile]]) -> None:
         self._find = find
@@ -90,12 +96,15 @@ class MessageStream:
         self._at = ""
 
     def stop_at_present_end(self) -> None:
-        """Limit all later batches to files that exist now (Spark's ``availableNow``)."""
+        """Limit all later batches to message files that exist now (Spark's ``availableNow``)."""
         files = self._sorted_files()
         self._target = name_of(files[-1].path) if files else ""
 
     def latest(self, start: MessageOffset, limit: BatchLimit = NO_LIMIT) -> MessageOffset:
-        """Return the end of the next batch. Raises StorageError if a file arrived too late to be taken."""
+        """Return the end of the next batch of message files.
+
+        Raises StorageError if a file arrived too late to be taken.
+        """
         files = self._sorted_files()
         self._check_order(start, files)
         later = [file for file in files if name_of(file.path) > start.file]
@@ -110,7 +119,7 @@ class MessageStream:
         return end
 
     def files(self, start: MessageOffset, end: MessageOffset) -> list[ListedFile]:
-        """Return the files of a batch. Raises StorageError if they are not the same as before."""
+        """Return the message files of a batch. Raises StorageError if they are not the same as before."""
         batch_files = [
             file for file in self._sorted_files() if start.file < name_of(file.path) <= end.file
         ]

@@ -52,7 +52,7 @@ POSITION: Final = OptionType("a position", _position)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """Which part of a trail to read, and in what form. None means no limit."""
+    """The options of reading a trail: which part, and in what form. None means no limit."""
 
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
@@ -111,7 +111,7 @@ class ReadOptions:
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
-        """Build options from names and values. Raises OptionError if a name or value is wrong."""
+        """Build reading options from names and values. Raises OptionError if a name or value is wrong."""
         return cls(**OPTIONS.read(named))
 
     def __post_init__(self) -> None:
@@ -197,12 +197,12 @@ def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.R
 
 
 def below_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return True for CSNs before a limit, NULL where there is no CSN."""
+    """Return True for CSNs before a limit, NULL if a row has no CSN."""
     return _compare(csn, bound, pc.less)
 
 
 def above_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return True for CSNs after a limit, NULL where there is no CSN."""
+    """Return True for CSNs after a limit, NULL if a row has no CSN."""
     return _compare(csn, bound, pc.greater)
 
 
@@ -223,7 +223,7 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
 
 
 def match_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
-    """Return a mask of the names that the patterns match. A record without a name matches none."""
+    """Return a mask of the table names that the patterns match. A record without a name matches none."""
     encoded = names.dictionary_encode()
     fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
     return fits.take(encoded.indices)

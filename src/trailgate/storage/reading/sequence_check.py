@@ -33,7 +33,7 @@ HINT: Final = "Copy the files again. trailgate check {0} lists all such places, 
 
 
 class SequenceCheck:
-    """Checks the records of a trail in order, each once, in runs that contain complete operations."""
+    """Checks the transaction indicators of a trail's records in order, each once, in runs that contain complete operations."""
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail
@@ -42,7 +42,7 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Return an error for the first place among the next records where some are missing, or None.
+        """Return an error for the first place at which records are missing among the next records, or None.
 
         ``following`` is where the next transaction begins, if it begins directly after these records.
         """

@@ -86,19 +86,19 @@ FILE_COST: Final = 256 << 10  # the cost of opening a file, as the bytes one cou
 
 
 class NoticeLog:
-    """Logs each notice once, however many readers of a trail share it."""
+    """Logs each notice about a trail once, even if several readers share the log."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
 
     def once(self, text: str, *values: object) -> None:
-        """Log a text with its values, unless it was logged before."""
+        """Log a notice about the trail with its values, unless it was logged before."""
         if text not in self._given:
             self._given.add(text)
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Warn if a file's number is wrong, its level is unknown, or the file does not have the size that it states."""
+        """Warn if a trail file's number is wrong, its level is unknown, or the file does not have the size that it states."""
         file, header = reader.file, reader.header
         if header is None:
             return
@@ -112,20 +112,20 @@ class NoticeLog:
             self.once(WRONG_SIZE, file.path, problem)
 
     def of_undefined(self, path: str, names: list[str]) -> None:
-        """Warn if tables are not defined."""
+        """Warn if tables of the trail are not defined."""
         if names:
             more = f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
             self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
 
 
 def is_newer(header: FileHeader) -> bool:
-    """Return True if a file has an unknown level."""
+    """Return True if a trail file has a level that is newer than the known levels."""
     return header.trail.compatibility > HIGHEST_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
 class TrailSplit:
-    """The transactions that begin in [start, end).
+    """A split of a trail: the transactions that begin in [start, end).
 
     ``whole`` means to start with the first record even if it continues a transaction. This is right
     for the first split of a read, as no other split would have the rest of that transaction.
@@ -141,7 +141,7 @@ def plan_splits(
     split_bytes: int = TRAIL_SPLIT_BYTES,
     bounds: tuple[TrailPosition, TrailPosition] | None = None,
 ) -> list[TrailSplit]:
-    """Return splits that together contain every operation between two positions once, in order.
+    """Plan splits of a trail that together contain every operation between two positions once, in order.
 
     Large files are divided, small files combined.
     """
@@ -190,7 +190,7 @@ def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
 
 
 class SplitReader:
-    """Reads a split once, from its first transaction to the end of its last.
+    """Reads a split of a trail once, from its first transaction to the end of its last.
 
     Only what is ``wanted`` is decoded. ``charset`` None means the charset of the file or the
     definitions. With ``give_open``, the last operation of a transaction that is open at the trail's
@@ -223,7 +223,7 @@ class SplitReader:
         return self._trail.definitions
 
     def batches(self) -> Iterator[ChangeBatch]:
-        """Yield the operations, one batch per chunk."""
+        """Yield the operations of the split, one batch per chunk."""
         split = self._split
         begin: TrailPosition | None = split.start
         if not split.whole:
@@ -415,7 +415,7 @@ def _check_end(run: RecordRun, path: str) -> None:
 def read_records(
     trail: TrailFiles, split: TrailSplit, notices: NoticeLog | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records that begin in a split, including those that a restart undid."""
+    """Yield the records that begin in a split of a trail, including those that a restart undid."""
     notices = notices or NoticeLog()
     begin = split.start if split.whole else find_record_begin(trail, split.start)
     for file in trail.following(begin.number):

@@ -45,7 +45,7 @@ APPLIED: Final = TrailUse(
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """How far a trail was read: the last operation's position, CSN and digest, and where to continue.
+    """A stored position: how far a trail was read (the last operation's position, CSN and digest), and where to continue.
 
     All but the position may be unknown. The position is empty if no operation was selected so far; then
     ``reached`` is known.
@@ -68,7 +68,7 @@ class StoredPosition:
 
 
 def record_digest(trail: TrailFiles, position: TrailPosition) -> str:
-    """Return the digest of the record at a position. Raises DecodeError if none begins there."""
+    """Return the digest of the record at a trail position. Raises DecodeError if no record begins there."""
     with TrailFileReader(trail.file(position.number)) as reader:
         data = reader.read(position.offset, LONGEST)
         record = decode_record(data, order=reader.order, base=position.offset)
@@ -78,7 +78,7 @@ def record_digest(trail: TrailFiles, position: TrailPosition) -> str:
 def continue_at(
     trail: TrailFiles, stored: StoredPosition, use: TrailUse = APPLIED
 ) -> TrailPosition:
-    """Return where reading continues after a stored position. Errors name the ``use`` of the trail.
+    """Find where reading continues after a stored position. Errors name the ``use`` of the trail.
 
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
     different one.

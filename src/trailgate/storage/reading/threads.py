@@ -21,7 +21,7 @@ HELD: Final = 4  # the most results of a part that wait for earlier parts, to li
 
 
 def thread_count(requested: int | None) -> int:
-    """Return the number of threads: as asked for, or one per core. Raises OptionError."""
+    """Return the number of threads to use: as asked for, or one per core. Raises OptionError."""
     if requested is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -75,7 +75,7 @@ class _Work(Generic[Part, Result]):
 def run_in_order(
     work: Callable[[Part], Iterable[Result]], parts: Iterable[Part], threads: int
 ) -> Generator[Result, None, None]:
-    """Yield the results of ``work`` for each part, in order, as a single thread would.
+    """Run ``work`` on each part in threads, and yield the results in order, as a single thread would.
 
     Parts are started in order, as many at a time as there are threads. Errors are raised where a
     single thread would raise them. Closing the generator stops all threads.

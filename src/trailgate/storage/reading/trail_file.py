@@ -60,7 +60,7 @@ UTF_8_NUMBER: Final = 0x20000000
 
 
 class TrailFileReader:
-    """Reads bytes and records of one file. Errors raised in its context get the file's name.
+    """Reads bytes and records of one trail file. Errors raised in its context get the file's name.
 
     Level 0 files have no header (trail format §4.6): ``header`` is then None, and records start at
     0.
@@ -79,7 +79,7 @@ class TrailFileReader:
             error.with_place(source=self.file.path)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the trail file."""
         self._opened.close()
 
     def size_now(self) -> int:
@@ -87,11 +87,11 @@ class TrailFileReader:
         return self._opened.size_now()
 
     def read(self, offset: int, size: int) -> Octets:
-        """Return up to ``size`` bytes from an offset, but none after the listed size."""
+        """Return up to ``size`` bytes of the trail file from an offset, but none after the listed size."""
         return octets(self._opened.read(offset, size))
 
     def read_into(self, buffer: Octets, offset: int) -> Octets:
-        """Fill a buffer with the bytes from an offset, and return the filled part."""
+        """Fill a buffer with bytes of the trail file from an offset, and return the filled part."""
         return self._opened.read_into(buffer, offset)
 
     @cached_property
@@ -107,17 +107,17 @@ class TrailFileReader:
 
     @property
     def header(self) -> FileHeader | None:
-        """The file header, or None for level 0. Raises TruncatedError while it is incomplete."""
+        """The trail file's header, or None for level 0. Raises TruncatedError while it is incomplete."""
         return self._begin[0]
 
     @property
     def begin(self) -> int:
-        """The offset of the first record."""
+        """The offset of the trail file's first record."""
         return self._begin[1]
 
     @cached_property
     def order(self) -> ByteOrder:
-        """The records' byte order, or big-endian while there is no record."""
+        """The byte order of the trail file's records, or big-endian while it has no record."""
         order_found = find_order(self._head, self.begin)
         if order_found is None:
             order_found = find_order(self.read(self.begin, LONGEST))
@@ -141,7 +141,7 @@ class TrailFileReader:
             )
 
     def records(self, offset: int, size: int = SEARCH) -> tuple[Octets, RecordColumns]:
-        """Read bytes from the start of a record, and find the records in them."""
+        """Read bytes of the trail file from the start of a record, and find the records in them."""
         data = self.read(offset, size)
         return data, self.view(data, offset)
 
@@ -155,7 +155,7 @@ class TrailFileReader:
         return view_records(wrap_trail_bytes(data, offset, self.order), found)
 
     def resync(self, offset: int) -> int | None:
-        """Return the offset of the next record, or None if there is none up to the end of the file."""
+        """Return the offset of the next good record, or None if the file has no more."""
         data = self.read(offset, SEARCH)
         next_record = resync(data, 0, self.order)
         if next_record >= 0:
@@ -236,7 +236,7 @@ class TrailFileReader:
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
-    """Return the source's character set: from the header, else from the definitions, else UTF-8.
+    """Return the source's character set: from the trail file's header, otherwise from the definitions, otherwise UTF-8.
 
     Raises OptionError if the name is unknown.
     """
@@ -292,7 +292,7 @@ class EarlierTables:
 
 
 def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
-    """Return a table's definition, from the trail or from its definitions file.
+    """Find a table's definition in the trail or in its definitions file.
 
     The first definition in the file ``number`` or a later one is used. Files of levels without
     metadata are not searched. Raises DefinitionError if the table is not defined.
@@ -349,7 +349,7 @@ def latest_tables(
 def first_ddl(
     trail: TrailFiles, start: TrailPosition, end: TrailPosition
 ) -> tuple[TrailPosition, str] | None:
-    """Return the position and statement of the first DDL record in a range, or None."""
+    """Find the first DDL record in a range of a trail. Returns its position and statement, or None."""
     for file in trail.following(start.number):
         if (file.number, 0) >= end:
             break

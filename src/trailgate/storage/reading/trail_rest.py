@@ -41,7 +41,7 @@ INSIDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TrailRest:
-    """The bytes of a trail that are not part of complete transactions.
+    """The rest of a trail: the bytes that are not part of complete transactions.
 
     ``since`` is where the open transaction begins.
     """
@@ -58,7 +58,7 @@ class TrailRest:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A sentence for each kind of unread bytes."""
+        """A sentence for each kind of unread bytes at the trail's end."""
         file = mask_logins(self.file)
         sentences = []
         if self.missing_file is not None:
@@ -77,7 +77,7 @@ class TrailRest:
 
 
 def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
-    """Return what follows the last complete transaction, which ends at ``since`` or later.
+    """Find what follows the last complete transaction, which ends at ``since`` or later.
 
     Raises TrailgateError if bytes are damaged.
     """
@@ -119,7 +119,7 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
-    """Check the ends of all files from a position on.
+    """Check the ends of all trail files from a position on.
 
     Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
     follow a damaged length, and StorageError if a file has a different number than its name.
@@ -137,7 +137,7 @@ def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
 
 
 def check_numbers(files: Iterable[TrailFile]) -> None:
-    """Raise StorageError if a file's header has a different number than its name."""
+    """Raise StorageError if a trail file's header has a different number than its name."""
     for file in files:
         with TrailFileReader(file) as reader:
             reader.check_number()
@@ -158,7 +158,7 @@ def check_last_files(trail: TrailFiles) -> None:
 
 
 def check_complete(file: TrailFile) -> None:
-    """Raise StorageError if a file does not have the size that its header states, although another file follows."""
+    """Raise StorageError if a trail file does not have the size that its header states, although another file follows."""
     with TrailFileReader(file) as reader:
         problem = describe_size(reader)
     if problem:

@@ -56,7 +56,7 @@ def check_starting_position(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """A position in a stream, and a checksum of the bytes before it.
+    """The offset of a trail stream: a position, and a checksum of the bytes before it.
 
     The checksum detects that a trail was rewritten after it was read.
     """
@@ -66,11 +66,14 @@ class StreamOffset:
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
-        """Parse an offset from its JSON form."""
+        """Parse the offset of a trail stream from its JSON form."""
         return cls(TrailPosition(int(offset["file"]), int(offset["offset"])), str(offset["check"]))
 
     def json(self) -> dict[str, Any]:
-        """Return the offset as JSON. Spark compares the text, so the order of keys is fixed."""
+        """Format the offset of a trail stream as JSON.
+
+        Spark compares the text, so the order of keys is fixed.
+        """
         return {"file": self.place.number, "offset": self.place.offset, "check": self.check}
 
 
@@ -78,7 +81,7 @@ NOWHERE: Final = StreamOffset(BEFORE_ALL)
 
 
 class TrailStream:
-    """Finds the ends of batches, and their splits.
+    """A growing trail as a stream: finds the ends of batches, and their splits.
 
     ``find`` returns the trail as it is now, or None while it has no files. ``use`` gives the words of errors.
     """
@@ -91,7 +94,9 @@ class TrailStream:
         self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
 
     def initial(self, position: str) -> StreamOffset:
-        """Return where a new stream starts. A position inside a transaction means its beginning.
+        """Return the position at which a new trail stream starts.
+
+        A position inside a transaction means its beginning.
 
         Raises OptionError for a position after the trail's end.
         """
@@ -117,17 +122,17 @@ class TrailStream:
         return _offset(trail, found or trail.begin)
 
     def stop_at_present_end(self) -> None:
-        """Limit all later batches to what exists now (Spark's ``availableNow``)."""
+        """Limit all later batches to what the trail has now (Spark's ``availableNow``)."""
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
     @property
     def ends(self) -> bool:
-        """True if the stream ends at a fixed position."""
+        """True if the trail stream ends at a fixed position."""
         return self._target is not None
 
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
-        """Return the end of the next batch, or ``start`` if no complete transaction follows."""
+        """Return the end of the next batch of the trail, or ``start`` if no complete transaction follows."""
         trail = self._find()
         if trail is None:
             self._check_begun(trail, start)
@@ -154,7 +159,7 @@ class TrailStream:
         return reached
 
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
-        """Return where reading continues after a stored position.
+        """Return the position at which the stream continues after a stored position.
 
         Raises StorageError if the trail is a different one, or lacks what follows the position.
         """

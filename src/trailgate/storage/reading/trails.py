@@ -121,7 +121,7 @@ def read_with_options(
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a reader of what the options select, in order."""
+    """Return a reader of what the options select from a trail, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
     check_csn_limits(trail, options.csn_limits)
@@ -145,13 +145,13 @@ def read_with_options(
 def plan_reading(
     trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = TRAIL_SPLIT_BYTES
 ) -> list[TrailSplit]:
-    """Return splits that together contain everything that the options select. Raises OptionError."""
+    """Plan splits of a trail that together contain everything that the options select. Raises OptionError."""
     check_csn_limits(trail, options.csn_limits)
     return plan_splits(trail, split_bytes, _bounds(trail, options))
 
 
 def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
-    """Yield a warning for each limit outside of the trail, and for each table pattern that matches no table that the trail defines.
+    """Yield a warning for each limit outside of the trail, and for each table pattern that matches no table defined in the trail.
 
     Trails that define no tables have no warnings about patterns.
     """
@@ -188,7 +188,7 @@ def _limits_outside(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
 
 
 def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> None:
-    """Raise OptionError if a CSN limit does not look like the trail's CSNs (its first one is read).
+    """Raise OptionError if a CSN limit does not look like the trail's CSNs (its first CSN is read).
 
     ``limits`` are the values of options, by their names.
     """
@@ -227,7 +227,7 @@ def read_split(
     *,
     allow_torn: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read a split in constant memory, and yield the operations or rows that the options select.
+    """Read a split of a trail in constant memory, and yield the operations or rows that the options select.
 
     ``table`` is the table that the options name, if it is already looked up. ``notices`` are shared
     by all splits of a read, so that each notice is logged once. Records that are missing inside a
@@ -341,7 +341,7 @@ def _start(trail: TrailFiles, options: ReadOptions) -> TrailPosition:
 
 
 def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
-    """Return the schema of what the options select."""
+    """Return the schema of the rows that the options select from a trail."""
     if options.table is None:
         return _schema(options, None)
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)

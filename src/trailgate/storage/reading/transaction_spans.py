@@ -43,7 +43,7 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """Consecutive records of one file, and their marks. The bytes start at ``base``."""
+    """A run of consecutive records of one trail file, and their marks. The bytes start at ``base``."""
 
     number: int
     base: int
@@ -52,30 +52,30 @@ class RecordRun:
 
     @property
     def starts(self) -> Longs:
-        """The offsets of the records in the file."""
+        """The offsets of the run's records in the trail file."""
         return self.base + self.view.offsets
 
     @property
     def stops(self) -> Longs:
-        """The end offsets of the records in the file."""
+        """The end offsets of the run's records in the trail file."""
         return self.starts + self.view.lengths
 
     @property
     def begin(self) -> TrailPosition:
-        """The position of the first record."""
+        """The position of the run's first record."""
         return TrailPosition(self.number, int(self.starts[0]))
 
     def has(self, marks: int) -> Mask:
-        """Return a mask of the records that have any of these marks."""
+        """Return a mask of the run's records that have any of these marks."""
         matches: Mask = self.marks & marks != 0
         return matches
 
     def begins_transaction(self, row: int) -> bool:
-        """Return True if a record begins a transaction."""
+        """Return True if a record of the run begins a transaction."""
         return bool(self.marks[row] & BEGINS)
 
     def take(self, rows: Longs | slice) -> RecordRun:
-        """Return the records at these indexes."""
+        """Return the records of the run at these indexes."""
         return RecordRun(self.number, self.base, self.view.take(rows), self.marks[rows])
 
 
@@ -238,7 +238,7 @@ def is_abandoned(trail: TrailFiles, position: TrailPosition) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AbandonedRecords:
-    """Records of one transaction that were dropped: their file, first offset, and number."""
+    """Records of one transaction that a restart undid: their file, first offset, and number."""
 
     path: str
     offset: int
@@ -252,7 +252,7 @@ class AbandonedRecords:
 
 
 class RestartFilter:
-    """Drops abandoned records from runs that are passed in order.
+    """Drops the records that restarts undo from runs that are passed in order.
 
     Whether the transaction that is open at the end of a run will be abandoned is found out by
     reading ahead once, so that memory is constant however long it is.

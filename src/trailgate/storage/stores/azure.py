@@ -56,7 +56,7 @@ class AzureStore(BucketStore):
         return f"{self.place.shown}/{key}"
 
     def call(self, operation: str, key: str = "", *named: Any, **arguments: Any) -> Any:
-        """Call an operation of the client. Raises WriteError or ConditionNotMetError."""
+        """Call an operation of Azure's client. Raises WriteError or ConditionNotMetError."""
         client = _client(self.place.account, self.place.container, os.getpid())
         with self.asking(key):
             target = client.get_blob_client(key) if key else client
@@ -70,7 +70,10 @@ class AzureStore(BucketStore):
             return StoredObject(bytes(download.readall()), str(download.properties.etag))
 
     def page(self, prefix: str, token: str | None) -> tuple[list[Any], str | None]:
-        """Return one page of a listing, and the token of the next page. Raises the same errors as ``call``."""
+        """Return one page of a listing of blobs, and the token of the next page.
+
+        Raises the same errors as ``call``.
+        """
         blobs = self.call("list_blobs", name_starts_with=prefix, include=["metadata"])
         with self.asking(prefix):
             pages = blobs.by_page(token)
@@ -117,7 +120,7 @@ class AzureStore(BucketStore):
         return (AzureError,)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception. Only answers of the store have a status."""
+        """Describe an exception of Azure's client. Only answers of the store have a status."""
         status = getattr(error, "status_code", None)
         if status is None:
             return f"the store cannot be reached: {_first_line(error)}"
@@ -128,7 +131,7 @@ class AzureStore(BucketStore):
         return f"the store refused the request: ({code}) {_first_line(error)}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a blob if the condition is met."""
+        """Write a blob if the condition on its tag is met."""
         from azure.core import MatchConditions  # noqa: PLC0415  an extra
 
         condition: dict[str, Any] = {"overwrite": over is not None}
@@ -137,7 +140,7 @@ class AzureStore(BucketStore):
         return str(self.call("upload_blob", key, data=data, **condition)["etag"])
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> AzureParts:
-        """Return an upload in blocks, which are invisible until they are committed."""
+        """Begin an upload in blocks, which are invisible until they are committed."""
         del later
         return AzureParts(self, key, fresh=fresh)
 
@@ -156,11 +159,11 @@ class AzureStore(BucketStore):
         raise self.error(UNDECIDED, key)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the blob of a pending upload."""
+        """Create the blob of a pending upload by committing its blocks."""
         commit_blocks(self, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
+        """Yield the names and sizes of blobs."""
         token: str | None = None
         while True:
             blobs, token = self.page(prefix, token)
@@ -219,7 +222,7 @@ def _client(account: AzureAccount, container: str, process: int) -> Any:
 
 
 class AzureParts(UploadParts[AzureStore]):
-    """Staged blocks, which become a blob when a list of them is committed.
+    """An upload to Azure: staged blocks, which become a blob when a list of them is committed.
 
     All uploads to one name share one set of uncommitted blocks, so the names of blocks are unique
     to an upload. Committing one list discards all other blocks, and the lists of other uploads are
@@ -236,11 +239,11 @@ class AzureParts(UploadParts[AzureStore]):
         return 0
 
     def create(self, data: bytes) -> None:
-        """Create the blob from bytes in one request."""
+        """Create the blob from bytes in one request to Azure."""
         self._store.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
 
     def send(self, data: bytes) -> None:
-        """Stage the next block. An empty block is skipped."""
+        """Stage the next block in Azure. An empty block is skipped."""
         if data:
             name = self._next()
             block = {"block_id": name, "length": len(data)}
@@ -248,7 +251,7 @@ class AzureParts(UploadParts[AzureStore]):
             self._tags.append(name)
 
     def copy(self, source: str, begin: int, end: int) -> None:
-        """Make the store copy bytes [begin, end) of another blob as the next block."""
+        """Make Azure copy the bytes [begin, end) of another blob as the next block."""
         name = self._next()
         span = {"source_offset": begin, "source_length": end - begin}
         block = {"block_id": name, **span, **self._store.source(source)}
@@ -259,12 +262,15 @@ class AzureParts(UploadParts[AzureStore]):
         return f"{self._upload}-{len(self._tags):05}"
 
     def complete(self) -> None:
-        """Create the blob from its blocks."""
+        """Create the blob by committing its blocks."""
         commit_blocks(self._store, self._key, self._tags, fresh=self._fresh)
 
 
 def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
-    """Create a blob from blocks. Raises ConditionNotMetError if they are gone, or if a blob exists that must not be replaced."""
+    """Create a blob from staged blocks.
+
+    Raises ConditionNotMetError if they are gone, or if a blob exists that must not be replaced.
+    """
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
 
@@ -274,7 +280,10 @@ def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: 
 
 
 def azure_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the container of an address and the key in it. Raises OptionError and MissingDependencyError."""
+    """Return the Azure container of an address and the key in it.
+
+    Raises OptionError and MissingDependencyError.
+    """
     place = parse_azure_address(address)
     problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
     check_imports(problem, "azure", "azure.identity", "azure.storage.blob")

@@ -45,7 +45,7 @@ UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their
 
 
 class GoogleRequest(NamedTuple):
-    """A request: its path, its body, and the error statuses that the caller handles (``unmet``)."""
+    """A request to Google Cloud Storage: its path, its body, and the error statuses that the caller handles (``unmet``)."""
 
     method: str
     path: str
@@ -61,20 +61,23 @@ class GoogleStore(BucketStore):
     place: GooglePath
 
     def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
+        """Return the gs:// address of an object without credentials."""
         return f"gs://{self.place.bucket}/{key}"
 
     def path(self, key: str, of: str = "/storage/v1") -> str:
-        """Return the path of an object."""
+        """Return the path of an object in Google's JSON API."""
         return f"{of}/b/{quote(self.place.bucket, safe='')}/o/{quote(key, safe='')}"
 
     @property
     def objects(self) -> str:
-        """Return the path of all objects."""
+        """The path of all objects of the bucket in Google's JSON API."""
         return self.path("").rstrip("/")
 
     def call(self, operation: str, key: str, request: GoogleRequest, **parameters: Any) -> Any:
-        """Send a request. Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``."""
+        """Send a request to Google.
+
+        Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``.
+        """
         del operation  # only for tests that record calls
         url = request.path if "://" in request.path else f"{self.place.server}{request.path}"
         with self.asking(key):
@@ -94,7 +97,7 @@ class GoogleStore(BucketStore):
         return answer
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return a range of an object, and its generation. Raises the same errors as ``call``."""
+        """Return a range of a Google object, and its generation. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call(
             "read", key, GoogleRequest("GET", self.path(key), None, span, (GONE,)), alt="media"
@@ -109,21 +112,21 @@ class GoogleStore(BucketStore):
         return (GoogleAuthError, RequestException)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception. Answers of the store are not exceptions."""
+        """Describe an exception of a request to Google. Answers of the store are not exceptions."""
         return f"the store cannot be reached: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object if the condition is met."""
+        """Write a Google object if the condition on its generation is met."""
         return put_google_object(
             self, key, data, ifGenerationMatch=0 if over is None else int(over)
         )
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
-        """Return an upload in parts."""
+        """Begin a resumable upload of a Google object."""
         return GoogleParts(self, key, fresh=fresh, later=later)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Copy a pending upload to its final name."""
+        """Copy the hidden object of a pending upload to its final name."""
         source, target = self.path(pending.upload), self.path(pending.key, "")
         asked = GoogleRequest("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         parameters: dict[str, Any] = {"ifGenerationMatch": 0}
@@ -136,7 +139,7 @@ class GoogleStore(BucketStore):
         self.delete([pending.upload])
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
+        """Yield the names and sizes of Google objects."""
         for key, size in self._list(prefix, after):
             if key > after and not key.startswith(UPLOADS):
                 yield key, size
@@ -156,7 +159,7 @@ class GoogleStore(BucketStore):
             parameters["pageToken"] = page["nextPageToken"]
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
+        """Delete Google objects."""
         with ThreadPoolExecutor(DELETING) as pool:
             for _ in pool.map(self._delete, list(keys)):
                 pass
@@ -207,7 +210,9 @@ def _session(anonymous: bool, _process: int) -> Any:
 
 
 class GoogleParts(UploadParts[GoogleStore]):
-    """A resumable upload. Its last part creates the object, so each part is held back until there is another one.
+    """A resumable upload to Google.
+
+    Its last part creates the object, so each part is held back until another one follows.
 
     An upload that gets its name later is a complete object with a hidden name, since an upload can
     only be ended by its last part.
@@ -220,11 +225,11 @@ class GoogleParts(UploadParts[GoogleStore]):
         self._at, self._last_part = 0, b""
 
     def create(self, data: bytes) -> None:
-        """Create the object from bytes in one request."""
+        """Create the Google object from bytes in one request."""
         put_google_object(self._store, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
-        """Send the previous part, and hold this one back."""
+        """Send the part held back before to Google, and hold this part back."""
         if self._last_part:
             self._send("*")
         self._last_part = data
@@ -243,19 +248,19 @@ class GoogleParts(UploadParts[GoogleStore]):
         self._at, self._last_part = end, b""
 
     def complete(self) -> None:
-        """Create the object from its parts."""
+        """Send the last part to Google, which creates the object."""
         if self._upload:
             self._send(str(self._at + len(self._last_part)))
         else:
             self.create(self._last_part)
 
     def suspend(self) -> PendingUpload:
-        """Create the hidden object, which gets its name later."""
+        """Create a hidden Google object, which gets its name later."""
         self.complete()
         return PendingUpload(self._key, self._name, ())
 
     def discard(self) -> None:
-        """Delete the parts."""
+        """Cancel the resumable upload at Google."""
         if self._upload:
             asked = GoogleRequest("DELETE", self._upload, unmet=(499, 404, 405))
             with suppress(
@@ -265,7 +270,10 @@ class GoogleParts(UploadParts[GoogleStore]):
 
 
 def put_google_object(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
-    """Put an object in one request, and return its generation. Raises ConditionNotMetError if the condition is not met."""
+    """Put a Google object in one request, and return its generation.
+
+    Raises ConditionNotMetError if the condition is not met.
+    """
     headers = {"Content-Type": "application/octet-stream"}
     path = f"{UPLOADED}/b/{store.place.bucket}/o"
     asked = GoogleRequest("POST", path, data, headers, (CONDITION,))
@@ -274,7 +282,10 @@ def put_google_object(store: GoogleStore, key: str, data: bytes, **condition: An
 
 
 def google_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
+    """Return the Google bucket of an address and the key in it.
+
+    Raises OptionError and MissingDependencyError.
+    """
     place = parse_google_address(address)
     problem = "writing to gs:// needs google-auth and requests"
     check_imports(problem, "gs", "google.auth", "requests")

@@ -62,29 +62,35 @@ WRITTEN: Final = 3  # attempts to write a small file that another run may sweep
 
 
 def writing_name(key: str, own: str) -> str:
-    """Return the hidden path at which the file for a key is written. ``own`` are 32 unique hex digits."""
+    """Return the hidden HDFS path at which the file for a key is written.
+
+    ``own`` are 32 unique hex digits.
+    """
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}.{name}.{own}.writing"
 
 
 def claim_name(key: str, over: str) -> str:
-    """Return the path of the folder that claims to replace the file with a tag."""
+    """Return the HDFS path of the folder that claims to replace the file with a tag."""
     folder, slash, name = key.rpartition("/")
     return f"{folder}{slash}.{name}.{over}.over"
 
 
 def is_claim(name: str) -> bool:
-    """Return whether the last part of a path is the name of a claim."""
+    """Return whether the last part of an HDFS path is the name of a claim."""
     return CLAIM.fullmatch(name) is not None
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether the last part of a path is one of the hidden names."""
+    """Return whether the last part of an HDFS path is one of the hidden names."""
     return bool(WRITING.fullmatch(name) or CLAIM.fullmatch(name))
 
 
 def key_of(path: str) -> str:
-    """Return the key of a path. A hidden file, used while a key is written or claimed, has the key in its name."""
+    """Return the key of an HDFS path.
+
+    A hidden file, used while a key is written or claimed, has the key in its name.
+    """
     folder = ""
     for part in path.split("/"):
         match = WRITING.fullmatch(part) or CLAIM.fullmatch(part)
@@ -95,7 +101,7 @@ def key_of(path: str) -> str:
 
 
 def staging_folders(keys: set[str]) -> list[str]:
-    """Return the folders of staged files that contain these keys, with their subfolders, the deepest first."""
+    """Return the HDFS folders of staged files that contain these keys, with their subfolders, the deepest first."""
     folders: set[str] = set()
     for key in keys:
         parts = key.split("/")[:-1]
@@ -105,7 +111,7 @@ def staging_folders(keys: set[str]) -> list[str]:
 
 
 class RenameResult(Enum):
-    """The result of a rename."""
+    """The result of a rename in HDFS."""
 
     DONE = "done"
     GONE = "the source does not exist"
@@ -113,7 +119,10 @@ class RenameResult(Enum):
 
 
 class RenameStep(NamedTuple):
-    """A request of a plan: rename a file or folder. ``over`` replaces an existing file. The answer is a ``RenameResult``."""
+    """A step of a plan for HDFS: rename a file or folder.
+
+    ``over`` replaces an existing file. The answer is a ``RenameResult``.
+    """
 
     source: str
     target: str
@@ -121,19 +130,22 @@ class RenameStep(NamedTuple):
 
 
 class TagStep(NamedTuple):
-    """A request of a plan: get the tag of a file. The answer is None if it does not exist."""
+    """A step of a plan for HDFS: get the tag of a file. The answer is None if it does not exist."""
 
     key: str
 
 
 class ListStep(NamedTuple):
-    """A request of a plan: list a folder. The answer is None if it does not exist."""
+    """A step of a plan for HDFS: list a folder. The answer is None if it does not exist."""
 
     folder: str
 
 
 class RemoveStep(NamedTuple):
-    """A request of a plan: delete a file or an empty folder. Does nothing if it does not exist or is not empty."""
+    """A step of a plan for HDFS: delete a file or an empty folder.
+
+    Does nothing if it does not exist or is not empty.
+    """
 
     key: str
 
@@ -143,7 +155,7 @@ Steps = Generator[Step, Any, bool]
 
 
 def replace_file(key: str, over: str, own: str) -> Steps:
-    """Replace the file with the tag ``over`` by the file ``own`` in the folder ``writing_name(key, own)``.
+    """Plan to replace the file with the tag ``over`` by the file ``own`` in the folder ``writing_name(key, own)``.
 
     Returns whether it was replaced. If not, the new file is deleted.
     """
@@ -178,7 +190,7 @@ def _decide(key: str, over: str, own: str) -> Steps:
 
 
 def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
-    """Complete the claim to replace a file, whoever made it. Return the names of the files in it."""
+    """Plan to complete the claim to replace a file, whoever made it. Returns the names of the files in it."""
     claim = claim_name(key, over)
     names: tuple[str, ...] | None = yield ListStep(claim)
     if names is None:
@@ -201,11 +213,11 @@ class HdfsStore(ObjectStore):
     authority: str
 
     def shown(self, key: str) -> str:
-        """Return the address of a file."""
+        """Return the hdfs:// address of a file."""
         return f"hdfs://{self.authority}/{key}"
 
     def call(self, operation: str, key: str, *given: Any) -> Any:
-        """Send a request to the cluster. Raises FileNotFoundError, FileExistsError and WriteError."""
+        """Send a request to the HDFS cluster. Raises FileNotFoundError, FileExistsError and WriteError."""
         try:
             return ask(self.authority, operation, f"/{key}", *given)
         except RefusedError as error:
@@ -217,26 +229,26 @@ class HdfsStore(ObjectStore):
             raise WriteError(problem, where=where, hint=error.hint) from None
 
     def status(self, key: str) -> Any:
-        """Return the status of a file or folder, or None if it does not exist."""
+        """Return the status of an HDFS file or folder, or None if it does not exist."""
         try:
             return self.call("status", key)
         except FileNotFoundError:
             return None
 
     def tag(self, key: str) -> str | None:
-        """Return the tag of a file, or None if it does not exist."""
+        """Return the tag of an HDFS file, or None if it does not exist."""
         status = self.status(key)
         return None if status is None else tag_of(status)
 
     def entries(self, folder: str) -> list[Any] | None:
-        """Return the entries of a folder, or None if it does not exist."""
+        """Return the entries of an HDFS folder, or None if it does not exist."""
         try:
             return list(self.call("entries", folder))
         except FileNotFoundError:
             return None
 
     def rename(self, source: str, target: str, *, over: bool) -> RenameResult:
-        """Rename a file or folder. ``over`` replaces an existing file."""
+        """Rename an HDFS file or folder. ``over`` replaces an existing file."""
         try:
             self.call("rename", source, f"/{target}", over)
         except FileNotFoundError:
@@ -246,7 +258,7 @@ class HdfsStore(ObjectStore):
         return RenameResult.DONE
 
     def remove(self, key: str) -> bool:
-        """Delete a file or an empty folder. Return whether it no longer exists."""
+        """Delete an HDFS file or an empty folder. Returns whether it no longer exists."""
         try:
             self.call("delete", key, False)
         except FileNotFoundError:
@@ -256,7 +268,7 @@ class HdfsStore(ObjectStore):
         return True
 
     def take(self, steps: Generator[Step, Any, object]) -> bool:
-        """Execute steps to their end, and return their result."""
+        """Execute the steps of a plan for HDFS, and return its result."""
         answer: Any = None
         while True:
             try:
@@ -278,7 +290,7 @@ class HdfsStore(ObjectStore):
                 return self.remove(key)
 
     def written(self, path: str, data: bytes) -> Any:
-        """Write a file, and return its status, or None if it is gone because another run has swept it."""
+        """Write an HDFS file, and return its status, or None if another run has swept it."""
         try:
             self.call("write", path, data)
         except FileNotFoundError:
@@ -286,7 +298,7 @@ class HdfsStore(ObjectStore):
         return self.status(path)
 
     def give_name(self, path: str, key: str, *, over: bool) -> str:
-        """Rename a written file to its key, and return its tag.
+        """Rename a written HDFS file to its key, and return its tag.
 
         Raises ConditionNotMetError if the key exists, or if the written file does not.
         """
@@ -300,7 +312,10 @@ class HdfsStore(ObjectStore):
         raise ConditionNotMetError(moved.value)
 
     def read(self, key: str) -> StoredObject | None:
-        """Return a file, or None if it does not exist. A claim left by a killed writer is completed first."""
+        """Read an HDFS file, or return None if it does not exist.
+
+        A claim left by a killed writer is completed first.
+        """
         for _ in range(READ):
             status = self.status(key)
             if status is None or status.isdir:
@@ -330,7 +345,7 @@ class HdfsStore(ObjectStore):
             return False  # a process that may only read sees the file as it is
 
     def part(self, piece: ObjectRange) -> bytes:
-        """Return a range of a file."""
+        """Return a range of an HDFS file."""
         if piece.begin == piece.end:
             return b""
         try:
@@ -340,14 +355,14 @@ class HdfsStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a file if the condition is met."""
+        """Write an HDFS file if the condition on its tag is met."""
         unique = uuid.uuid4().hex
         if over is None:
             return self._made(key, writing_name(key, unique), data)
         return self._replace(key, data, over, unique)
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> HdfsParts:
-        """Return an upload, which is a file with a hidden name in any case."""
+        """Begin an HDFS file with a hidden name, which is renamed when it is complete."""
         del later
         return HdfsParts(self, key, fresh=fresh)
 
@@ -386,7 +401,7 @@ class HdfsStore(ObjectStore):
             self.remove(pending.upload)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
+        """Yield the keys and sizes of HDFS files."""
         for entry in self._below(prefix, after):
             yield entry.path[1:], int(entry.length)
 
@@ -406,7 +421,7 @@ class HdfsStore(ObjectStore):
                 yield entry
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete files, and then the folders of staged files that are empty."""
+        """Delete HDFS files, and then the folders of staged files that are empty."""
         to_delete = set(keys)
         for key in sorted(to_delete):
             self.remove(key)
@@ -414,7 +429,7 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete hidden files that were written for wanted keys, and abandoned claims to replace them."""
+        """Delete hidden HDFS files that were written for wanted keys, and abandoned claims to replace them."""
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)
@@ -439,17 +454,17 @@ class HdfsStore(ObjectStore):
 
 
 def tag_of(status: Any) -> str:
-    """Return the tag of a file: its modification time in milliseconds, and its length."""
+    """Return the tag of an HDFS file: its modification time in milliseconds, and its length."""
     return f"{status.modification_time}-{status.length}"
 
 
 def name_in(path: str) -> str:
-    """Return the last part of a path."""
+    """Return the last part of an HDFS path."""
     return path.rpartition("/")[2]
 
 
 class HdfsParts(UploadParts[HdfsStore]):
-    """A file that is written under a hidden name and renamed when it is complete.
+    """An HDFS file that is written under a hidden name and renamed when it is complete.
 
     ``fresh`` means that an existing file is not replaced.
     """
@@ -460,7 +475,7 @@ class HdfsParts(UploadParts[HdfsStore]):
         self._file: Any = None
 
     def create(self, data: bytes) -> None:
-        """Create the file from bytes."""
+        """Create the HDFS file from bytes."""
         for _ in range(WRITTEN):
             path = self._upload = writing_name(self._key, uuid.uuid4().hex)
             self._store.written(path, data)
@@ -474,19 +489,19 @@ class HdfsParts(UploadParts[HdfsStore]):
         raise ConditionNotMetError(self._upload)
 
     def send(self, data: bytes) -> None:
-        """Write the next part."""
+        """Write the next part to the hidden HDFS file."""
         if self._file is None:
             self._file = self._store.call("create", self._upload)
         if data:
             self._ask("append", data)
 
     def complete(self) -> None:
-        """Rename the file to its key."""
+        """Rename the hidden HDFS file to its key."""
         self._ask("close")
         self._store.give_name(self._upload, self._key, over=not self._fresh)
 
     def suspend(self) -> PendingUpload:
-        """Close the file, which gets its name later."""
+        """Close the hidden HDFS file, which gets its name later."""
         try:
             self._ask("close")
         except ConditionNotMetError:
@@ -500,12 +515,15 @@ class HdfsParts(UploadParts[HdfsStore]):
             raise ConditionNotMetError(self._upload) from None
 
     def discard(self) -> None:
-        """Delete what was written."""
+        """Delete the hidden HDFS file."""
         self._store.remove(self._upload)
 
 
 def hdfs_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the cluster of an address and the key in it. Raises OptionError and MissingDependencyError."""
+    """Return the HDFS cluster of an address and the key in it.
+
+    Raises OptionError and MissingDependencyError.
+    """
     place = parse_hdfs_address(address)
     check_installed()
     return HdfsStore(place.authority), place.key

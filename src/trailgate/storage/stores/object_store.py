@@ -42,18 +42,21 @@ TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 
 
 class ConditionNotMetError(Exception):
-    """The condition of a request is not met, or its object does not exist. The caller knows what that means."""
+    """The condition of a request to a store is not met, or its object does not exist.
+
+    The caller knows what that means.
+    """
 
 
 class StoredObject(NamedTuple):
-    """The bytes of an object, and a tag that changes with them."""
+    """The bytes of an object in a store, and a tag that changes with them."""
 
     data: bytes
     tag: str
 
 
 class ObjectRange(NamedTuple):
-    """Bytes [begin, end) of an object."""
+    """The bytes [begin, end) of an object in a store."""
 
     key: str
     begin: int
@@ -69,7 +72,7 @@ class PendingUpload(NamedTuple):
 
 
 class UploadParts(ABC, Generic[Store]):
-    """An upload in parts to one store. Raises ConditionNotMetError if a condition is not met.
+    """The interface of an upload in parts to one store. Raises ConditionNotMetError if a condition is not met.
 
     ``fresh`` means that no object may be replaced.
     """
@@ -80,15 +83,15 @@ class UploadParts(ABC, Generic[Store]):
 
     @abstractmethod
     def create(self, data: bytes) -> None:
-        """Create the object from bytes in one request."""
+        """Create the uploaded object from bytes in one request."""
 
     @abstractmethod
     def send(self, data: bytes) -> None:
-        """Send the next part."""
+        """Send the next part of the upload."""
 
     @abstractmethod
     def complete(self) -> None:
-        """Create the object from its parts."""
+        """Create the object from the uploaded parts."""
 
     @property
     def least_part_bytes(self) -> int:
@@ -104,15 +107,15 @@ class UploadParts(ABC, Generic[Store]):
         return PendingUpload(self._key, self._upload, tuple(self._tags))
 
     def discard(self) -> None:
-        """Delete the parts that were sent. Does nothing if the store deletes them itself."""
+        """Delete the uploaded parts. Does nothing if the store deletes them itself."""
 
     def error(self, problem: str, key: str = "") -> WriteError:
-        """Return an error about the object, or about another one."""
+        """Build an error about the uploaded object, or about another object."""
         return self._store.error(problem, key or self._key)
 
 
 class MultipartUpload(RawIOBase):
-    """A file to write to. The object is only created by ``finish``.
+    """An upload as a file to write to. The object is only created by ``finish``.
 
     ``fresh`` means that an existing object is not replaced.
     """
@@ -124,15 +127,15 @@ class MultipartUpload(RawIOBase):
 
     @property
     def file(self) -> IO[bytes]:
-        """Return the file to write to."""
+        """Return the file object that writes to the upload."""
         return cast("IO[bytes]", self)
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True: the upload is written like a file."""
         return True
 
     def tell(self) -> int:
-        """Return the number of bytes written."""
+        """Return the number of bytes written to the upload."""
         return self._size
 
     def write(self, data: Any) -> int:
@@ -186,7 +189,7 @@ class MultipartUpload(RawIOBase):
             self._send(len(self._buffer))
 
     def finish(self) -> None:
-        """Create the object. Raises StorageError if an object exists that must not be replaced."""
+        """Create the uploaded object. Raises StorageError if an object exists that must not be replaced."""
         try:
             self.create()
         except ConditionNotMetError:
@@ -194,7 +197,7 @@ class MultipartUpload(RawIOBase):
             raise StorageError(problem, where=self._parts.error(problem).where) from None
 
     def create(self) -> None:
-        """Create the object. Raises ConditionNotMetError."""
+        """Create the uploaded object. Raises ConditionNotMetError."""
         if self._count:
             self._send_buffer()
             self._parts.complete()
@@ -220,7 +223,7 @@ class MultipartUpload(RawIOBase):
 
 
 class ObjectStore(ABC):
-    """One bucket of a store. Stores can be pickled.
+    """The interface of stores for writing: one bucket. Stores can be pickled.
 
     All methods raise WriteError if the store refuses a request or cannot be reached.
     """
@@ -231,11 +234,11 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def read(self, key: str) -> StoredObject | None:
-        """Return an object, or None if it does not exist."""
+        """Read an object of the store, or return None if it does not exist."""
 
     @abstractmethod
     def part(self, piece: ObjectRange) -> bytes:
-        """Return a range of an object."""
+        """Read a range of an object of the store."""
 
     @abstractmethod
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
@@ -243,14 +246,14 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects. They may be gone already."""
+        """Delete objects of the store. They may be gone already."""
 
     @abstractmethod
     def complete(self, pending: PendingUpload) -> None:
         """Create the object of a pending upload. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about an object."""
+        """Build an error about an object of the store."""
         return WriteError(problem, where=Where(source=self.shown(key)))
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
@@ -262,7 +265,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> UploadParts[Any]:
-        """Return an upload in parts.
+        """Begin an upload in parts to the store.
 
         ``fresh``: it must not replace an object. ``later``: another process completes it.
         """
@@ -331,7 +334,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def exceptions(self) -> tuple[type[Exception], ...]:
-        """Return the exception types of the client, which is imported only when needed."""
+        """Return the exception types of the client library, which is imported only when needed."""
 
     @abstractmethod
     def problem_of(self, error: Exception) -> str:
@@ -343,21 +346,21 @@ class BucketStore(ObjectStore):
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
-        """Convert exceptions of the client to WriteError or ConditionNotMetError."""
+        """Convert exceptions of the client library inside the block to WriteError or ConditionNotMetError."""
         try:
             yield
         except self.exceptions() as error:
             raise self.error(self.problem_of(error), key) from None
 
     def read(self, key: str) -> StoredObject | None:
-        """Return an object, or None if it does not exist."""
+        """Read an object of the bucket, or return None if it does not exist."""
         try:
             return self.body(key)
         except ConditionNotMetError:
             return None
 
     def part(self, piece: ObjectRange) -> bytes:
-        """Return a range of an object."""
+        """Read a range of an object of the bucket."""
         if piece.begin == piece.end:
             return b""
         try:

@@ -51,11 +51,11 @@ class S3Store(BucketStore):
     settings: S3Settings
 
     def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
+        """Return the s3:// address of an object without credentials."""
         return f"s3://{self.settings.bucket}/{key}"
 
     def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
-        """Call an operation of the client. Raises WriteError or ConditionNotMetError."""
+        """Call an operation of the S3 client. Raises WriteError or ConditionNotMetError."""
         arguments = {"Bucket": self.settings.bucket, **arguments}
         if key:
             arguments["Key"] = key
@@ -63,14 +63,14 @@ class S3Store(BucketStore):
             return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return a range of an object, and its tag. Raises the same errors as ``call``."""
+        """Return a range of an S3 object, and its tag. Raises the same errors as ``call``."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call("get_object", key, **span)
         with self.asking(key):
             return StoredObject(bytes(answer["Body"].read()), str(answer["ETag"]))
 
     def complete_upload(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
-        """Complete a multipart upload. Raises the same errors as ``call``."""
+        """Complete an S3 multipart upload. Raises the same errors as ``call``."""
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
         arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
         self.call("complete_multipart_upload", key, **arguments)
@@ -82,7 +82,7 @@ class S3Store(BucketStore):
         return (BotoCoreError, ClientError)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception. Only answers of the store have a code."""
+        """Describe an exception of the S3 client. Only answers of the store have a code."""
         answer = getattr(error, "response", None)
         if answer is None:
             return f"the store cannot be reached: {error}"
@@ -91,21 +91,21 @@ class S3Store(BucketStore):
         return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object if the condition is met."""
+        """Write an S3 object if the condition on its tag is met."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
         return str(self.call("put_object", key, Body=data, **condition)["ETag"])
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> S3Parts:
-        """Return a multipart upload, which is invisible until it is completed."""
+        """Begin an S3 multipart upload, which is invisible until it is completed."""
         del later
         return S3Parts(self, key, fresh=fresh)
 
     def complete_once(self, pending: PendingUpload) -> None:
-        """Complete a pending upload."""
+        """Complete a pending S3 multipart upload."""
         self.complete_upload(pending.key, pending.upload, pending.tags)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
+        """Yield the keys and sizes of S3 objects."""
         first = {"StartAfter": after} if after else {}
         for page in self._pages("list_objects_v2", prefix, ("ContinuationToken",), first):
             for entry in page.get("Contents", ()):
@@ -127,7 +127,7 @@ class S3Store(BucketStore):
             more = {name: page[f"Next{name}"] for name in markers}
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
+        """Delete S3 objects."""
         to_delete = [{"Key": key} for key in keys]
         for at in range(0, len(to_delete), DELETED):
             batch = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
@@ -137,7 +137,7 @@ class S3Store(BucketStore):
                 raise self.error(problem, error["Key"])
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete the parts of unfinished uploads."""
+        """Delete the parts of unfinished S3 multipart uploads."""
         for page in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
             for entry in page.get("Uploads", ()):
                 key, upload = str(entry["Key"]), str(entry["UploadId"])
@@ -172,11 +172,11 @@ def _client(settings: S3Settings, _process: int) -> Any:
 
 
 class S3Parts(UploadParts[S3Store]):
-    """A multipart upload, which is created with its first part."""
+    """An S3 multipart upload, which is created with its first part."""
 
     @property
     def least_part_bytes(self) -> int:
-        """Return the minimum size of a part."""
+        """The minimum size of a part of an S3 multipart upload."""
         return MIN_PART
 
     @property
@@ -184,17 +184,17 @@ class S3Parts(UploadParts[S3Store]):
         return {"IfNoneMatch": "*"} if self._fresh else {}
 
     def create(self, data: bytes) -> None:
-        """Create the object from bytes in one request."""
+        """Create the S3 object from bytes in one request."""
         self._store.call("put_object", self._key, Body=data, **self._condition)
 
     def send(self, data: bytes) -> None:
-        """Send the next part."""
+        """Send the next part of the S3 multipart upload."""
         upload = {"UploadId": self._upload_id(), "PartNumber": len(self._tags) + 1}
         answer = self._store.call("upload_part", self._key, **upload, Body=data)
         self._tags.append(answer["ETag"])
 
     def copy(self, source: str, begin: int, end: int) -> None:
-        """Make the store copy bytes [begin, end) of another object as the next part."""
+        """Make S3 copy the bytes [begin, end) of another object as the next part."""
         answer = self._store.call(
             "upload_part_copy",
             self._key,
@@ -212,11 +212,11 @@ class S3Parts(UploadParts[S3Store]):
         return self._upload
 
     def complete(self) -> None:
-        """Create the object from its parts."""
+        """Create the S3 object from its parts."""
         self._store.complete_upload(self._key, self._upload, self._tags, **self._condition)
 
     def discard(self) -> None:
-        """Delete the parts."""
+        """Abort the S3 multipart upload, which deletes its parts."""
         if self._upload:
             with suppress(
                 ConditionNotMetError
@@ -225,7 +225,7 @@ class S3Parts(UploadParts[S3Store]):
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
+    """Return the S3 bucket of an address and the key in it. Raises OptionError and MissingDependencyError."""
     settings, key = parse_s3_address(address)
     check_imports("writing to s3:// needs botocore", "s3", "botocore")
     return S3Store(settings), key

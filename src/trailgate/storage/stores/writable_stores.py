@@ -25,7 +25,9 @@ STORES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def writable_store(address: str, what: str) -> tuple[ObjectStore, str]:
-    """Return the store of an address and the key in it. Raises OptionError if it cannot be written.
+    """Return the store of an address and the key in it.
+
+    Raises OptionError if addresses of this scheme cannot be written.
 
     ``what`` is the subject of the error message, such as "a trail".
     """

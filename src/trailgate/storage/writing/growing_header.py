@@ -21,7 +21,7 @@ Patches = list[tuple[int, bytes]]
 
 
 def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patches:
-    """Return the patches that mark a file as finished; none if it has no header."""
+    """Return the patches that mark a growing trail file as finished; none if it has no header."""
 
     def finish(trail: TrailInfo) -> TrailInfo:
         return replace(
@@ -32,7 +32,7 @@ def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patch
 
 
 def patches_to_reopen(path: Path) -> Patches:
-    """Return the patches for a finished file that is to be added to again; none for other files."""
+    """Return the patches for a finished trail file that is to be added to again; none for other files."""
     header = _header(path)
     if header is None or header.trail.file_size is None:
         return []

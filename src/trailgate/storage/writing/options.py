@@ -14,7 +14,7 @@ BINARY_UNITS: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def size_of(text: str) -> int:
-    """Parse a size such as 500MB or 2GiB into bytes. Raises OptionError."""
+    """Parse the size of trail files, such as 500MB or 2GiB, into bytes. Raises OptionError."""
     matched = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
     unit = None if matched is None else (UNITS | BINARY_UNITS).get(matched[2].upper())
     if matched is None or not unit or not int(matched[1]):

@@ -26,7 +26,7 @@ MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The maximum size of trail files, the digits of their numbers (9 or 6), and their format."""
+    """The options of writing trail files: their maximum size, the digits of their numbers (9 or 6), and their format."""
 
     max_bytes: int = MAX_BYTES
     seq_digits: int = 9
@@ -41,7 +41,7 @@ Encoding = Callable[[ChangeBatch], EncodedTrail]  # ``writer.encode`` in a forma
 
 
 class EncodedOperations(NamedTuple):
-    """Operations and their records, in the same order."""
+    """Operations and their trail records, in the same order."""
 
     records: EncodedTrail
     operations: ChangeBatch
@@ -65,7 +65,7 @@ Mark = tuple[Segment, ...]
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes the operations of one range to the files ``<stem>.0``, ``<stem>.1`` and so on."""
+    """Writes the operations of one range to the staged trail files ``<stem>.0``, ``<stem>.1`` and so on."""
 
     folder: Path
     stem: str
@@ -75,7 +75,10 @@ class SegmentWriter:
     _file: FileIO | None = None
 
     def append(self, written: EncodedOperations, begin: int, stop: int) -> None:
-        """Write the operations [begin, stop). If a file is full, the next operation starts a new one."""
+        """Write the operations [begin, stop) to staged files.
+
+        If a file is full, the next operation starts a new file.
+        """
         encoded = written.records
         body = memoryview(encoded.body)
         while begin < stop:
@@ -90,11 +93,11 @@ class SegmentWriter:
             begin = end
 
     def mark(self) -> Mark:
-        """Return the current state, for ``rollback``."""
+        """Return the current state of the staged files, for ``rollback``."""
         return tuple(self._segments)
 
     def rollback(self, mark: Mark) -> None:
-        """Remove everything that was written after the mark."""
+        """Remove everything that was written to staged files after the mark."""
         self._close()
         with convert_write_errors(self.folder):
             for segment in self._segments[len(mark) :]:
@@ -106,7 +109,7 @@ class SegmentWriter:
                 self._file = path.open("ab", buffering=0)
 
     def close(self) -> Mark:
-        """Close the files, and return them."""
+        """Close the staged files, and return them."""
         self._close()
         return tuple(self._segments)
 
@@ -157,7 +160,10 @@ class SegmentWriter:
 
 
 def count_fitting(encoded: EncodedTrail, begin: int, room: int, *, is_empty: bool) -> int:
-    """Return up to which operation fits ``room`` bytes. An empty file takes at least one."""
+    """Return the index after the last operation that fits ``room`` bytes of a trail file.
+
+    An empty file takes at least one operation.
+    """
     last = room + int(encoded.starts[begin])
     # ``starts`` has one more entry than there are operations. With starts 0 10 25 40, begin 0 and
     # 30 bytes of room, operations 0 and 1 fit: end is 2.

@@ -53,7 +53,7 @@ NEEDED: Final = ("table", "op_type", "op_ts", "tx_id", "tx_ind", "before", "afte
 
 
 def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
-    """Count the operations [begin, stop) by table and type, and the transactions that begin there."""
+    """Count the operations [begin, stop) of a batch by table and type, and the transactions that begin there."""
     counts_found: list[Counts] = []
     transactions = 0
     for block in batch.blocks:
@@ -67,12 +67,12 @@ def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts,
 
 
 def add_counts(one: Counts, other: Counts) -> Counts:
-    """Return the sum of two counts."""
+    """Add two counts of operations by table and type."""
     return sum_counts((one, other))
 
 
 def sum_counts(parts: Iterable[Counts]) -> Counts:
-    """Return the sum of many counts, with tables in the order of their first count."""
+    """Add many counts of operations, with tables in the order of their first count."""
     total: Counts = {}
     for part in parts:
         for table, kinds in part.items():
@@ -84,7 +84,10 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """How to write operations. ``seq_digits`` None means: as many as the existing trail has, or 9."""
+    """The options of writing operations tables.
+
+    ``seq_digits`` None means: as many as the existing trail has, or 9.
+    """
 
     definitions: Address | None = None
     max_bytes: int = MAX_BYTES
@@ -94,7 +97,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """The staged files of one part, its operations by table and type, and its first and last operation."""
+    """One staged part of a written trail: its files, its operations by table and type, and its first and last operation."""
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
@@ -103,7 +106,7 @@ class StagedPart:
 
 @dataclass(frozen=True, slots=True)
 class WriteSummary:
-    """What was written: operations by table and type, and the published files."""
+    """The result of writing a trail: operations by table and type, and the published files."""
 
     target: str
     counts: Counts
@@ -112,7 +115,7 @@ class WriteSummary:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise OptionError if columns are missing, or are not columns of the operations table."""
+    """Raise OptionError if the columns to write are not those of the operations table."""
     hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
     for name in NEEDED:
         if name not in names:
@@ -123,7 +126,7 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
-    """Return the target of a run that adds to the trail at a prefix, or begins one there.
+    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target.
 
     Its staging folder is created, so that a write that was given up can be recognized by its
     absence. Definitions may be omitted if the trail has them already. Raises OptionError. A target
@@ -136,7 +139,7 @@ def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
 
 
 def plan_target(path: Address, options: TableOptions) -> TrailTarget:
-    """Return the same target as ``prepare_writing``, but without creating its staging folder."""
+    """Return the target that ``prepare_writing`` would return, without creating its staging folder."""
     location, manifest = location_of(absolute(path)).recover()
     prefix = location.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
@@ -166,7 +169,7 @@ def write_part(
     batches: Iterable[pa.RecordBatch],
     chain: TransactionChain | None = None,
 ) -> StagedPart:
-    """Stage the operations of one part, in order. The row in an error counts from the start of the part.
+    """Stage the operations of one part as trail files. The row in an error counts from the start of the part.
 
     ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
     rows are missing.
@@ -204,7 +207,7 @@ def _write_batches(
 def to_changes(
     definitions: Definitions | TableSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ChangeBatch]:
-    """Convert operations tables to changes. Errors have the row among all batches."""
+    """Convert operations tables to changes. Errors name the row, counted over all batches."""
     rows = 0
     for batch in gather_objects(batches):
         with _move(rows):
@@ -225,7 +228,7 @@ def _move(rows: int) -> Iterator[None]:
 
 
 def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSummary:
-    """Add the files of the parts to the trail, in order.
+    """Add the staged files of all parts to the trail, in order.
 
     Raises TransactionError if the parts' transactions do not fit together.
     """
@@ -248,7 +251,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
 
 
 def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch with all columns of the operations table, in their types."""
+    """Convert a batch to all columns of the operations table, in their types."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names

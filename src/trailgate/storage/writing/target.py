@@ -24,7 +24,7 @@ HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home
 
 
 def location_of(address: Address) -> TrailLocation:
-    """Return the location of a trail to write.
+    """Return the location of the trail to write to.
 
     Raises OptionError if the address is a folder, or if the store cannot be written.
     """
@@ -48,12 +48,12 @@ def local_trail(prefix: str) -> TrailLocation:
 
 
 def local_prefix(address: Address) -> str:
-    """Return a local prefix as an absolute path. Raises OptionError for anything else."""
+    """Return a local trail's prefix as an absolute path. Raises OptionError for anything else."""
     return str(Path(writable_prefix(address)).absolute())
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a local prefix, with or without ``file:``.
+    """Return the path of a local trail's prefix, with or without ``file:``.
 
     Raises OptionError if it is a folder, in an object store, or a path without a name.
     """
@@ -95,7 +95,7 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
 
 
 def tables_of(location: TrailLocation, definitions: Address | Definitions | None) -> Definitions:
-    """Return the definitions of a trail's tables, merged with those given.
+    """Merge the definitions of a trail's tables with those given.
 
     Raises StorageError if there are none.
     """
@@ -116,7 +116,7 @@ def tables_of(location: TrailLocation, definitions: Address | Definitions | None
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
-    """Return the header of a run's files, except for what publishing fills in.
+    """Build the header of a run's trail files, except for what publishing fills in.
 
     ``process`` is the name of an Extract group.
     """

@@ -42,7 +42,7 @@ from trailgate.trail.writing.writer import encode
 
 @dataclass(frozen=True, slots=True)
 class TrailLocation:
-    """The location of a trail. ``address`` is what readers use. It can be pickled."""
+    """The location of a trail to write to. ``address`` is what readers use. It can be pickled."""
 
     backend: PublishBackend
     address: str
@@ -68,14 +68,14 @@ class TrailLocation:
         return replace(self, backend=backend), manifest
 
     def manifest(self) -> Manifest | None:
-        """Read the manifest. Raises OvertakenError if it is not the recovered one."""
+        """Read the trail's manifest. Raises OvertakenError if it is not the recovered manifest."""
         return self._parse(self.backend.state())
 
     def _parse(self, data: bytes | None) -> Manifest | None:
         return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
 
     def begin(self) -> None:
-        """Write a manifest, so that files without one are no longer mistaken for a trail."""
+        """Write a manifest for a new trail, so that files without a manifest are no longer mistaken for a trail."""
         # In an object store files only get names of the trail once publishing is decided.
         if self.backend.appends and self.manifest() is None:
             self.backend.replace_state(lambda _: encode_manifest(Manifest()))
@@ -191,7 +191,7 @@ class TrailLocation:
 def number_files(
     target: TrailTarget, segments: Sequence[Segment], before: Manifest
 ) -> tuple[tuple[StagedFile, ...], tuple[ManifestFile, ...]]:
-    """Return the final names and headers of staged files, and their manifest entries.
+    """Assign numbers to staged trail files: return their final names and headers, and their manifest entries.
 
     Raises StorageError if a number is too high.
     """
@@ -225,7 +225,7 @@ def _number_of(
 
 
 def number_text(number: int, digits: int) -> str:
-    """Return the digits of a file's number. Raises StorageError if there are too many."""
+    """Format a trail file's number as the digits in its name. Raises StorageError if there are too many."""
     if number >= 10**digits:
         raise StorageError(f"file number {number} has more than {digits} digits")
     return f"{number:0{digits}}"
@@ -233,7 +233,7 @@ def number_text(number: int, digits: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StagedRun:
-    """What a run has staged: trail files and quarantine files, in order.
+    """The files that a run has staged: trail files and quarantine files, in order.
 
     ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
     the files of earlier runs. ``captured`` are the run's lines for the list of captured files, and
@@ -249,7 +249,7 @@ class StagedRun:
 
 
 def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
-    """Make staged files part of the trail. Returns their names, and the quarantine's if it grew.
+    """Make the staged files of a run part of the trail. Returns their names, and the quarantine's if it grew.
 
     Each step can be repeated after a crash.
     """
@@ -284,7 +284,7 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
 
 @dataclass(frozen=True, slots=True)
 class TrailTarget:
-    """A trail's location, and the folder in which a run (``run``) stages new files."""
+    """The target of a run: the trail's location, and the folder in which the run (``run``) stages new files."""
 
     location: TrailLocation
     staging: Path
@@ -295,15 +295,15 @@ class TrailTarget:
 
     @property
     def prefix(self) -> str:
-        """The trail's name."""
+        """The name of the trail that the run writes to."""
         return self.location.prefix
 
     def staged_folder(self) -> AbstractContextManager[Path]:
-        """Provide a local folder for writers. When the context ends, its files are staged."""
+        """Provide a local folder for writers of trail files. When the context ends, its files are staged."""
         return self.location.backend.staged_folder(self.staging)
 
     def begin(self) -> bytes:
-        """Return the bytes before a file's first operation: its header and metadata."""
+        """Return the bytes of a trail file before its first operation: its header and metadata."""
         return encode_file_start(self.header, self.options.trail_format, self.definitions)
 
     def writer(self, folder: Path, stem: str) -> SegmentWriter:
@@ -311,10 +311,10 @@ class TrailTarget:
         return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
-        """Return the function that encodes operations as records."""
+        """Return the function that encodes operations as trail records."""
         form = self.options.trail_format
         return partial(encode, trail_format=form, definitions=self.definitions)
 
     def discard(self) -> None:
-        """Delete the staging folder."""
+        """Delete the run's staging folder."""
         self.location.backend.discard(self.staging)

@@ -62,7 +62,7 @@ BETWEEN: Final = PreviousOperation(
 
 
 class ChainedOperations:
-    """The operations of a batch, and the one before them.
+    """The operations of a batch, and the operation before them.
 
     ``last`` is None at the beginning of a part, which may continue any transaction.
     """
@@ -82,7 +82,7 @@ class ChainedOperations:
         )
 
     def row(self, at: int) -> PreviousOperation:
-        """Return an operation by its index; -1 is the one before the batch (or the first, if unknown)."""
+        """Return an operation by its index; -1 is the operation before the batch (or the first, if unknown)."""
         if at < 0 and self._last is not None:
             return self._last
         at = max(at, 0)
@@ -99,7 +99,7 @@ class ChainedOperations:
         return _mask(pc.invert(pc.or_(same, neither)))
 
     def check_positions(self, hint: str) -> None:
-        """Raise TransactionError if a position is not greater than the previous one.
+        """Raise TransactionError if an operation's position is not greater than the previous position.
 
         The operations of one message have the same position, and sequence ids. Unknown positions
         are not compared.
@@ -128,7 +128,7 @@ class ChainedOperations:
 def check_continuation(
     batch: ChangeBatch, last: PreviousOperation | None, number: int = 0
 ) -> ChainedOperations:
-    """Return the operations of a batch after checking that they continue the previous ones.
+    """Check that the operations of a batch continue the previous operations' transactions, and return them.
 
     ``number`` is the first one's number, for errors. Raises TransactionError if a transaction
     begins inside another, continues without having begun, or contains an operation with a different
@@ -151,7 +151,7 @@ def check_continuation(
 
 @dataclass(frozen=True, slots=True)
 class PartEnds:
-    """The first and last operation of a part.
+    """The first and last operation of a written part.
 
     ``placed``: every operation has a position. ``repaired`` are the ids and CSNs of transactions
     whose indicators were recomputed.
@@ -179,13 +179,16 @@ class PartEnds:
 
 
 class TransactionChain:
-    """Follows the transactions of one part. ``ends`` is None before the first operation."""
+    """Follows the transactions of one written part. ``ends`` is None before the first operation."""
 
     def __init__(self) -> None:
         self.ends: PartEnds | None = None
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches. Raises TransactionError if operations do not continue the previous ones."""
+        """Yield the batches of a part unchanged.
+
+        Raises TransactionError if operations do not continue the previous ones.
+        """
         number = 0
         for batch in batches:
             if batch.rows:
@@ -221,7 +224,9 @@ class RepairingTransactionChain(TransactionChain):
         self._opened, self._mixed = True, False
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches with consistent indicators. Raises TransactionError if that is impossible.
+        """Yield the batches of a part with consistent indicators.
+
+        Raises TransactionError if that is impossible.
 
         A batch is kept back until the next one shows whether its last transaction continues.
         """
@@ -340,7 +345,9 @@ def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
-    """Return the id of the transaction that is open after the parts, or None.
+    """Check that parts continue each other's transactions.
+
+    Returns the id of the transaction that is open after them, or None.
 
     Raises TransactionError if the parts do not continue each other.
     """

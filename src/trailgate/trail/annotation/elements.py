@@ -22,7 +22,7 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class ByteRole(Enum):
-    """What bytes mean to `trailgate redact`, which replaces the data of records and nothing else."""
+    """The role of bytes for `trailgate redact`, which replaces the data of records and nothing else."""
 
     STRUCTURE = auto()
     VALUE = auto()  # a column's null indicator and value
@@ -35,7 +35,7 @@ class ByteRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBytes:
-    """Bytes that are shown together, and what is wrong with them (``problem``).
+    """Explained bytes of a trail that are shown together, and what is wrong with them (``problem``).
 
     ``label`` is shown above them, ``note`` beside them, and ``text`` instead of the hex. ``level``
     is their indentation.
@@ -53,7 +53,7 @@ class ExplainedBytes:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedToken:
-    """A token: its frame, the path of token ids to it, its name, and its contents.
+    """An explained token of a trail: its frame, the path of token ids to it, its name, and its contents.
 
     ``trailer`` is the token Z that ends a file header or record.
     """
@@ -69,7 +69,7 @@ class ExplainedToken:
 
     @property
     def tag(self) -> str:
-        """Return the path as a tag, such as 47_54_52."""
+        """The path to the token as a tag of TrailAnalyzer, such as 47_54_52."""
         return "_".join(f"{code:02X}" for code in self.path)
 
 
@@ -78,7 +78,7 @@ Part: TypeAlias = ExplainedToken | ExplainedBytes
 
 @dataclass(frozen=True, slots=True)
 class DamagedSpan:
-    """Bytes in which no record could be read. Reading continues after them.
+    """Bytes of a trail in which no record could be read. Reading continues after them.
 
     ``raw`` are these bytes, and ``before`` are some bytes before them, to show the context.
     """
@@ -92,18 +92,18 @@ class DamagedSpan:
 
 @dataclass(frozen=True, slots=True)
 class ByteArea:
-    """Bytes to explain, with their offset in the file and their byte order."""
+    """An area of a trail file to explain: its bytes, their offset in the file and their byte order."""
 
     raw: bytes
     offset: int
     order: ByteOrder
 
     def part(self, start: int, end: int | None = None) -> ByteArea:
-        """Return the bytes [start, end) as an area."""
+        """Return the bytes [start, end) of the area as an area."""
         return ByteArea(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
-        """Return the unsigned number in ``width`` bytes at ``start``."""
+        """Return the unsigned number in ``width`` bytes of the area at ``start``."""
         return self.order.number(self.raw[start : start + width])
 
     def bytes(
@@ -114,7 +114,7 @@ class ByteArea:
         level: int = 0,
         role: ByteRole = ByteRole.STRUCTURE,
     ) -> tuple[ExplainedBytes, ...]:
-        """Return all bytes as one part, or no part if there are none."""
+        """Explain all bytes of the area as one part, or return no part if it is empty."""
         if not self.raw:
             return ()
         return (
@@ -125,7 +125,7 @@ class ByteArea:
 def explain_tokens(
     area: ByteArea, path: Path, explain: Callable[[ExplainedToken, ByteArea], ExplainedToken]
 ) -> Iterator[Part]:
-    """Yield the tokens that fill an area, each explained. Bytes that are not a token become a problem."""
+    """Explain the tokens that fill an area. Bytes that are not a token become a problem."""
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:
         payload = area.part(start, end)
@@ -139,14 +139,14 @@ def explain_tokens(
 
 
 def bytes_of_part(part: Part) -> bytes:
-    """Return the bytes of the file that a part covers."""
+    """Return the bytes of the file that an explained part covers."""
     if isinstance(part, ExplainedBytes):
         return part.raw
     return part.frame + b"".join(map(bytes_of_part, part.parts)) + part.trailer
 
 
 def find_problems(part: Part) -> Iterator[ExplainedBytes]:
-    """Yield the byte strings in a part that have a problem."""
+    """Yield the explained bytes in a part that have a problem."""
     if isinstance(part, ExplainedBytes):
         if part.problem:
             yield part
@@ -156,7 +156,7 @@ def find_problems(part: Part) -> Iterator[ExplainedBytes]:
 
 
 def decode_printable(raw: bytes) -> str | None:
-    """Return bytes as text that is safe to print, or None if they are not."""
+    """Return bytes of a trail as text that is safe to print, or None if they are not printable."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -165,14 +165,14 @@ def decode_printable(raw: bytes) -> str | None:
 
 
 def shorten_text(raw: bytes, shown: int = 60) -> str:
-    """Return bytes as one short line of text with escaped control characters."""
+    """Return bytes of a trail as one short line of text with escaped control characters."""
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."
 
 
 class ListingLine(NamedTuple):
-    """One line of output: bytes of the file, a comment, and whether it reports a problem."""
+    """A line of the listing that explains a trail: bytes of the file, a comment, and whether it reports a problem."""
 
     content: str
     comment: str = ""
@@ -186,7 +186,7 @@ class ListingLine(NamedTuple):
 
 
 def format_listing(item: ExplainedToken | DamagedSpan) -> Iterator[ListingLine]:
-    """Yield the output lines of a header, a record or damage."""
+    """Yield the listing's lines for an explained header, record or damage."""
     if isinstance(item, DamagedSpan):
         yield from _damage_lines(item)
         return
@@ -266,7 +266,7 @@ def _hex(raw: bytes) -> str:
 
 
 def part_to_json(item: Part | DamagedSpan) -> dict[str, Any]:
-    """Return a part as plain values for JSON, with its bytes in hex."""
+    """Convert an explained part to plain values for JSON, with its bytes in hex."""
     if isinstance(item, DamagedSpan):
         return {
             "offset": item.offset,

@@ -109,7 +109,7 @@ LABELS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 def explain_value(area: ByteArea, level: int) -> Iterator[Part]:
-    """Yield the explanation of a value: its null indicator and the bytes after it."""
+    """Explain the bytes of a column value: its null indicator and the bytes after it."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
         yield from area.bytes("NULL", level=level)
@@ -142,7 +142,7 @@ def _value_text(raw: bytes) -> str:
 
 
 def explain_data(area: ByteArea, head: bytes) -> Iterator[Part]:
-    """Yield the parts of D. ``head`` is the fixed part of GHDR."""
+    """Explain the data area (D) of a record. ``head`` is the fixed part of GHDR."""
     io_type, node = head[HEAD_PLACES["io_type"]], head[HEAD_PLACES["node"]]
     row = RECORD_TYPES.get(io_type)
     special = _SPECIAL.get((io_type, node)) or _SPECIAL.get((io_type, ANY_NODE))
@@ -228,7 +228,7 @@ _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
 
 
 class GhdrField(NamedTuple):
-    """One field of GHDR: its width, its name in Logdump, and a function that explains its value."""
+    """A field of the record header (GHDR): its width, its name in Logdump, and a function that explains its value."""
 
     width: int
     name: str

@@ -37,11 +37,13 @@ ALPHABETS: Final = (b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijkl
 
 
 class UnredactableRecordError(Exception):
-    """A record must be skipped. The message is the reason."""
+    """A record cannot be redacted and must be skipped. The message is the reason."""
 
 
 class Redactor:
-    """Replaces values, using a key. With ``names``, it replaces the names of tables and columns too.
+    """Replaces the values of trails, using a key.
+
+    With ``names``, it replaces the names of tables and columns too.
 
     ``zeros`` counts the tokens that became zeros because they are not understood.
     """
@@ -60,7 +62,7 @@ class Redactor:
         }
 
     def redact(self, element: ExplainedToken) -> bytes:
-        """Return the bytes of a file header or record with other values.
+        """Redact a file header or record: return its bytes with other values.
 
         Raises UnredactableRecordError if the record must be skipped.
         """
@@ -69,7 +71,7 @@ class Redactor:
         return self._element(element, _is_metadata(element))
 
     def name(self, name: str) -> str:
-        """Return the replacement of a table or column name. Each part between dots is replaced separately."""
+        """Redact a table or column name. Each part between dots is replaced separately."""
         if not self._names:
             return name
         return ".".join(self._part_of_name(part) for part in name.split("."))
@@ -112,7 +114,7 @@ class Redactor:
         return raw[:2] + _encode(self.name(_decode(raw[2:])))
 
     def value(self, raw: bytes) -> bytes:
-        """Return another value of the same length and form (trail format §10.2)."""
+        """Redact a column value: return another value of the same length and form (trail format §10.2)."""
         for width in (2, 4):
             lengths = {int.from_bytes(raw[:width], order) for order in ("big", "little")}
             if len(raw) - width in lengths:

@@ -27,7 +27,7 @@ SHOWN: Final = 64  # bytes shown of the damage itself
 
 
 def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedToken | DamagedSpan]:
-    """Yield the file header, the records and the damage of a file of ``size`` bytes.
+    """Explain a trail file of ``size`` bytes: yield its file header, records and damage.
 
     With ``start``, begin at the first record at or after this offset, or at damage that begins
     before it and extends beyond it.

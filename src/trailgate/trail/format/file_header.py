@@ -48,7 +48,10 @@ _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
 class HeaderFieldCodec(NamedTuple):
-    """The encoder and decoder of one field type. ``unset`` is the payload while the value is unknown."""
+    """The encoder and decoder of one type of file header field.
+
+    ``unset`` is the payload while the value is unknown.
+    """
 
     encode: Callable[[Any, ByteOrder], bytes]
     decode: Callable[[bytes, ByteOrder], Any]
@@ -164,7 +167,10 @@ RAW: Final = HeaderFieldCodec(lambda value, _: bytes(value), lambda payload, _: 
 
 @dataclass(frozen=True, slots=True)
 class TrailInfo:
-    """Group 30: the file itself. Times are microseconds since 1970 UTC. None: not known yet, or not in the file."""
+    """Group 30 of the file header: the trail file itself.
+
+    Times are microseconds since 1970 UTC. None: not known yet, or not in the file.
+    """
 
     signature: bytes = SIGNATURE
     compatibility: int = 3  # level 3 is release 11.2 (trail format §4.6)
@@ -185,7 +191,7 @@ class TrailInfo:
 
 @dataclass(frozen=True, slots=True)
 class MachineInfo:
-    """Group 31: the output of uname on the machine that wrote the trail."""
+    """Group 31 of the file header: the output of uname on the machine that wrote the trail."""
 
     sysname: str = ""
     nodename: str = ""
@@ -196,7 +202,10 @@ class MachineInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseInfo:
-    """Group 32: the source database. Vendor 7 is Oracle, 19 is Generic (trail format §4.3)."""
+    """Group 32 of the file header: the source database.
+
+    Vendor 7 is Oracle, 19 is Generic (trail format §4.3).
+    """
 
     vendor: int = 19  # generic
     name: str = ""
@@ -215,7 +224,7 @@ class DatabaseInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProducerInfo:
-    """Group 33: the Extract group that wrote the trail, and its release."""
+    """Group 33 of the file header: the Extract group that wrote the trail, and its release."""
 
     name: str = ""
     data_source: int = 3  # log-based capture (inferred)
@@ -229,14 +238,17 @@ class ProducerInfo:
 
 @dataclass(frozen=True, slots=True)
 class ContinuityInfo:
-    """Group 34: the recovery mode of the writer."""
+    """Group 34 of the file header: the recovery mode of the writer."""
 
     recovery_mode: int = 1  # append mode (inferred)
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownHeaderField:
-    """A field that the tables do not have, kept unchanged. If ``code`` is None, it is a complete group."""
+    """A file header field that the tables do not have, kept unchanged.
+
+    If ``code`` is None, it is a complete group.
+    """
 
     group: int
     code: int | None
@@ -246,7 +258,7 @@ class UnknownHeaderField:
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """A complete file header. ``unknown`` holds the fields and groups that the tables do not have.
+    """A complete file header of a trail. ``unknown`` holds the fields and groups that the tables do not have.
 
     Assumed: a little-endian trail has a little-endian header. No public dump shows one (trail
     format §3).
@@ -262,7 +274,7 @@ class FileHeader:
 
 
 class HeaderField(NamedTuple):
-    """One field of a group: its token id, its attribute in the group's class and its codec.
+    """One field in a group of the file header: its token id, its attribute in the group's class and its codec.
 
     ``patched`` fields get their value when the file is closed. ``since`` is the first format level
     that has the field: a header of an older level gets the field only if it has a value.
@@ -276,7 +288,7 @@ class HeaderField(NamedTuple):
 
 
 class HeaderFieldGroup(NamedTuple):
-    """One group: its token id, its attribute in `FileHeader`, its class and its fields in file order."""
+    """One group of the file header: its token id, its attribute in `FileHeader`, its class and its fields in file order."""
 
     code: int
     name: str
@@ -357,7 +369,7 @@ _OPTIONAL: Final = {
 
 
 def encode_header(header: FileHeader) -> bytes:
-    """Encode the header as an F object. Raises EncodeError if a value does not fit."""
+    """Encode a file header as an F object. Raises EncodeError if a value does not fit."""
     order = header.order
     groups = (token(group.code, _group_payload(header, group), order=order) for group in GROUPS)
     inner = b"".join(groups)
@@ -370,7 +382,7 @@ def encode_header(header: FileHeader) -> bytes:
 
 
 def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
-    """Return the (offset, bytes) pairs to overwrite in an encoded header.
+    """Return the (offset, bytes) pairs that change an encoded file header in place.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
     number, size, first and last CSN, and first and last IO time. The header must keep its length,
@@ -388,7 +400,7 @@ def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
 
 
 def decode_header(data: Any) -> tuple[FileHeader, int]:
-    """Decode the header at the beginning of ``data`` (bytes-like). Returns it and its length in bytes.
+    """Decode the file header at the beginning of ``data`` (bytes-like). Returns it and its length in bytes.
 
     Raises TruncatedError if the data end inside the header, and DecodeError if they do not begin
     with one.

@@ -101,7 +101,7 @@ IMAGE_WIDTHS: Final[Mapping[ImagePrefix, tuple[int, ...]]] = MappingProxyType(
 
 
 class DataLayout(IntEnum):
-    """The layout of a change's data if the partition byte lacks the bit for index, length and value."""
+    """The layout of a change record's data if the partition byte lacks the bit for index, length and value."""
 
     NONE = 0  # not public
     WHOLE = 1  # the values of all columns, one after another
@@ -109,7 +109,7 @@ class DataLayout(IntEnum):
 
 
 class RecordType(NamedTuple):
-    """One IOType: its number, its name in Logdump, its role and, for a change, its operation and layout."""
+    """One record type (IOType): its number, its name in Logdump, its role and, for a change, its operation and layout."""
 
     code: int
     name: str

@@ -52,26 +52,26 @@ class ByteOrder(Enum):
 
     @property
     def label(self) -> Literal["big", "little"]:
-        """Return "big" or "little", as printed and as ``int.to_bytes`` expects it."""
+        """The byte order as "big" or "little", as printed and as ``int.to_bytes`` expects it."""
         return "big" if self is ByteOrder.BIG else "little"
 
     def words(self, data: Octets, kind: str) -> npt.NDArray[Any]:
-        """Return one word of type ``kind`` per byte offset, in this order (see ``columnar.rows.words``).
+        """Return one word of type ``kind`` per byte offset, in the trail's byte order (see ``columnar.rows.words``).
 
         With "u2" and big-endian bytes 01 02 03, word 0 is 0x0102 and word 1 is 0x0203.
         """
         return words(data, kind, self.value)
 
     def pair(self, first: int, second: npt.NDArray[Any] | int) -> npt.NDArray[Any] | int:
-        """Return the u32 whose bytes are two u16 numbers, to compare with ``words`` of four bytes."""
+        """Return the u32 whose bytes in this order are two u16 numbers, to compare with ``words`` of four bytes."""
         return (first << 16) + second if self is ByteOrder.BIG else (second << 16) + first
 
     def number(self, raw: bytes) -> int:
-        """Return the unsigned number in ``raw``, which may have any width."""
+        """Return the unsigned number in ``raw``, which may have any width, in the trail's byte order."""
         return int.from_bytes(raw, "big" if self is ByteOrder.BIG else "little")
 
     def raw(self, number: int, width: int) -> bytes:
-        """Encode an unsigned number in ``width`` bytes."""
+        """Encode an unsigned number in ``width`` bytes, in the trail's byte order."""
         return number.to_bytes(width, self.label)
 
 
@@ -108,20 +108,20 @@ def token_name(code: int) -> str:
 
 
 def token(code: int, payload: bytes, info: int = NORMAL, order: ByteOrder = ByteOrder.BIG) -> bytes:
-    """Encode an inner token. Its length counts the payload only."""
+    """Encode an inner token of a trail. Its length counts the payload only."""
     return bytes((code, info)) + order.raw(len(payload), 2) + payload
 
 
 def encode_outer_object(
     code: int, inner: bytes, info: int, order: ByteOrder = ByteOrder.BIG
 ) -> bytes:
-    """Encode an F or G object around its inner tokens. Its length counts the complete object."""
+    """Encode a trail's F or G object around its inner tokens. Its length counts the complete object."""
     length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
 
 
 def decode_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
-    """Return the names and values of user tokens in order, or None if the assumed layout does not fit."""
+    """Decode the names and values of user tokens in order, or return None if the assumed layout does not fit."""
     # b"K\x0042\x00" splits into K, 42 and an empty last part, so the number of parts is odd.
     parts = payload.split(b"\0")
     if len(payload) > MAX_BYTES or len(parts) % 2 == 0 or parts.pop():
@@ -152,7 +152,7 @@ def encode_user_tokens(pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 class TokenSpan(NamedTuple):
-    """A token in a byte string: its id, its info byte, and the span of its payload."""
+    """A token of a trail in a byte string: its id, its info byte, and the span of its payload."""
 
     code: int
     info: int
@@ -161,7 +161,7 @@ class TokenSpan(NamedTuple):
 
 
 def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenSpan], str]:
-    """Find the tokens that fill ``raw``. Returns them, and the problem after the last one or "".
+    """Find the trail tokens that fill ``raw``. Returns them, and the problem after the last token or "".
 
     For example ``48 00 00 01 45`` is a token 48 whose payload is byte 4.
     """

@@ -80,7 +80,7 @@ def names_match(
 
 @dataclass(frozen=True, slots=True)
 class GroupedOperations:
-    """The operations in consecutive records. All rows are indexes of ``view``.
+    """The operations in consecutive trail records. All rows are indexes of ``view``.
 
     ``first`` is the first record of each operation. ``after`` is the record of its after image,
     which is the first one except for updates of two records. ``owner`` is the operation of each
@@ -101,7 +101,7 @@ class GroupedOperations:
         return len(self.first)
 
     def of_role(self, role: RecordRole) -> Longs:
-        """Return the rows of the records with a role."""
+        """Return the rows of the operations' records with a role."""
         if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
@@ -110,7 +110,7 @@ class GroupedOperations:
 def group_operations(
     source: TrailBytes, view: RecordColumns, tables: RecordTables, *, more: bool
 ) -> GroupedOperations:
-    """Group records into operations. ``more`` means that other records may follow.
+    """Group trail records into operations. ``more`` means that other records may follow.
 
     A before image at the end, without its after image, is not grouped. With ``more``, the last
     operation of an open transaction is not grouped either, since its pieces may follow.
@@ -149,7 +149,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Return the change that precedes each of these records, which are not changes themselves."""
+    """Find, for each of these records, which are not changes themselves, the change before it."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 

@@ -48,7 +48,7 @@ HINT: Final = "Such data can only be read if the definitions have all columns of
 
 @dataclass(frozen=True, slots=True)
 class ReadSelection:
-    """What to read: which tables and columns (names in lower case; None: all), and which other parts.
+    """The selection of what to decode from a trail: which tables and columns (names in lower case; None: all), and which other parts.
 
     Cells of other columns are found and checked, but their values are not decoded. ``tokens``,
     transaction ``ids`` and ``positions`` may be excluded; ids and positions are then null. Without
@@ -81,7 +81,7 @@ EVERYTHING: Final = ReadSelection()
 
 @dataclass(frozen=True, slots=True)
 class ImageAreas:
-    """The spans of images, and the operations they belong to: ``rows`` of ``count`` operations, or all if None."""
+    """The byte spans of images in trail records, and the operations they belong to: ``rows`` of ``count`` operations, or all if None."""
 
     areas: Spans
     rows: Longs | None
@@ -91,7 +91,10 @@ class ImageAreas:
 def read_image(
     source: TrailBytes, table: Table, images: ImageAreas, selection: ReadSelection = EVERYTHING
 ) -> Image:
-    """Decode an image of a table's columns, one slot per operation. Columns that are not wanted are missing."""
+    """Decode an image of a table's columns, with one element per operation.
+
+    Columns that are not wanted are missing.
+    """
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)
     cells = find_cells(source, table, images.areas)
@@ -170,7 +173,9 @@ def _values(codec: TrailValueCodec | None, cells: TrailCells) -> pa.Array:
 def locate_images(
     source: TrailBytes, areas: Spans, kinds: Octets, name: str, columns: int
 ) -> tuple[Spans, Spans]:
-    """Split areas into the spans of the before and after images. An area with one image is both.
+    """Split the data areas of records into the spans of the before and after images.
+
+    An area with one image is both.
 
     ``kinds`` are the ``ImagePrefix`` of each area's record. ``name`` is the table's name, and
     ``columns`` its number of columns.
@@ -227,7 +232,9 @@ class _Fields:
 def rewrite_as_column_lists(
     source: TrailBytes, name: str, table: Table | None, areas: Spans, io_types: Octets, rows: Longs
 ) -> tuple[TrailBytes, Spans]:
-    """Rewrite the areas of some rows as lists of columns. Returns the extended bytes and the areas of all rows.
+    """Rewrite the data areas of some rows as lists of columns.
+
+    Returns the extended bytes and the areas of all rows.
 
     Raises DecodeError if the table's columns do not fit the data.
     """

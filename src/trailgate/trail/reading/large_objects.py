@@ -43,12 +43,12 @@ class LargeObjects:
         return len(self.record)
 
     def select(self, chosen: Mask | Longs) -> LargeObjects:
-        """Return a selection of the values."""
+        """Return the large objects at these indexes."""
         spans = Spans(self.spans.starts[chosen], self.spans.ends[chosen])
         return LargeObjects(self.record[chosen], self.column[chosen], spans)
 
     def within(self, records: Longs) -> tuple[LargeObjects, Longs]:
-        """Return the values of these records (ascending), and for each the index of its record among them."""
+        """Return the large objects of these records (ascending), and for each the index of its record among them."""
         # The index at which each record would be inserted is the index of the record if it is among them.
         at = np.searchsorted(records, self.record)
         at = np.minimum(at, max(0, len(records) - 1))
@@ -188,7 +188,9 @@ def insert_large_objects(
     *,
     selection: ReadSelection,
 ) -> Image:
-    """Insert large objects into an image. ``placed`` are the objects, the row of each, and the number of rows.
+    """Insert large objects into a decoded image.
+
+    ``placed`` are the objects, the row of each, and the number of rows.
 
     If no values are wanted, only their columns are checked.
     """

@@ -59,7 +59,7 @@ HINT: Final = (
 def hint_at_encryption(
     error: DecodeError, source: TrailBytes, operations: GroupedOperations
 ) -> DecodeError:
-    """Add a hint about encryption to an error if none of the first data areas contain columns."""
+    """Add a hint about encryption to a decoding error if none of the first data areas contain columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
     filled &= view.marks[operations.first] & UNLISTED == 0
@@ -78,7 +78,10 @@ def hint_at_encryption(
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What a batch of records is read with. ``row`` is the index of its first operation in the result."""
+    """What a batch of trail records is decoded with.
+
+    ``row`` is the index of its first operation in the result.
+    """
 
     source: TrailBytes
     definitions: Definitions
@@ -91,7 +94,7 @@ class ReadContext:
 def read_blocks(
     context: ReadContext, operations: GroupedOperations, transactions: tuple[pa.Array, pa.Array]
 ) -> list[ChangeBlock]:
-    """Decode operations into one block per table, in order of the tables' appearance.
+    """Decode grouped operations into one block per table, in order of the tables' appearance.
 
     ``transactions`` are the transaction id and CSN of each operation.
     """

@@ -52,7 +52,7 @@ MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk 
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
-    """The operation records among the first ``cut`` records, and the tables known after those.
+    """The records of operations among the first ``cut`` records of a trail portion, and the tables known after those.
 
     ``kept`` is the index of each among all records, or None if all of them are kept.
     """
@@ -72,7 +72,7 @@ class OperationRecords:
 def drop_non_operations(
     source: TrailBytes, view: RecordColumns, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
-    """Drop metadata, restart records, and notes that are a complete transaction.
+    """Drop the records that are not operations: metadata, restart records, and notes that are a complete transaction.
 
     A note within a transaction (such as a sequence's) stays, since it may begin or end the
     transaction. A note that is itself a transaction (such as a DDL record) does not belong to
@@ -135,7 +135,7 @@ def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """The state that later records depend on: byte order, known tables and the last transaction.
+    """The state of reading a trail, on which later records depend: byte order, known tables and the last transaction.
 
     None means unknown (reading began inside a transaction) or absent from the trail. ``charset`` is
     the character set of the source's strings, by a name in ``charsets``. Tables that are not
@@ -155,7 +155,7 @@ class ReaderState:
 
 @dataclass(frozen=True, slots=True)
 class DecodedTrail:
-    """Decoded operations, the number of bytes consumed, and the state for the next bytes.
+    """Operations decoded from trail bytes, the number of bytes consumed, and the state for the next bytes.
 
     A table may have several blocks: one for each batch of records.
     """

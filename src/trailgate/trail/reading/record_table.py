@@ -103,7 +103,7 @@ _TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)], pa.strin
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
-    """Records as an Arrow batch, and the tables known after the last record."""
+    """Trail records as an Arrow batch with one row per record, and the tables known after the last record."""
 
     batch: pa.RecordBatch
     tables: TrailTables
@@ -117,7 +117,9 @@ def build_record_table(
     *,
     oracle: bool = False,
 ) -> RecordTable:
-    """Return the records of ``view`` as a table. ``tables`` are the tables known before them.
+    """Convert the records of ``view`` to a table with one row per record.
+
+    ``tables`` are the tables known before them.
 
     With ``oracle``, AuditPos and AuditRBA are formatted as an address in Oracle's redo log.
     """

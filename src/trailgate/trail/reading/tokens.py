@@ -51,14 +51,14 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedTokens:
-    """Tokens with a name and a value, in order of their records."""
+    """Tokens of trail records with a name and a value, in order of their records."""
 
     record: Longs
     names: pa.Array
     values: pa.Array
 
     def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
-        """Return the value of one token for each operation (null if it has none), or None if no operation has it.
+        """Return the value of the token with a name for each operation (null if it has none), or None if no operation has it.
 
         ``operation`` is the operation of each record. If several records of one operation have the
         token, the first counts.
@@ -73,12 +73,12 @@ class NamedTokens:
         return self.values.take(pa.array(slots, mask=slots < 0))
 
     def merge(self, other: NamedTokens) -> NamedTokens:
-        """Merge these tokens with others by record. Within a record, these come first."""
+        """Merge two lists of tokens by record. Within a record, the tokens of this list come first."""
         return _merge(self, other)
 
 
 def find_user_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
-    """Return the user tokens of records, or None if no record has any."""
+    """Find the user tokens of trail records, or return None if no record has any."""
     rows = np.flatnonzero(areas.starts < areas.ends)
     if not len(rows):
         return None
@@ -162,7 +162,7 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
 
 
 def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
-    """Turn backouts into notes, which are not operations but still belong to their transactions."""
+    """Convert backout records to notes, which are not operations but still belong to their transactions."""
     rows = view.with_marks(UNDO)
     if not len(rows):
         return view
@@ -172,7 +172,7 @@ def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
 
 
 def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
-    """Return the records with their data spans starting after the system key."""
+    """Return the trail records with their data spans starting after the system key."""
     rows = view.with_marks(SYSTEM_KEY)
     if not len(rows):
         return view
@@ -202,7 +202,7 @@ def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> Na
 
 @dataclass(frozen=True, slots=True)
 class FirstTokens:
-    """The payload span of the first token with an id in each area; -1 if it has none.
+    """The payload span of the first token with an id in each token area, -1 for an area without it.
 
     ``faults`` marks the areas that tokens do not fill exactly.
     """
@@ -212,13 +212,13 @@ class FirstTokens:
 
     @property
     def rows(self) -> Longs:
-        """Return the areas that have the token."""
+        """The indexes of the token areas that have the token."""
         return np.flatnonzero(self.spans.starts >= 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenList:
-    """Tokens sorted by group and id: the group, id and payload span of each."""
+    """The tokens of trail records, sorted by group and id: the group, id and payload span of each."""
 
     groups: Longs
     codes: Longs
@@ -226,7 +226,7 @@ class TokenList:
 
 
 def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
-    """Find the first token with an id in each area. Never raises for damaged areas."""
+    """Find the first token with an id in each token area. Never raises for damaged areas."""
     count = len(areas.starts)
     starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
     faults = np.empty(count, bool)
@@ -237,7 +237,9 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
 
 
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
-    """List the tokens of the first ``len(groups)`` areas. If a group repeats an id, its first token counts.
+    """List the tokens of the first ``len(groups)`` token areas.
+
+    If a group repeats an id, its first token counts.
 
     ``groups`` is the ascending group of each area; areas of a negative group are skipped. Raises
     DecodeError for a token that exceeds its area.
@@ -272,7 +274,9 @@ _TEXT_BYTES: Final = _text_bytes()
 
 @dataclass(frozen=True, slots=True)
 class CarriedTokens:
-    """A token's text for each record: its own, or the text in its transaction. ``nulls`` marks records without one.
+    """The text of a token for each record: its own, or that of its transaction.
+
+    ``nulls`` marks records without a text.
 
     The first ``leading`` records have the text ``before``, which is known from earlier records.
     """
@@ -284,7 +288,7 @@ class CarriedTokens:
     before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the strings of some records, ascending."""
+        """Return the token's texts for some records, ascending."""
         chosen = as_slice(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
@@ -295,7 +299,7 @@ class CarriedTokens:
         return pa.concat_arrays([pa.array([self.before] * leading), strings.slice(leading)])
 
     def at(self, row: int) -> str | None:
-        """Return the string of one record."""
+        """Return the token's text for one record."""
         if row < self.leading:
             return self.before
         if self.nulls[row]:
@@ -311,7 +315,7 @@ class CarriedTokens:
 def carry_token_strings(
     source: TrailBytes, view: RecordColumns, before: Mapping[int, str | None], *, is_open: bool
 ) -> list[CarriedTokens]:
-    """For each id, carry the token of a transaction's first record to its other records.
+    """Carry, for each id, the token of a transaction's first record to its other records.
 
     ``before`` maps each id to the text of the transaction that is open before the first record. A
     transaction that begins without the token has none.

@@ -22,7 +22,7 @@ MISNUMBERED: Final = "the header states file number {}, but the name {}: another
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBytes:
-    """Bytes [start, end) of a file that are not records.
+    """Bytes [start, end) of a trail file that are not records.
 
     If ``is_followed``, a good record begins at ``end``, so the bytes are damaged. Otherwise ``end``
     is the end of the file, and they may still be incomplete.
@@ -40,14 +40,14 @@ class UnreadableBytes:
 
     @property
     def sentence(self) -> str:
-        """Describe the problem and, if a record follows, how many bytes are lost."""
+        """Describe the unreadable bytes and, if a record follows, how many bytes are lost."""
         if not self.is_followed:
             return self.problem
         return f"{self.problem}: {self.size:,} bytes cannot be read, and a record follows at byte {self.end}"
 
 
 def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) -> UnreadableBytes:
-    """Describe the bytes at an offset where no complete record begins, up to the next good record.
+    """Describe the bytes at an offset of a trail file where no complete record begins, up to the next good record.
 
     ``size`` is the size of the file.
     """

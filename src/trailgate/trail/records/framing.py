@@ -36,7 +36,7 @@ SPARE = 8  # bytes after appended data, so that a word read at the last byte sta
 
 @dataclass(frozen=True, slots=True)
 class RecordSpans:
-    """The offsets and lengths of complete records in the data, and the offset at which the last one ends."""
+    """The offsets and lengths of the complete trail records in the data, and the offset at which the last record ends."""
 
     offsets: Longs
     lengths: Longs
@@ -46,7 +46,7 @@ class RecordSpans:
 def find_records(
     data: Octets, start: int = 0, *, order: ByteOrder = ByteOrder.BIG, finish: bool = False
 ) -> RecordSpans:
-    """Find the complete records from ``start`` on. An incomplete last record is excluded.
+    """Find the complete trail records from ``start`` on. An incomplete last record is excluded.
 
     With ``finish`` an incomplete record raises TruncatedError. Bytes that are not a record raise
     DecodeError.
@@ -65,7 +65,7 @@ def find_records(
 def find_records_until_damage(
     data: Octets, order: ByteOrder
 ) -> tuple[RecordSpans, DecodeError | None]:
-    """Find the complete records up to the first bytes that are not a record, and the error for those bytes, if any."""
+    """Find the complete trail records up to the first bytes that are not a record, and the error for those bytes, if any."""
     records = _find(data, 0, order)
     try:
         read_record_length(data, records.end, order)
@@ -86,7 +86,7 @@ def _find(data: Octets, start: int, order: ByteOrder) -> RecordSpans:
 
 
 def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
-    """Detect the byte order from the record at ``start``, or return None if the record is incomplete.
+    """Detect the byte order from the trail record at ``start``, or return None if the record is incomplete.
 
     trail format §3: it is the order in which the first record's trailer is right. Big-endian is
     tried first. Raises DecodeError if neither order fits.
@@ -106,7 +106,7 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
 
 
 def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
-    """Return the first offset from ``start`` on at which a record begins, or -1 if there is none.
+    """Return the first offset from ``start`` on at which a trail record begins, or -1 if none does.
 
     A record counts only if three more records follow it without a gap, or all records up to the end
     of the data.
@@ -115,7 +115,7 @@ def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
 
 
 def find_records_of_type(data: Octets, order: ByteOrder, io_type: int) -> Longs:
-    """Return the offsets of complete records of one type without parsing the others.
+    """Find the offsets of complete trail records of one type without parsing the other records.
 
     Only the frames and the header's first byte are checked, so bytes inside a record that look like
     a complete record of that type are found as well.
@@ -138,7 +138,7 @@ def _is_complete(data: Octets, offset: int, order: ByteOrder) -> bool:
 
 
 def read_record_length(data: Octets, offset: int, order: ByteOrder) -> int | None:
-    """Return the length of the record at an offset, or None if the record is incomplete.
+    """Return the length of the trail record at an offset, or None if the record is incomplete.
 
     Raises DecodeError if the bytes cannot be a record.
     """
@@ -168,30 +168,30 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
 
 
 def as_slice(rows: Longs) -> Longs | slice:
-    """Return rows 0, 1, ... n-1 as a slice, and all other ascending rows unchanged. A slice copies nothing."""
+    """Convert the rows 0, 1, ... n-1 to a slice, which copies nothing, and return other ascending rows unchanged."""
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The byte span [start, end) of one item per record."""
+    """The byte span [start, end) of one part of each record, such as its data."""
 
     starts: Longs
     ends: Longs
 
     @property
     def sizes(self) -> Longs:
-        """Return the size of each span in bytes."""
+        """The size of each span in bytes."""
         return self.ends - self.starts
 
     def take(self, rows: Longs | slice) -> Spans:
-        """Return the spans of some rows."""
+        """Return the byte spans of some records."""
         return Spans(self.starts[rows], self.ends[rows])
 
 
 @dataclass(frozen=True, slots=True)
 class CopyOrigins:
-    """Where the copied runs at the end of the data come from.
+    """The origins of copied runs at the end of trail bytes: where in the original data each run comes from.
 
     Values that are split over several records (fragments, large objects) are joined at the end of
     their batch, so that everything else reads them like other bytes. ``starts`` are the offsets of
@@ -223,7 +223,7 @@ NOT_EXTENDED = CopyOrigins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class TrailBytes:
-    """A portion of a trail file. ``base`` is its offset in the file.
+    """The bytes of a portion of a trail file. ``base`` is its offset in the file.
 
     ``buffer`` and ``data`` are the same bytes for Arrow and numpy. ``charset`` is Python's name for
     the character set of strings. ``origins`` maps bytes that were copied to the end of the data
@@ -245,14 +245,14 @@ class TrailBytes:
     def error(
         self, problem: str, span: tuple[int, int], *, table: str | None = None, hint: str = ""
     ) -> DecodeError:
-        """Return a DecodeError about the bytes [start, end) of the data, with their offset in the file."""
+        """Build a DecodeError about the bytes [start, end) of the data, with their offset in the file."""
         start, end = span
         raw = self.data[start : max(start, end)].tobytes()
         where = Where(offset=self.base + self.origins.original_offset(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
-        """Append runs of new bytes. Returns the extended bytes and the offset of each run.
+        """Append runs of new bytes to the portion. Returns the extended bytes and the offset of each run.
 
         ``sizes`` are the sizes of the runs in ``raw``, and ``origins`` the offsets of the data that
         they were built from.
@@ -265,7 +265,7 @@ class TrailBytes:
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
-        """Return the bytes [start, end) as a separate portion."""
+        """Return the bytes [start, end) of the portion as a separate portion."""
         return replace(
             self,
             buffer=self.buffer.slice(start, end - start),
@@ -274,7 +274,10 @@ class TrailBytes:
         )
 
     def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
-        """Append copies of some spans. Returns the extended bytes and the offset of each copy."""
+        """Append copies of some spans to the portion.
+
+        Returns the extended bytes and the offset of each copy.
+        """
         ends = len(self.data) + np.cumsum(spans.sizes)
         copies = ends - spans.sizes
         data = np.zeros(int(ends[-1]) + SPARE, np.uint8)

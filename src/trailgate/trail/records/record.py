@@ -76,7 +76,7 @@ SEARCHED: Final = 1 << 20  # bytes searched at once
 
 @dataclass(frozen=True, slots=True)
 class RecordToken:
-    """One token: its id, its info byte and its payload."""
+    """One token of a trail record: its id, its info byte and its payload."""
 
     code: int
     payload: bytes
@@ -85,7 +85,9 @@ class RecordToken:
 
 @dataclass(frozen=True, slots=True)
 class TrailRecord:
-    """One record with all its parts. ``partition`` to ``record_count`` are the fields of GHDR (trail format §5).
+    """One trail record with all its parts.
+
+    ``partition`` to ``record_count`` are the fields of GHDR (trail format §5).
 
     ``offset`` is the record's offset in its file, and ``io_time`` is microseconds since 1970 UTC.
     ``name`` is the text of the name area, or None if the record has a ``table_index`` instead.
@@ -124,12 +126,12 @@ class TrailRecord:
 
     @property
     def metadata_indexes(self) -> tuple[int, int]:
-        """Return AuditRBA as the two u16 indexes that it holds in a metadata record (trail format §5.3)."""
+        """Return the AuditRBA of a metadata record as the two u16 indexes that it holds (trail format §5.3)."""
         raw = self.order.raw(self.audit_rba, 4)
         return self.order.number(raw[:2]), self.order.number(raw[2:])
 
     def token(self, code: int) -> bytes | None:
-        """Return the payload of the first GGS token with an id, or None."""
+        """Return the payload of the record's first GGS token with an id, or None."""
         for each in self.tokens or ():
             if each.code == code:
                 return each.payload
@@ -139,7 +141,7 @@ class TrailRecord:
 def decode_record(
     data: Any, offset: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
 ) -> TrailRecord:
-    """Decode the record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
+    """Decode the trail record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
 
     Raises TruncatedError if the data end inside the record. Raises DecodeError, with the offset in
     the file, if a part of it is wrong.
@@ -178,7 +180,7 @@ def decode_record(
 
 
 def encode_record(record: TrailRecord) -> bytes:
-    """Encode the record. Raises EncodeError if a part or the record is too long."""
+    """Encode a trail record. Raises EncodeError if a part or the record is too long."""
     order = record.order
     parts = [token(HEADER, encode_header_area(record), order=order)]
     if record.data is not None:
@@ -197,7 +199,7 @@ def encode_record(record: TrailRecord) -> bytes:
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
-    """Encode the payload of H: the fixed bytes and the name area."""
+    """Encode the payload of H in a trail record: the fixed bytes and the name area."""
     model = np.zeros(1, RECORD_HEADS[record.order])
     for name in _FIELDS:
         model[name] = getattr(record, name)
@@ -281,7 +283,7 @@ def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeE
 
 
 def find_next_record(read: Read, offset: int, size: int, order: ByteOrder) -> int:
-    """Return the offset of the next good record at or after ``offset``, or ``size`` if there is none.
+    """Find the next good trail record at or after ``offset``. Returns its offset, or ``size`` if there is none.
 
     Searches the file in portions, which ``read(offset, length)`` returns.
     """
@@ -299,7 +301,7 @@ def find_next_record(read: Read, offset: int, size: int, order: ByteOrder) -> in
 
 
 def find_next_record_in(data: Octets, order: ByteOrder, stop: int) -> int:
-    """Return the first offset below ``stop`` at which a good record begins, or -1."""
+    """Find the first offset below ``stop`` at which a good trail record begins, or return -1."""
     last = min(stop, len(data) - 2 * FRAME - 1)
     if last <= 0:
         return -1
@@ -324,7 +326,7 @@ def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
 
 
 def detect_record_order(read: Read, begin: int, size: int) -> ByteOrder:
-    """Detect the byte order from the first record, or if that is damaged, from the first good record."""
+    """Detect a trail's byte order from the first record, or if that is damaged, from the first good record."""
     try:
         order_of_first = find_order(read(begin, LONGEST), 0)
     except DecodeError:

@@ -27,7 +27,7 @@ from trailgate.trail.records.record import TrailRecord
 
 @dataclass(frozen=True, slots=True)
 class ColumnBytes:
-    """One column of an image: its index, the offset of its head, and its value with the null indicator first."""
+    """The bytes of one column in an image: its index, the offset of its head, and its value with the null indicator first."""
 
     index: int
     start: int
@@ -35,7 +35,7 @@ class ColumnBytes:
 
 
 class RecordImage(NamedTuple):
-    """The columns of one image.
+    """The columns of one image in a record's data.
 
     ``width`` is the width of the length field before the image (0 if it has none) and ``stated``
     the value of that field. ``length`` is the size of the image with its length field. ``rest`` are
@@ -53,7 +53,10 @@ class RecordImage(NamedTuple):
 
 
 class LargeObjectPiece(NamedTuple):
-    """A piece of a large object. ``stated`` is the length field, which should be the size of ``raw``."""
+    """The data of a piece record of a large object.
+
+    ``stated`` is the length field, which should be the size of ``raw``.
+    """
 
     column: int
     pieces: int
@@ -82,7 +85,7 @@ def read_record_images(record: TrailRecord) -> tuple[RecordImage, ...]:
 def read_images(
     data: bytes, order: ByteOrder, prefix: ImagePrefix, *, before: bool = False
 ) -> tuple[RecordImage, ...]:
-    """Split data into one image, or into two if a prefix states the length of the first.
+    """Split a record's data into one image, or into two if a prefix states the length of the first image.
 
     If the width of the prefix is unknown, the first width counts with which both images end exactly
     (trail format §10.4).

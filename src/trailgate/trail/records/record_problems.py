@@ -21,7 +21,7 @@ _MORE: Final = "a record holds more than header, data and tokens"
 
 
 class RecordProblem(NamedTuple):
-    """One problem: its bit, the error message of strict readers, and a hint."""
+    """One problem that a record's bytes can have: its bit, the error message of strict readers, and a hint."""
 
     bit: int
     text: str

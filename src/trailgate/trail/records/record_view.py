@@ -56,7 +56,7 @@ _TYPES: Final = _types()
 
 @dataclass(frozen=True)
 class RecordColumns:
-    """Records in columns, one slot per record. All positions are offsets in the data.
+    """Parsed trail records as columns with one element per record. All positions are offsets in the data.
 
     An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
     short has no fields either. A missing part has an empty span. ``indicator`` is TransInd, which
@@ -115,11 +115,11 @@ class RecordColumns:
 
     @cached_property
     def has_problems(self) -> bool:
-        """Return whether any record has a problem."""
+        """Return whether any of the parsed trail records has a problem."""
         return bool(self.problems.any())
 
     def take(self, rows: Longs | slice) -> RecordColumns:
-        """Return some of the records. A slice shares the arrays."""
+        """Return the columns of some records. A slice shares the arrays."""
         if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
             return self
         return RecordColumns(
@@ -150,7 +150,7 @@ class RecordColumns:
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
     def move(self, by: int) -> RecordColumns:
-        """Return the same records with all offsets increased by ``by``."""
+        """Return the same records with all offsets in the data increased by ``by``."""
         return replace(
             self,
             offsets=self.offsets + by,
@@ -167,7 +167,10 @@ class RecordColumns:
         return start, start + int(self.lengths[row])
 
     def headers(self, data: Octets, order: ByteOrder) -> Structs:
-        """Return the fixed headers as structs. A record that is too short for one gets zeros."""
+        """Return the fixed headers of records as structs.
+
+        A record that is too short for a header gets zeros.
+        """
         layout = RECORD_HEADS[order]
         complete = self.lengths >= SHORTEST
         if complete.all():
@@ -192,7 +195,7 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
 
 
 def view_records(source: TrailBytes, spans: RecordSpans) -> RecordColumns:
-    """Parse the records at these offsets, without raising for damaged ones."""
+    """Parse the trail records at these offsets into columns, without raising for damaged records."""
     count = len(spans.offsets)
     # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
@@ -231,7 +234,7 @@ def view_records(source: TrailBytes, spans: RecordSpans) -> RecordColumns:
 
 
 def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
-    """Raise DecodeError for the first record with a problem, if there is one."""
+    """Raise DecodeError for the first trail record with a problem, if there is one."""
     if not view.has_problems:
         return
     row = int(np.argmax(view.problems != 0))  # the first one
@@ -245,7 +248,7 @@ def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordNames:
-    """The distinct names of records in order of appearance, and the code of each record's name.
+    """The distinct table names of records in order of appearance, and the code of each record's name.
 
     ``names[codes[r]]`` is the name of record r: the bytes of the name area, or the table index in
     its place. A record without a name has the code -1. ``firsts`` are the rows in which the names
@@ -257,7 +260,10 @@ class RecordNames:
     names: list[bytes | int]
 
     def strings(self, of_index: Callable[[int], str | None]) -> list[str | None]:
-        """Return the names as strings, each up to its NUL. ``of_index`` returns the name of a table index."""
+        """Return the table names as strings, each up to its NUL.
+
+        ``of_index`` returns the name of a table index.
+        """
         return [
             of_index(name)
             if isinstance(name, int)
@@ -266,14 +272,14 @@ class RecordNames:
         ]
 
     def indexes(self) -> Longs:
-        """Return the table index of each record, or -1 if it has a name in text or no name."""
+        """Return the table index in each record's name area, or -1 if it has a name in text or no name."""
         known = [name if isinstance(name, int) else -1 for name in self.names]
         # The code -1 selects the last item.
         return np.array([*known, -1], np.int64)[self.codes]
 
 
 def find_names(source: TrailBytes, view: RecordColumns) -> RecordNames:
-    """Return the names of the readable records."""
+    """Find the table names of the readable records."""
     count = len(view)
     codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
     most = (2 * count).bit_length()

@@ -70,7 +70,7 @@ DDR_VERSION: Final = 1
 
 
 class PersistentMap(Mapping[Key, Value]):
-    """An immutable mapping. ``with_item`` returns a longer one in constant time.
+    """An immutable mapping of tables. ``with_item`` returns a longer mapping in constant time.
 
     Mappings share one dictionary and see its items up to their own size. Only the longest mapping
     may add to the dictionary; any other copies its items first.
@@ -83,7 +83,7 @@ class PersistentMap(Mapping[Key, Value]):
         self._size = len(self._items)
 
     def with_item(self, key: Key, value: Value) -> PersistentMap[Key, Value]:
-        """Return a mapping with one more item, or with the item of that key replaced."""
+        """Return a mapping with an added item, or with the item of that key replaced."""
         items = self._items
         # All readers of a process share the empty mapping, so it is always copied.
         if not items or len(items) != self._size or key in items:
@@ -121,7 +121,7 @@ class MetadataType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrailTable:
-    """The table that an index of a file means. ``table`` is None if its columns are unknown."""
+    """The table that an index in metadata records means. ``table`` is None if its columns are unknown."""
 
     index: int
     name: str
@@ -192,7 +192,7 @@ def _layout(order: ByteOrder) -> np.dtype[np.void]:
 
 
 class TdrColumn(NamedTuple):
-    """A column of a TDR, and the offsets of its name, attributes and remarks, and of its end."""
+    """A column of a table definition record (TDR), and the offsets of its name, attributes and remarks, and of its end."""
 
     column: Column
     start: int
@@ -202,7 +202,7 @@ class TdrColumn(NamedTuple):
 
 
 def decode_table_definition(name: str, record: TrailRecord) -> Table | None:
-    """Decode the table of a TDR, or return None if the data do not fit the assumed layout exactly."""
+    """Decode the table of a table definition record (TDR), or return None if the data do not fit the assumed layout exactly."""
     found_columns = find_tdr_columns(record.data or b"", record.order)
     if found_columns is None:
         return None
@@ -211,7 +211,7 @@ def decode_table_definition(name: str, record: TrailRecord) -> Table | None:
 
 
 def find_tdr_columns(data: bytes, order: ByteOrder) -> list[TdrColumn] | None:
-    """Find the columns of a TDR, or return None if the data do not fit the assumed layout exactly."""
+    """Find the columns of a table definition record (TDR), or return None if the data do not fit the assumed layout exactly."""
     layout = _layout(order)
     columns: list[TdrColumn] = []
     offset = TDR_HEAD
@@ -246,7 +246,10 @@ def _column(raw: bytes, values: np.void) -> Column | None:
 
 
 def encode_table_definition(table: Table, order: ByteOrder) -> bytes:
-    """Encode the data of a TDR; ``decode_table_definition`` decodes it. Raises EncodeError that names the column."""
+    """Encode the data of a table definition record (TDR); ``decode_table_definition`` decodes it.
+
+    Raises EncodeError that names the column.
+    """
     head = (
         order.raw(TDR_VERSION, 2)
         + order.raw(table.record_length, 4)

@@ -42,7 +42,7 @@ _RESTART: Final = byte_mask([*np.flatnonzero(ROLE_OF == RecordRole.ABEND).tolist
 
 
 def is_restart_record(view: RecordColumns) -> Mask:
-    """Return a mask of the records that a writer wrote when it restarted."""
+    """Return a mask of the restart records, which a writer writes when it starts again."""
     # The role excludes records whose type byte may be damaged.
     restarts: Mask = _RESTART[view.io_type] & (view.role >= RecordRole.METADATA)
     return restarts
@@ -56,14 +56,17 @@ def is_separate(view: RecordColumns) -> Mask:
 
 
 def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
-    """Return the marks of transaction indicators; ``apart`` is a mask of the separate records."""
+    """Convert the transaction indicators of records to marks; ``apart`` is a mask of the separate records."""
     marks = INDICATORS[indicators]
     marks[apart] = APART
     return marks
 
 
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
-    """Return the marks of records. ``indicators`` are their TransInd bytes; other bytes than 0 to 3 count as unknown."""
+    """Return the transaction marks of records.
+
+    ``indicators`` are their TransInd bytes; other bytes than 0 to 3 count as unknown.
+    """
     if view.only_changes:
         return INDICATORS[indicators]
     marks = indicator_marks(indicators, is_separate(view))
@@ -72,7 +75,7 @@ def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
 
 
 def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
-    """Return the marks of records, corrected so that no transaction ends inside an operation.
+    """Return the transaction marks of records, corrected so that no transaction ends inside an operation.
 
     Whatever their indicators, the two images of an update stay together, and so do a change and the
     fragments and large objects after it. ``after_before``: the record before these is a before
@@ -94,7 +97,7 @@ def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
 
 
 def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
-    """Return the rows before which records are missing: those that continue no transaction, and those that begin one while another is open.
+    """Return the rows before which records are missing: a record continues no transaction, or begins one while another is open.
 
     Every check and reader decides this by calling this function.
     """

@@ -55,7 +55,10 @@ class StringBytes:
 
     @classmethod
     def of(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column. Copies them only if fewer than ``SPARE`` bytes follow the last value."""
+        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
+
+        Copies them only if fewer bytes follow.
+        """
         shared = cls.from_column(values)
         begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
         if end + SPARE <= len(shared.data):
@@ -65,7 +68,10 @@ class StringBytes:
 
     @classmethod
     def from_column(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column without copying them; there may be no bytes after the last value."""
+        """Return the bytes of a column without copying them.
+
+        Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
+        """
         if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
             values = values.cast(pa.string())
         if not len(values):
@@ -76,7 +82,7 @@ class StringBytes:
 
 
 def cell_states(column_values: RecordValues) -> Octets:
-    """Return the state of each value for the kernels, or an empty array if all values are present."""
+    """Return the state (present, NULL or missing) of each value for the kernels, or an empty array if all values are present."""
     if not column_values.values.null_count and column_values.missing is None:
         return NO_STATES
     nulls = column_values.values.is_null().to_numpy(zero_copy_only=False)
@@ -87,7 +93,10 @@ def cell_states(column_values: RecordValues) -> Octets:
 
 
 class VaryingCells:
-    """Write cells as long as their values. The length precedes the value, except in times with a zone."""
+    """Writes trail cells as long as their values.
+
+    The length precedes the value, except in times with a zone.
+    """
 
     def __init__(
         self, target: CellTarget, column_values: RecordValues, *, counted: bool = True
@@ -98,7 +107,10 @@ class VaryingCells:
         self.least = _least(column_values, CELL_HEAD + self.front)
 
     def measure(self, sizes: Longs) -> None:
-        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
+        """Add the size of each record's varying cell to ``sizes``.
+
+        Raises EncodeError if a value is too long.
+        """
         front = self.front
         longest, record = add_sizes(
             self.column_values.rows,
@@ -113,7 +125,10 @@ class VaryingCells:
             raise _text_error(self.target, self.column_values, record, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of varying length.
+
+        ``places`` are the offsets of the cells and become their ends.
+        """
         write_varying(
             body,
             places,
@@ -130,7 +145,9 @@ class VaryingCells:
 
 
 class PaddedCells:
-    """Write strings into cells of one width. The end that a shorter value lacks is copied from ``filling``.
+    """Writes strings into trail cells of one width.
+
+    The end that a shorter value lacks is copied from ``filling``.
 
     With the filling ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` ends with
     ``.000``. NULL is written as ``null_filling``. The byte at offset ``colon`` becomes a colon if
@@ -153,7 +170,10 @@ class PaddedCells:
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + len(filling))
 
     def measure(self, sizes: Longs) -> None:
-        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
+        """Add the fixed size of each record's cell to ``sizes``.
+
+        Raises EncodeError if a value is too long.
+        """
         width = len(self.filling)
         size = CELL_HEAD + INDICATOR_BYTES + width
         longest, record = add_sizes(
@@ -177,7 +197,7 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of fixed width. ``places`` are the offsets of the cells and become their ends."""
         write_filled(
             body,
             places,
@@ -195,7 +215,7 @@ class PaddedCells:
 
 
 class WordCells:
-    """Write cells that hold the last ``width`` bytes of a big-endian word per value; NULL has a word too."""
+    """Writes trail cells that hold the last ``width`` bytes of a big-endian word per value; NULL has a word too."""
 
     def __init__(
         self, target: CellTarget, column_values: RecordValues, words: Words, width: int
@@ -206,12 +226,12 @@ class WordCells:
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + width)
 
     def measure(self, sizes: Longs) -> None:
-        """Add the size of each record's cell to ``sizes``."""
+        """Add the size of each record's cell with a word to ``sizes``."""
         size = CELL_HEAD + INDICATOR_BYTES + self.width
         add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of binary words. ``places`` are the offsets of the cells and become their ends."""
         rows, states = self.column_values.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
 

@@ -60,7 +60,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class CellSpans:
-    """The cells of one column: the area of each (ascending), the offset of its null indicator, and its length.
+    """The trail cells of one column: the data area of each (ascending), the offset of its null indicator, and its length.
 
     ``areas`` is None if every area has a cell of the column.
     """
@@ -74,7 +74,7 @@ class CellSpans:
 
 
 def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellSpans]:
-    """Find the cells of each column of a table in at least one data area.
+    """Find the trail cells of each column of a table in at least one data area.
 
     Raises DecodeError, with the table, if cells do not fill an area exactly, or if a column index
     is too high or appears twice in an area.
@@ -145,7 +145,7 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
 
 
 def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
-    """Return a mask of the areas that cells with column indexes below ``columns`` fill exactly."""
+    """Return a mask of the data areas that cells with column indexes below ``columns`` fill exactly."""
     good = np.empty(len(areas.starts), bool)
     read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
     return good
@@ -154,7 +154,7 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
 def split_images(
     source: TrailBytes, areas: Spans, kinds: Octets, columns: int
 ) -> tuple[Longs, Longs, int]:
-    """Split areas that hold two images: the width of each area's length field, and the end of its first image.
+    """Split data areas that hold two images: the width of each area's length field, and the end of its first image.
 
     The third result is the first area that cannot be split, or -1. ``kinds`` are the ``Prefix`` of
     each area.
@@ -168,7 +168,7 @@ def split_images(
 
 
 def make_numbered_table(name: str, columns: int) -> Table:
-    """Return a table with ``columns`` numbered columns, marked as a guess."""
+    """Build a table with ``columns`` numbered columns for an undefined table, marked as a guess."""
     numbered = tuple(Column(f"#{i}", NUMBERED.code, 0) for i in range(columns))
     return Table(name, numbered, guessed=True)
 
@@ -200,7 +200,10 @@ def decode_numbered(cells: TrailCells) -> pa.Array:
 
 
 def check_numbered(cells: TrailCells) -> Mask:
-    """Return a mask of the NULL values. Raises DecodeError for a value without a null indicator."""
+    """Return a mask of an undefined column's NULL values.
+
+    Raises DecodeError for a value without a null indicator.
+    """
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")

@@ -45,7 +45,7 @@ NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture propertie
 
 @dataclass(frozen=True, slots=True)
 class TrailCells:
-    """The values of one column: the offset of each null indicator, and the length of each value with it."""
+    """The encoded values of one column: the offset of each null indicator, and the length of each value with it."""
 
     source: TrailBytes
     table: str
@@ -54,12 +54,12 @@ class TrailCells:
     lengths: Longs
 
     def require(self, good: Mask, problem: str) -> None:
-        """Raise DecodeError for the first value that is not good."""
+        """Raise DecodeError for the first encoded value that is not good."""
         if not good.all():
             raise self.error(problem, int(np.argmin(good)))
 
     def error(self, problem: str, row: int) -> DecodeError:
-        """Return a DecodeError about one value."""
+        """Build a DecodeError about one encoded value."""
         start = int(self.starts[row])
         span = (start, start + int(self.lengths[row]))
         error = self.source.error(problem, span, table=self.table)
@@ -68,7 +68,7 @@ class TrailCells:
 
 @dataclass(frozen=True, slots=True)
 class CellTarget:
-    """The column that cells are written for, its index in the records, and the trail's byte order."""
+    """The column that trail cells are written for, its index in the records, and the trail's byte order."""
 
     table: str
     column: Column
@@ -76,13 +76,16 @@ class CellTarget:
     order: ByteOrder = ByteOrder.BIG
 
     def error(self, problem: str, value: str | bytes = b"") -> EncodeError:
-        """Return an EncodeError about one value."""
+        """Build an EncodeError about one value of the column."""
         raw = value.encode() if isinstance(value, str) else value
         where = Where(table=self.table, field=self.column.name, raw=raw or None)
         return EncodeError(problem, where=where)
 
     def head(self, length: int) -> Octets:
-        """Return the head (column index and length) of cells of one length. Raises EncodeError if it is too long."""
+        """Return the head (column index and length) of cells that all have one length.
+
+        Raises EncodeError if it is too long.
+        """
         if length > MAX_CELL:
             raise self.error(f"a value of {length} bytes does not fit in a record")
         return octets(self.order.raw(self.index, 2) + self.order.raw(length, 2))
@@ -90,7 +93,7 @@ class CellTarget:
 
 @dataclass(frozen=True, slots=True)
 class RecordValues:
-    """The values of a column, and the value that each record takes: record i takes ``values[rows[i]]``.
+    """The values of a column to write, and the value of each record: record i has ``values[rows[i]]``.
 
     ``missing`` marks the values that are not logged: a record with such a row has no cell of the
     column.
@@ -115,7 +118,7 @@ class RecordValues:
 
 
 class CellWriter(Protocol):
-    """Writes the cells of one column into many records."""
+    """The interface of cell writers: each writes the cells of one column into many records."""
 
     least: int
     """The minimum size of a cell, or 0 if some records have none."""
@@ -132,7 +135,7 @@ class CellWriter(Protocol):
 
 
 class TrailValueCodec(NamedTuple):
-    """The decoder and encoder of one type of value.
+    """The decoder and encoder of one type of trail value.
 
     ``check`` checks only null indicators and lengths and raises what ``decode`` would raise for
     these.
@@ -144,7 +147,7 @@ class TrailValueCodec(NamedTuple):
 
 
 class DatabaseCharset(NamedTuple):
-    """One character set: its codec in Python, and its names in databases and standards."""
+    """One character set of databases: its codec in Python, and its names in databases and standards."""
 
     codec: str
     names: tuple[str, ...]
@@ -195,7 +198,7 @@ _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def find_charset(name: str) -> str:
-    """Return Python's name of a character set. Raises OptionError if the name is unknown."""
+    """Return Python's name of a database character set. Raises OptionError if the name is unknown."""
     codec = _BY_NAME.get(name.strip().casefold())
     if codec is not None:
         return codec
@@ -213,7 +216,7 @@ def find_charset(name: str) -> str:
 
 
 def column_charset(column: Column, usual: str) -> str | None:
-    """Return the character set of a column, or None if its definition must state it but does not.
+    """Return the character set of a column's values, or None if its definition must state it but does not.
 
     The sub types of capture properties §9.4 come first. ``usual`` is the character set of the
     source.
@@ -226,7 +229,7 @@ def column_charset(column: Column, usual: str) -> str | None:
 
 
 def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
-    """Decode strings from a character set. Null stays null.
+    """Decode trail strings from a character set. Null stays null.
 
     Raises DecodeError, with the row in ``where.record``, if bytes are not valid in the character set.
     """
@@ -239,7 +242,10 @@ def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
 
 
 def encode_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
-    """Encode strings in a character set. Null stays null. Raises EncodeError for a character that it lacks."""
+    """Encode strings in a character set for a trail.
+
+    Null stays null. Raises EncodeError for a character that it lacks.
+    """
     try:
         raw = code_page(charset).encode(values.fill_null(""))
     except EncodeError as error:

@@ -104,7 +104,7 @@ LARGE: Final[Mapping[TypeFamily, Callable[[TrailCells], pa.Array]]] = MappingPro
 
 
 def select_codec(column: Column) -> TrailValueCodec | None:
-    """Return the codec of a column, or None if the layout of its type is not public.
+    """Return the trail value codec of a column, or None if the layout of its type is not public.
 
     Raises DefinitionError if the type code is unknown.
     """

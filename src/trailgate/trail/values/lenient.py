@@ -14,7 +14,9 @@ from trailgate.trail.values.codec import TrailCells
 def decode_leniently(
     decode: Callable[[TrailCells], pa.Array], cells: TrailCells
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Decode values. Returns them and the problem of each (null if it is good), or None if all are good.
+    """Decode a column's trail values.
+
+    Returns them and the problem of each (null if it is good), or None if all are good.
 
     A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
     after a failure, twice as many after a success. One bad value among n costs about two decodings

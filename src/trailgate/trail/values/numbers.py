@@ -31,7 +31,7 @@ def _numpy_type(column: Column) -> str:
 
 
 def decode_integer(cells: TrailCells) -> pa.Array:
-    """Decode integers as the column's Arrow type: int64, uint64, or a decimal of its scale."""
+    """Decode a trail's integers as the column's Arrow type: int64, uint64, or a decimal of its scale."""
     numpy_type = _numpy_type(cells.column)
     width = int(numpy_type[1:])
     count = len(cells.starts)
@@ -57,7 +57,7 @@ def check_integer(cells: TrailCells) -> None:
 
 
 def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
-    """Return 64-bit words as Arrow integers, or as unscaled values of decimal128."""
+    """Convert 64-bit words to Arrow integers, or to unscaled values of decimal128."""
     bitmap = None
     if nulls is not None:
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
@@ -72,7 +72,7 @@ def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> 
 
 
 def encode_integer(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode integers as big-endian words. Raises EncodeError if one is out of range."""
+    """Encode integers as big-endian words of a trail. Raises EncodeError if an integer is out of range."""
     numpy_type = _numpy_type(target.column)
     width = int(numpy_type[1:])
     words = _to_words(target, column_values)
@@ -83,7 +83,7 @@ def encode_integer(target: CellTarget, column_values: RecordValues) -> CellWrite
 
 
 def decode_float(cells: TrailCells) -> pa.Array:
-    """Decode IEEE floats of four or eight bytes.
+    """Decode a trail's IEEE floats of four or eight bytes.
 
     Assumed (trail format §10.2): they are big-endian like integers, and as wide as the type.
     """
@@ -102,7 +102,7 @@ def check_float(cells: TrailCells) -> None:
 
 
 def encode_float(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode IEEE floats as big-endian words."""
+    """Encode IEEE floats as big-endian words of a trail."""
     width = target.column.type_row.width or 8
     floats = (
         _fill(column_values.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)

@@ -38,7 +38,10 @@ UNKNOWN_NATIONAL = "the definitions do not state the character set of this natio
 
 
 def decode_variable(cells: TrailCells) -> pa.Array:
-    """Decode strings of varying length: indicator, u16 length, bytes. NULL is FF FF 00 00 or a bare FF FF."""
+    """Decode trail strings of varying length: indicator, u16 length, bytes.
+
+    NULL is FF FF 00 00 or a bare FF FF.
+    """
     return _strings(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
 
 
@@ -67,7 +70,10 @@ def gather_cells(
     *,
     text: bool = False,
 ) -> pa.Array:
-    """Gather the bytes from ``starts`` to the end of each cell. ``offsets`` are the Arrow offsets, if known."""
+    """Copy the bytes from ``starts`` to the end of each trail cell.
+
+    ``offsets`` are the Arrow offsets, if known.
+    """
     if offsets is None:
         ends = cells.starts + cells.lengths
         return gather(cells.source.buffer, starts, ends, nulls=nulls, text=text)
@@ -76,7 +82,7 @@ def gather_cells(
 
 
 def decode_fixed(cells: TrailCells) -> pa.Array:
-    """Decode blank-padded strings and remove the padding. NULL is FF FF and zeros, or a bare FF FF."""
+    """Decode blank-padded trail strings and remove the padding. NULL is FF FF and zeros, or a bare FF FF."""
     width = fixed_width(cells.column)
     nulls = check_fixed_cells(cells, width)
     strings = _strings(cells, cells.starts + INDICATOR_BYTES, nulls)
@@ -84,7 +90,7 @@ def decode_fixed(cells: TrailCells) -> pa.Array:
 
 
 def check_variable(cells: TrailCells) -> None:
-    """Raise DecodeError if the length of a text is wrong or the column's character set is unknown."""
+    """Raise DecodeError if the length of a text value is wrong or the column's character set is unknown."""
     _charset(cells)
     measure_variable(cells)
 
@@ -112,7 +118,7 @@ def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
 
 
 def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
-    """Return a DecodeError about a value that does not have the fixed width."""
+    """Build a DecodeError about a trail value that does not have the fixed width."""
     return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
 
 
@@ -153,7 +159,7 @@ def encode_variable(target: CellTarget, column_values: RecordValues) -> CellWrit
 
 
 def encode_fixed(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode strings padded with blanks to the column's width. Raises EncodeError if one is longer."""
+    """Encode strings padded with blanks to the column's width. Raises EncodeError if a string is longer."""
     width = fixed_width(target.column)
     return PaddedCells(target, column_values, filling=b" " * width, null_filling=bytes(width))
 
@@ -185,7 +191,7 @@ def _in_charset(target: CellTarget, column_values: RecordValues, width: int | No
 
 
 def encode_fixed_bytes_of(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode bytes of exactly the column's width. Raises EncodeError for others."""
+    """Encode bytes of exactly the column's width. Raises EncodeError for bytes of another size."""
     width = fixed_width(target.column)
     bad = pc.not_equal(pc.binary_length(column_values.values), width).fill_null(False)
     row = column_values.first_bad_row(bad.to_numpy(zero_copy_only=False))

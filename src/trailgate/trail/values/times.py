@@ -40,7 +40,10 @@ ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def decode_datetime(cells: TrailCells) -> pa.Array:
-    """Decode date times as ISO strings of the column's length. NULL is FF FF and any text, or a bare FF FF."""
+    """Decode a trail's date times as ISO strings of the column's length.
+
+    NULL is FF FF and any text, or a bare FF FF.
+    """
     width = cells.column.external_length
     count, room = len(cells.starts), int(cells.lengths.sum())
     if room > MAX_INT32:
@@ -63,7 +66,7 @@ def check_datetime(cells: TrailCells) -> None:
 
 
 def encode_datetime(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode ISO strings. A shorter fraction is filled with zeros."""
+    """Encode ISO strings as a trail's date times. A shorter fraction is filled with zeros."""
     width = target.column.external_length
     filling = NULL_TEXT[:width].encode()
     cells = PaddedCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
@@ -72,7 +75,7 @@ def encode_datetime(target: CellTarget, column_values: RecordValues) -> CellWrit
 
 
 def decode_zoned(cells: TrailCells) -> pa.Array:
-    """Decode date times that are followed by a zone: ASCII of at most the column's length.
+    """Decode a trail's date times that are followed by a zone: ASCII of at most the column's length.
 
     Assumed (trail format §10.2): the text of a date time, then the zone; with a shorter zone the
     value may be shorter.
@@ -85,7 +88,10 @@ def decode_zoned(cells: TrailCells) -> pa.Array:
 
 
 def check_zoned(cells: TrailCells) -> Mask:
-    """Return a mask of the NULLs. Raises DecodeError for a value that is too long or too short."""
+    """Return a mask of the NULL date times with a zone.
+
+    Raises DecodeError for a value that is too long or too short.
+    """
     head = words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     width = cells.column.external_length + INDICATOR_BYTES
@@ -104,7 +110,7 @@ def _ascii(cells: TrailCells, nulls: Mask) -> pa.Array:
 
 
 def encode_zoned(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode date times that are followed by a zone, without padding. NULL is a bare FF FF."""
+    """Encode date times with a zone, without padding. NULL is a bare FF FF."""
     column_values = column_values.for_records()
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)

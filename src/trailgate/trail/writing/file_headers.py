@@ -46,7 +46,7 @@ TRAIL_GROUP: Final = 0x30
 
 
 def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
-    """Return the header with the release, level and byte order of its trail's format."""
+    """Return the file header with the release, level and byte order of its trail's format."""
     release = RELEASES[trail_format.release]
     producer = replace(header.producer, major_version=release.major, minor_version=release.minor)
     trail = replace(header.trail, compatibility=trail_format.level)
@@ -56,7 +56,7 @@ def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
 def encode_file_start(
     header: FileHeader, trail_format: TrailFormat, definitions: Definitions
 ) -> bytes:
-    """Return the bytes before the first operation of a file. Raises EncodeError if a table does not fit.
+    """Encode the start of a trail file, before its first operation. Raises EncodeError if a table does not fit.
 
     Tables have the order of the definitions, so that an index means the same table in all files of
     a run.
@@ -68,7 +68,7 @@ def encode_file_start(
 
 
 def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
-    """Return the metadata records of the database and of all tables as bytes."""
+    """Encode the metadata records of the database and of all tables."""
     records = make_metadata_records(definitions, trail_format, time)
     return b"".join(map(encode_record, records))
 
@@ -76,7 +76,10 @@ def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: i
 def make_metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
-    """Return the metadata records of the database and of all tables. Raises EncodeError if one does not fit."""
+    """Build the metadata records of the database and of all tables.
+
+    Raises EncodeError if a table does not fit.
+    """
     order = trail_format.order
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:
         raise EncodeError(f"{len(definitions)} tables are too many for a table index of two bytes")
@@ -110,7 +113,7 @@ def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFacts:
-    """What a header states about its own file, in the names of ``TrailInfo``. None: unknown."""
+    """What a file header states about its own file, in the names of ``TrailInfo``. None: unknown."""
 
     filename: str
     seqno: int
@@ -126,7 +129,7 @@ _FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _
 
 
 def patch_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
-    """Return the header with other facts. Its length changes only with the file name."""
+    """Return an encoded file header with other facts. Its length changes only with the file name."""
     data = octets(raw)
     inner = b""
     for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):

@@ -73,7 +73,10 @@ WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another chara
 
 
 class FragmentWriter:
-    """Writes records that are too long, each with its fragments. ``sizes`` are their sizes."""
+    """Writes records that are too long for a trail record, each with its fragments.
+
+    ``sizes`` are their sizes.
+    """
 
     def __init__(self, group: TrailRecordGroup) -> None:
         self.records: list[bytes] = []
@@ -83,7 +86,10 @@ class FragmentWriter:
         self.sizes = np.array([len(record) for record in self.records], np.int64)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records. ``places`` are their offsets and become the ends of their last fragments."""
+        """Write the long records.
+
+        ``places`` are their offsets and become the ends of their last fragments.
+        """
         for start, record in zip(places.tolist(), self.records, strict=True):
             body[start : start + len(record)] = octets(record)
         places += self.sizes
@@ -207,7 +213,7 @@ LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] 
 
 @dataclass(frozen=True, slots=True)
 class LargeValues:
-    """The large values of one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
+    """The large values to write for one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
 
     before: bool  # of the before image
     index: int
@@ -297,7 +303,7 @@ class _ValuesOfRecords(NamedTuple):
 
 
 class PieceWriter:
-    """Writes the pieces of a group's large values after its records.
+    """Writes the large values of a group's records as piece records after them.
 
     ``sizes`` are the total sizes of each record's pieces.
     """
@@ -322,7 +328,10 @@ class PieceWriter:
         return replace(self.group, trans_ind=split)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the pieces. ``places`` are the ends of their records and become the ends of their pieces."""
+        """Write the piece records.
+
+        ``places`` are the ends of the records they belong to, and become the ends of the pieces.
+        """
         group, order = self.group, self.group.reference.order
         # The pieces of a record are written column by column. Only the last column's pieces may end
         # the transaction, so find the last column of each record.

@@ -107,7 +107,7 @@ def _without(column: StateColumn, rows: Mask) -> StateColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableReference:
-    """How records name their table: by text, or by its index in the metadata records."""
+    """How written records name their table: by text, or by its index in the metadata records."""
 
     table: str
     index: int | None
@@ -115,21 +115,24 @@ class TableReference:
 
     @property
     def area(self) -> bytes:
-        """Return the name area of the record header."""
+        """The name area of the record header."""
         if self.index is None:
             return self.table.encode() + b"\0"
         return self.order.raw(self.index, 2)
 
     @property
     def partition(self) -> int:
-        """Return the partition byte."""
+        """The partition byte of the record header."""
         return FIELD_COMP if self.index is None else FIELD_COMP | BY_TABLE
 
 
 def make_table_reference(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
-    """Return how records name a table. Raises EncodeError if it needs an index but has none."""
+    """Build the reference by which records name a table.
+
+    Raises EncodeError if it needs an index but has none.
+    """
     if not trail_format.by_index:
         return TableReference(table.name, None, trail_format.order)
     for position, known in enumerate(definitions):
@@ -140,7 +143,7 @@ def make_table_reference(
 
 
 class RecordImages(Enum):
-    """The images that a record has."""
+    """Which images a written record has: before, after or both."""
 
     BEFORE = auto()
     AFTER = auto()
@@ -151,7 +154,7 @@ class RecordImages(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrailRecordGroup:
-    """Records of one table with the same images. All arrays have one item per record."""
+    """Records to write, of one table with the same images. All arrays have one element per record."""
 
     images: RecordImages
     block: ChangeBlock
@@ -164,7 +167,7 @@ class TrailRecordGroup:
     first: Mask  # the record is the first of its transaction
 
     def take(self, records: Longs) -> TrailRecordGroup:
-        """Return a selection of the records."""
+        """Return the group's records at these indexes."""
         return replace(
             self,
             rows=self.rows[records],
@@ -176,12 +179,12 @@ class TrailRecordGroup:
 
     @property
     def image_letter(self) -> int:
-        """Return the BeforeAfter byte of the records."""
+        """The BeforeAfter byte of the group's records."""
         return BEFORE_IMAGE if self.images is RecordImages.BEFORE else AFTER_IMAGE
 
     @property
     def partition(self) -> int:
-        """Return the partition byte of the records.
+        """The partition byte of the group's records.
 
         Assumed: all unified records have the bit that one printed unified record has (trail format
         §5.1).
@@ -192,7 +195,9 @@ class TrailRecordGroup:
 def group_records(
     block: ChangeBlock, reference: TableReference, unified_types: Sequence[int], separate: Mask
 ) -> Iterator[TrailRecordGroup]:
-    """Yield the records of a block in groups. Operations of ``unified_types`` with before values are unified.
+    """Convert the operations of a block to groups of records.
+
+    Operations of ``unified_types`` with before values are unified.
 
     Updates of ``separate`` rows are not unified. An update with before values that is not unified
     becomes two records.
@@ -233,12 +238,12 @@ def group_records(
 
 
 def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Return the indicators for records that are followed by others of the same operation."""
+    """Return the transaction indicators of records that are followed by others of the same operation."""
     return _BEFORE_OTHERS[trans_ind]
 
 
 def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Return the indicators for records that follow others of the same operation."""
+    """Return the transaction indicators of records that follow others of the same operation."""
     return _AFTER_OTHERS[trans_ind]
 
 

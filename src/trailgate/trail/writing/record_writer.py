@@ -83,7 +83,10 @@ class TokenAreas:
         self.sizes = self.ggs_sizes + self.user_sizes + frames
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write T and U if a record has such tokens. ``places`` are their offsets and become their ends."""
+        """Write the token areas T and U of records with such tokens.
+
+        ``places`` are their offsets and become their ends.
+        """
         rows, tokens = self.group.rows, self.group.tokens
         big = self.group.reference.order is ByteOrder.BIG
         write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, big)
@@ -111,7 +114,7 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the cells of the images. ``places`` are their offsets and become their ends.
+        """Write the cells of the group's images. ``places`` are their offsets and become their ends.
 
         At least ``following`` bytes after each image belong to its record and are written later.
         """
@@ -133,7 +136,10 @@ def _cell_writer(group: TrailRecordGroup, index: int, column_values: RecordValue
 
 
 class RecordWriter:
-    """Writes a group's records. ``sizes`` are their sizes, which may exceed the limit of a record."""
+    """Writes a group's records with all their parts.
+
+    ``sizes`` are their sizes, which may exceed the limit of a record.
+    """
 
     def __init__(self, group: TrailRecordGroup) -> None:
         self.group = group
@@ -147,7 +153,7 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records. ``places`` are their offsets and become their ends."""
+        """Write the group's records. ``places`` are their offsets and become their ends."""
         group = self.group
         big = group.reference.order is ByteOrder.BIG
         write_heads(
@@ -173,7 +179,7 @@ class RecordWriter:
 
 
 def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
-    """Return the writer of the before image, if the records hold both images, or else None.
+    """Create the writer of the before image if the group's records hold both images, otherwise return None.
 
     Assumed (trail format §10.4): the before image of a key update may have more columns than the
     key, like a unified one.
@@ -184,13 +190,13 @@ def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
 
 
 def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
-    """Return the writer of the only image of the records, or of the second one."""
+    """Create the writer of the group's only image, or of the second image."""
     images = {RecordImages.NONE: (), RecordImages.BEFORE: group.block.before}
     return ImageWriter(group, images.get(group.images, group.block.after))
 
 
 def header_times(group: TrailRecordGroup) -> Longs:
-    """Return the times of the records for their headers."""
+    """Return the times for the headers of the group's records."""
     times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
     return times
 

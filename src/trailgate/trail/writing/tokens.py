@@ -70,7 +70,7 @@ class _Entries(NamedTuple):
 
 
 def select_written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return the map column, or None if it has no token that is written from it."""
+    """Return the map column of tokens, or None if it has no token that is written from it."""
     if tokens is None:
         return None
     names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
@@ -78,7 +78,7 @@ def select_written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 
 class OperationTokens:
-    """The encoded tokens of a block's maps. Raises EncodeError if an entry cannot be a token."""
+    """The encoded tokens of a block's token maps. Raises EncodeError if an entry cannot be a token."""
 
     def __init__(self, block: ChangeBlock, order: ByteOrder) -> None:
         self.table, self.big = block.table.name, order is ByteOrder.BIG
@@ -95,7 +95,7 @@ class OperationTokens:
         self.values = StringBytes.of(values)
 
     def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the sizes of the GGS and user tokens of each row.
+        """Add the sizes of each operation's GGS and user tokens.
 
         ``lengths`` are the lengths of the records' data.
         """
@@ -115,7 +115,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each row. ``places`` are their offsets and become their ends."""
+        """Write the GGS tokens of each operation. ``places`` are their offsets and become their ends."""
         write_entries(
             body,
             places,
@@ -129,7 +129,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each row. ``places`` are their offsets and become their ends."""
+        """Write the user tokens of each operation. ``places`` are their offsets and become their ends."""
         write_user_entries(
             body,
             places,

@@ -67,7 +67,7 @@ RELEASES: Final[Mapping[str, TrailRelease]] = MappingProxyType(
 
 
 class UpdateFormat(Enum):
-    """How an update with before values is written.
+    """The form in which an update with before values is written to a trail.
 
     SEPARATE: two records. FULL and COMPACT: one record of type 134 or 135, as with
     UPDATERECORDFORMAT. A COMPACT record has the key and the changed columns before the change, and
@@ -81,7 +81,10 @@ class UpdateFormat(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrailFormat:
-    """The format of a trail. Raises OptionError for a combination that its level does not support."""
+    """The format in which a trail is written.
+
+    Raises OptionError for a combination that its level does not support.
+    """
 
     level: int = RELEASES[DEFAULT_RELEASE].level
     order: ByteOrder = ByteOrder.BIG
@@ -103,7 +106,7 @@ class TrailFormat:
     def from_options(
         cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
     ) -> Self:
-        """Return the format for the values of options. None selects the default."""
+        """Build the trail format from the values of options. None selects the default."""
         return cls(
             _release(release or DEFAULT_RELEASE).level,
             _chosen("byte order", {order.label: order for order in ByteOrder}, byte_order)
@@ -114,12 +117,12 @@ class TrailFormat:
 
     @property
     def release(self) -> str:
-        """Return the release with this level."""
+        """The GoldenGate release with the format's level."""
         return next(row.name for row in RELEASES.values() if row.level == self.level)
 
     @property
     def has_header(self) -> bool:
-        """Return whether files begin with a file header."""
+        """Whether trail files of this format begin with a file header."""
         return self.level >= HEADER_LEVEL
 
     @property

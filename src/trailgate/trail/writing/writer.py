@@ -45,7 +45,10 @@ NO_DEFINITIONS: Final = Definitions(())
 
 @dataclass(frozen=True, slots=True)
 class EncodedTrail:
-    """Trail bytes: operation i is body[starts[i]:starts[i + 1]]. ``starts`` has one item more than operations."""
+    """Operations encoded as trail bytes: operation i is body[starts[i]:starts[i + 1]].
+
+    ``starts`` has one item more than operations.
+    """
 
     body: pa.Buffer
     starts: Longs
@@ -56,7 +59,9 @@ def encode(
     trail_format: TrailFormat = LEVEL_3,
     definitions: Definitions = NO_DEFINITIONS,
 ) -> EncodedTrail:
-    """Encode all operations in their order. Raises EncodeError if a value does not fit.
+    """Encode all operations of a batch as trail bytes, in their order.
+
+    Raises EncodeError if a value does not fit.
 
     An update with before columns becomes two records (before image, after image) or a unified one.
     A key update becomes one record with its before columns first. ``definitions`` are the definitions of the

@@ -209,7 +209,7 @@ def start_element(
     found: MatchArrays,
     side: int,
 ) -> int:
-    """Open the records of an element, and store what its start tag reveals.
+    """Open the match records of an element's rules, and store the spans of values that its start tag contains.
 
     Returns the end of decoded values, `FULL` or `REFUSED`. The phases of a state's actions in
     `bounds` are: open records, values of the start tag, attributes, values of the end tag. Example:

@@ -176,7 +176,7 @@ KINDS: Final = _kinds()
 
 @dataclass(frozen=True)
 class EncodedMessages:
-    """Messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
+    """AMQP messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
 
     ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels``, with one row per message,
     piece of a body and field value.
@@ -193,14 +193,14 @@ class EncodedMessages:
 
     @property
     def problems(self) -> dict[int, str]:
-        """The message of each row that is malformed."""
+        """What is wrong with each malformed AMQP message, by row."""
         return {
             row: self._problem(row)
             for row in np.flatnonzero(self.rows[:, kernels.PROBLEM]).tolist()
         }
 
     def bodies(self) -> pa.BinaryArray:
-        """Return the bodies as one binary column.
+        """Return the bodies of AMQP messages as one binary column.
 
         Text and binary bodies are their bytes; other values stay as encoded; of a malformed message
         it is the complete message.
@@ -221,7 +221,7 @@ class EncodedMessages:
 
 
 def find_messages(data: Any, places: Longs) -> EncodedMessages:
-    """Find the fields and bodies of messages.
+    """Find the fields and bodies of AMQP messages.
 
     ``places`` are the offsets of the messages, and the end.
 
@@ -247,7 +247,7 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
 
 
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
-    """Convert encoded messages to rows of ``RECEIVED``; an unreadable one has the reason as its fault.
+    """Convert AMQP messages to rows of ``RECEIVED``. An unreadable message has the reason as its fault.
 
     ``now`` is the time of receipt in microseconds.
     """

@@ -59,7 +59,7 @@ REFUSALS: Final = frozenset(
 
 
 def import_proton() -> Any:
-    """Import the library. Raises MissingDependencyError if it is not installed."""
+    """Import python-qpid-proton. Raises MissingDependencyError if it is not installed."""
     try:
         import proton as library  # noqa: PLC0415  an extra
     except ImportError:
@@ -79,7 +79,7 @@ def proton_functions() -> Any:
 
 
 class EncodedWindow(NamedTuple):
-    """Encoded messages with their offsets (and the end), and the deliveries to accept for them."""
+    """A window of AMQP messages: their bytes, their offsets (and the end), and the deliveries to accept."""
 
     data: bytes
     places: Longs
@@ -87,7 +87,7 @@ class EncodedWindow(NamedTuple):
 
 
 class LinkDeliveries:
-    """Collect the bytes that arrive on a link.
+    """Collects the bytes that arrive on an AMQP link.
 
     Partial messages are read too: unread bytes would fill the session's window, and the broker
     would stop sending.
@@ -106,12 +106,12 @@ class LinkDeliveries:
 
     @property
     def waiting(self) -> int:
-        """The number of bytes read and not yet in a window."""
+        """The number of bytes that were read from the link and are not yet in a window."""
         return len(self._data)
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the incomplete message is longer than a message may be."""
+        """Whether the incomplete AMQP message is already longer than messages may be."""
         return self._open > LONGEST
 
     def ask(self) -> None:
@@ -122,7 +122,7 @@ class LinkDeliveries:
             self._functions.pn_link_flow(link, self._ahead - credit)
 
     def take(self) -> None:
-        """Read the bytes that have arrived."""
+        """Read the bytes that have arrived on the link."""
         link, known = self._link._impl, self._functions  # noqa: SLF001  the library's
         current, advance, receive = known.pn_link_current, known.pn_link_advance, known.pn_link_recv
         while delivery := current(link):
@@ -144,7 +144,7 @@ class LinkDeliveries:
             advance(link)
 
     def window(self, limit: int) -> EncodedWindow:
-        """Remove and return the first complete messages, at most ``limit``."""
+        """Remove and return the first complete messages as a window, at most ``limit``."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])
@@ -153,7 +153,7 @@ class LinkDeliveries:
         return EncodedWindow(data, places, deliveries)
 
     def accept(self, delivered: EncodedWindow) -> None:
-        """Accept and settle messages. The broker removes them when it receives that."""
+        """Accept and settle AMQP deliveries. The broker removes their messages when it receives this."""
         known = self._functions
         for delivery in delivered.deliveries:
             known.pn_delivery_update(delivery, known.PN_ACCEPTED)
@@ -161,7 +161,7 @@ class LinkDeliveries:
 
 
 def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
-    """Set the address, the selector and the durability of a link's source.
+    """Set the address, the selector and the durability of an AMQP link's source.
 
     ``broker`` are the properties that the broker sent when the connection was opened.
     """
@@ -176,7 +176,7 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
 
 
 def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]) -> None:
-    """Set the address of a link's source or target, with the prefix that the broker announces, as Qpid's JMS client does."""
+    """Set the address of an AMQP link's source or target, with the prefix that the broker announces, as Qpid's JMS client does."""
     prefix = broker.get(f"{kind}-prefix") or ""
     if not name.startswith("/"):
         prefix = prefix or PREFIXES.get(broker.get("product", ""), {}).get(kind, "")
@@ -185,7 +185,7 @@ def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]
 
 
 class AmqpConnection(BrokerConnection):
-    """A connection that is logged in, with at most one link.
+    """An AMQP 1.0 connection that is logged in, with at most one link.
 
     ``deliveries`` belongs to that link.
     """
@@ -205,16 +205,16 @@ class AmqpConnection(BrokerConnection):
 
     @property
     def product(self) -> str:
-        """The broker's name for itself."""
+        """The broker's name for itself, from AMQP's connection properties."""
         return str((self._engine.remote_properties or {}).get("product", "unnamed"))
 
     @property
     def is_sent(self) -> bool:
-        """Whether everything to send has left this process."""
+        """Whether everything to send to the AMQP broker has left this process."""
         return not self._transport.pending() > 0
 
     def subscribe(self, limit: int) -> None:
-        """Open a link for the address's queue or topic.
+        """Open an AMQP link that receives from the address's queue or topic.
 
         Reading pauses while ``limit`` messages wait.
         """
@@ -234,7 +234,10 @@ class AmqpConnection(BrokerConnection):
         self._is_subscribed = True
 
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
-        """Exchange data until ``until()`` is true or ``seconds`` have passed, and return whether it is true."""
+        """Exchange AMQP data until ``until()`` is true or ``seconds`` have passed.
+
+        Returns whether it is true.
+        """
         end = time.monotonic() + seconds
         while True:
             due = self._exchange()
@@ -246,7 +249,7 @@ class AmqpConnection(BrokerConnection):
             self._wait((min(end, due) if due else end) - now, to_send=not self.is_sent)
 
     def close(self) -> None:
-        """Close the connection, and wait until the broker has put unaccepted messages back in order."""
+        """Close the AMQP connection, and wait until the broker has put unaccepted messages back in order."""
         self._session = self._link = None
         self._is_subscribed = False  # messages that arrive now go to another consumer
         with suppress(BrokerError, self._proton.ProtonException):
@@ -255,7 +258,7 @@ class AmqpConnection(BrokerConnection):
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages; see ``BrokerConnection``.
+        """Return the time until which an AMQP broker may hold this consumer's messages; see ``BrokerConnection``.
 
         If the connection went silent, the broker waits for its timeout, and it has announced half
         of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that
@@ -374,7 +377,7 @@ class AmqpConnection(BrokerConnection):
 
 
 class AmqpReceiver(ReconnectingReceiver[AmqpConnection]):
-    """Receive from one queue or topic; see ``Receiver``."""
+    """Receives from one queue or topic by AMQP 1.0; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         super().__init__(address, lasting=lasting)

@@ -41,7 +41,7 @@ BYE: Final = "disconnected"  # the receipt of DISCONNECT
 
 
 class ConsumerNotifications(NamedTuple):
-    """How to be notified of a queue's consumers: the headers of a SUBSCRIBE, and the header that counts them.
+    """How to be notified of a queue's consumers by STOMP: the headers of a SUBSCRIBE, and the header that counts the consumers.
 
     ``{}`` in the headers is replaced by the queue's name.
     """
@@ -51,7 +51,7 @@ class ConsumerNotifications(NamedTuple):
 
 
 class QueueQuestions(NamedTuple):
-    """How to ask for a queue's state: the address that takes questions, and the attributes with the answers.
+    """How to ask a STOMP broker for a queue's state: the address that takes questions, and the attributes with the answers.
 
     ``consumers`` is the number of the queue's consumers, and ``held`` the number of messages that were delivered
     and not acknowledged.
@@ -75,7 +75,7 @@ class PrefetchOption(NamedTuple):
 
 
 class StompDialect(NamedTuple):
-    """A broker's form of STOMP.
+    """A broker's dialect of STOMP.
 
     ``server`` is the start of the server header in its CONNECTED frames.
 
@@ -144,12 +144,12 @@ DIALECTS: Final = (
 
 
 def find_dialect(server: str) -> StompDialect:
-    """Return the dialect of a broker from the server header of its CONNECTED frame."""
+    """Return the STOMP dialect of a broker from the server header of its CONNECTED frame."""
     return next(dialect for dialect in DIALECTS if server.startswith(dialect.server))
 
 
 def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str, str]:
-    """Return the headers of SUBSCRIBE.
+    """Return the headers of STOMP's SUBSCRIBE for a broker address.
 
     Raises OptionError for an option that the broker does not support.
     """
@@ -178,28 +178,28 @@ def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str
 
 
 class StompConnection(BrokerConnection):
-    """A connection that is logged in."""
+    """A STOMP 1.2 connection that is logged in."""
 
     @property
     def product(self) -> str:
-        """The broker's name for itself."""
+        """The broker's name for itself, from STOMP's CONNECTED frame."""
         return self.server or "unnamed"
 
     @property
     def dialect(self) -> StompDialect:
-        """The broker's dialect."""
+        """The broker's dialect of STOMP."""
         return find_dialect(self.server)
 
     def send(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send one frame, and return when it has left this process."""
+        """Send one STOMP frame, and return when it has left this process."""
         self._send(encode_frame(command, headers, body))
 
     def send_bytes(self, frames: bytes) -> None:
-        """Send encoded frames, and return when they have left this process."""
+        """Send encoded STOMP frames, and return when they have left this process."""
         self._send(frames)
 
     def frames(self, seconds: float, limit: int) -> StompFrames | None:
-        """Return the frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
+        """Return the STOMP frames that have arrived, at most ``limit``, or None if none came within ``seconds``."""
         until = time.monotonic() + seconds
         while True:
             self._fill()
@@ -215,7 +215,7 @@ class StompConnection(BrokerConnection):
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
-        """Ask the broker to end the session, and wait until it has put unacknowledged messages back, in order."""
+        """Ask the STOMP broker to end the session, and wait until it has put unacknowledged messages back, in order."""
         until = time.monotonic() + DISCONNECT_SECONDS
         with suppress(BrokerError):
             self.send("DISCONNECT", {"receipt": BYE})
@@ -227,12 +227,12 @@ class StompConnection(BrokerConnection):
                     return
 
     def close(self) -> None:
-        """Close the socket and stop the heart-beats; see ``BrokerConnection``."""
+        """Close the STOMP connection's socket and stop the heart-beats; see ``BrokerConnection``."""
         self._closed.set()
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages; see ``BrokerConnection``.
+        """Return the time until which a STOMP broker may hold this consumer's messages; see ``BrokerConnection``.
 
         A broker gives up after two missing heart-beats.
         """
@@ -314,7 +314,7 @@ class StompConnection(BrokerConnection):
 
 
 def error_text(frames: StompFrames, frame: int) -> str:
-    """Return the text of an ERROR frame."""
+    """Return the text of a STOMP ERROR frame."""
     known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
     text = known.get("message", "").strip()
     first = body.partition("\n")[0].strip()

@@ -1,4 +1,4 @@
-"""What a broker reports about the consumers of a queue, through connections beside the one that receives.
+"""Ask a STOMP broker about the consumers of a queue, through connections of their own.
 
 If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
 
@@ -56,28 +56,30 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class QueueState(NamedTuple):
-    """The number of a queue's consumers, and of its messages that are delivered and not acknowledged."""
+    """The state of a queue: the number of its consumers, and of its messages that are delivered and not acknowledged."""
 
     consumers: int
     held: int
 
 
 def queue_name(address: BrokerAddress) -> str:
-    """Return the name of the queue. Artemis accepts ``ADDRESS::QUEUE`` for it."""
+    """Return the name of an address's queue. Artemis accepts ``ADDRESS::QUEUE`` for it."""
     return address.destination.rpartition("::")[2]
 
 
 def wait_for_return(
     connection: StompConnection, address: BrokerAddress, name: str, own: int = 0
 ) -> None:
-    """Wait until the broker has put the messages of lost consumers back into the queue ``name``.
+    """Wait until a STOMP broker has put the messages of lost consumers back into the queue ``name``.
 
-    ``own`` is the number of our consumers, which hold no messages. If there are others, they may be lost ones that
-    the broker will notice in a moment; if they stay, the function returns.
+    ``own`` is the number of our own consumers, which hold no messages. Other consumers may be lost
+    connections that the broker has not noticed yet: if they remain for ``NOTICE_SECONDS``, they
+    belong to other programs, and the function returns.
 
-    The broker is asked through another connection, since Artemis ends one whose question it refuses. Raises
-    BrokerRefusedError if messages are still held though nobody consumes them, and BrokerError if there is no
-    connection. A broker that does not answer to this user is logged.
+    The questions need a connection of their own, since Artemis closes a connection whose question it
+    refuses. If the broker does not answer (the user may lack the permission), that is logged and the
+    function returns. Raises BrokerRefusedError if messages are still held after ``RETURN_SECONDS``
+    although only our own consumers remain, and BrokerError if an error is not worth a retry.
     """
     questions = connection.dialect.questions
     if questions is None:
@@ -103,7 +105,10 @@ def wait_for_return(
 def find_queue_state(
     connection: StompConnection, address: BrokerAddress, name: str
 ) -> QueueState | None:
-    """Return the state of a queue, or None if the broker does not answer to this user."""
+    """Ask a STOMP broker for the state of a queue.
+
+    Returns None if the broker does not answer to this user.
+    """
     questions = connection.dialect.questions
     if questions is None:
         return None
@@ -147,7 +152,7 @@ def _side_address(address: BrokerAddress) -> BrokerAddress:
 
 
 class ConsumerWatch:
-    """Log a warning if a queue has another consumer.
+    """Logs a warning if a queue has another consumer, by the notifications of a STOMP broker.
 
     Failures of the watch never stop the capture.
     """
@@ -160,11 +165,11 @@ class ConsumerWatch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the watch sees new consumers, or has failed."""
+        """Wait until the watch is notified of new consumers, or has failed."""
         self._ready.wait(READY_SECONDS)
 
     def close(self) -> None:
-        """Close the second connection."""
+        """Stop the watch and close its connection."""
         self._closed.set()
         self._thread.join(READY_SECONDS)
 

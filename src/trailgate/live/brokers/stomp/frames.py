@@ -40,7 +40,7 @@ _PROBLEMS: Final = {
 
 
 def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """Encode a frame. Only the headers of CONNECT are not escaped."""
+    """Encode a STOMP frame. Only the headers of CONNECT are not escaped."""
     plain = command == "CONNECT"
     lines = [
         f"{name}:{value}" if plain else f"{name.translate(_ESCAPING)}:{value.translate(_ESCAPING)}"
@@ -50,7 +50,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") ->
 
 
 def unescape(text: str) -> str:
-    r"""Decode the escapes of a header's name or value: ``a\cb`` → ``a:b``. Raises BrokerError."""
+    r"""Decode the escapes of a STOMP header's name or value: ``a\cb`` → ``a:b``. Raises BrokerError."""
     if "\\" not in text:
         return text
     parts, at = [], 0
@@ -65,7 +65,7 @@ def unescape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StompFrames:
-    """Complete frames: offsets into ``data``, in the tables that ``kernels`` describes.
+    """Complete STOMP frames: offsets into ``data``, in the tables that ``kernels`` describes.
 
     ``data`` is the reader's buffer, so it is valid only until the reader receives more.
     """
@@ -79,12 +79,12 @@ class StompFrames:
 
     @property
     def kinds(self) -> Longs:
-        """The type of each frame, such as ``kernels.MESSAGE``."""
+        """The type of each STOMP frame, such as ``kernels.MESSAGE``."""
         kinds: Longs = self.frames[kernels.KIND]
         return kinds
 
     def headers(self, frame: int) -> dict[str, str]:
-        """Decode the headers of one frame.
+        """Decode the headers of one STOMP frame.
 
         The first of repeated headers counts (STOMP 1.2, Repeated Header Entries).
         """
@@ -96,7 +96,7 @@ class StompFrames:
         return decoded
 
     def body(self, frame: int) -> bytes:
-        """Return the body of one frame."""
+        """Return the body of one STOMP frame."""
         begin, end = self.frames[kernels.BODY :, frame].tolist()
         return self.data[begin:end].tobytes()
 
@@ -105,7 +105,7 @@ class StompFrames:
 
 
 class FrameReader:
-    """Find frames in a stream of bytes: write into ``room()``, call ``extend`` with the size, then ``take``."""
+    """Finds STOMP frames in a stream of bytes: write into ``room()``, call ``extend`` with the size, then ``take``."""
 
     def __init__(self) -> None:
         self._data = np.empty(ROOM, np.uint8)
@@ -116,7 +116,7 @@ class FrameReader:
 
     @property
     def waiting(self) -> int:
-        """The number of bytes received and not yet taken."""
+        """The number of STOMP bytes received and not yet taken as frames."""
         return self._end - self._begin
 
     def room(self) -> memoryview:
@@ -139,7 +139,7 @@ class FrameReader:
         self._end += size
 
     def take(self, limit: int = FRAMES) -> StompFrames:
-        """Remove and return the complete frames, at most ``limit``.
+        """Remove and return the complete STOMP frames, at most ``limit``.
 
         Raises BrokerError for invalid bytes.
         """

@@ -40,7 +40,7 @@ _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 def received_messages(
     frames: StompFrames, dialect: StompDialect, now: int, id_header: str | None = None
 ) -> pa.RecordBatch:
-    """Convert the MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
+    """Convert STOMP's MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
 
     ``now`` is the time of receipt in microseconds. ``id_header`` names the header with the ids, if
     it is not message-id.

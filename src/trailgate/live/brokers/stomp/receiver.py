@@ -25,7 +25,7 @@ TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which i
 
 
 class StompReceiver(ReconnectingReceiver[StompConnection]):
-    """Receive from one destination; see ``Receiver``."""
+    """Receives from one queue or topic by STOMP 1.2; see ``Receiver``."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         super().__init__(address, lasting=lasting)
@@ -36,7 +36,7 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
         self._watch: ConsumerWatch | None = None
 
     def close(self) -> None:
-        """Disconnect; see ``Receiver``."""
+        """Stop the watch for other consumers, and disconnect; see ``Receiver``."""
         if self._watch is not None:
             self._watch.close()
         super().close()
