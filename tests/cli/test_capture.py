@@ -317,3 +317,18 @@ def test_sql_over_a_damaged_trail_points_to_check(capsys: pytest.CaptureFixture[
     assert "DuckDB knows no" not in error
     assert run(["sql", "FROM 'dirdat/zz'"]) == 1
     assert "DuckDB knows no table or file of this name either" in capsys.readouterr().err
+
+
+def test_bad_messages_of_one_file_have_different_places(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good = Path("messages/0001-customers.txt").read_bytes().split(b"\n")[0] + b"\n"
+    bad = b"I,NO.TABLE,2026-01-01 00:00:00,T-9\n"
+    Path("lines.txt").write_bytes(good + bad + bad)
+    given = ["capture", "--properties", "dirprm/shop.properties", "--from", "lines.txt"]
+    assert run([*given, "--message-per", "line", "--to", "dirdat/ot", "--dry-run"]) == 1
+    places = [one for one in capsys.readouterr().out.splitlines() if one.startswith("lines.txt, ")]
+    assert [one.partition(",")[2].split(",")[0] for one in places] == [
+        f" message at byte {len(good)}",
+        f" message at byte {len(good + bad)}",
+    ]

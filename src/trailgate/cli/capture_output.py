@@ -29,6 +29,7 @@ BEFORE: Final = {
 }
 # The members of a bad message's place, by the summary's names, each with its label.
 PLACES: Final = {
+    "begin": "message at byte",
     "message": "message",
     "record": "record",
     "line": "line",
