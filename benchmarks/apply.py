@@ -24,7 +24,6 @@ from trailgate.apply.effects.nets import compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.replay import OperationReplay
 from trailgate.apply.effects.tables import make_target_table
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
     INSERT,
@@ -35,6 +34,7 @@ from trailgate.model.changes import (
     StateColumn,
     indicators,
 )
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.spark import apply, session
 

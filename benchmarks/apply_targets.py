@@ -31,8 +31,8 @@ from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import target as targets
 from trailgate.apply.targets.target import AppliedPosition, open_target
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import ABSENT, DELETE, INSERT, UPDATE, ChangeBlock, Image, StateColumn
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Table
 
 TEXTS: Final = 7

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
-from trailgate.columnar.digits import format_positions
 from trailgate.columnar.maps import columns_to_maps, maps_to_columns
 from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_datetimes, parse_timestamps
+from trailgate.model.positions import format_positions
 
 ROWS = 16_384
 Row = dict[str, object]

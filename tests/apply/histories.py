@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from apply.naive_batches import transaction_indicators
 from oracles.apply_naive import COLUMNS, Operation, Source, damaged, renumbered
 from trailgate import TrailAppender, read_trail
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
     ChangeBatch,
@@ -29,6 +28,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT, BIN64, DATE_TIME = 64, 134, 192

@@ -16,7 +16,6 @@ from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.tables import make_target_table
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
     BEGIN,
@@ -27,6 +26,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Table
 
 BIN64 = 134

@@ -19,7 +19,6 @@ from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
     ABSENT,
     BEGIN,
@@ -30,6 +29,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
 
 FILE = tomllib.loads((Path(__file__).parent / "cases.toml").read_text())

@@ -13,8 +13,8 @@ from sample_trail import Op, write_trail
 from trailgate.browse import spans
 from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
-from trailgate.columnar.digits import parse_position
 from trailgate.model.operations_table import to_operations
+from trailgate.model.positions import parse_position
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
 from trailgate.browse.index import KINDS, NO_KIND, IndexSpan
-from trailgate.columnar.digits import long_position
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock, StateColumn
+from trailgate.model.positions import long_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for

@@ -22,8 +22,8 @@ from markupsafe import escape
 from trailgate.browse.filters import OperationFilters, as_mask
 from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
-from trailgate.columnar.digits import long_position, parse_position
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
+from trailgate.model.positions import long_position, parse_position
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition

@@ -31,9 +31,9 @@ from trailgate.browse.matches import LatestResults
 from trailgate.browse.operations import OperationSearch, parse_place
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock
+from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection

@@ -20,8 +20,8 @@ from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import BEGINS, ENDS, OperationSearch
 from trailgate.browse.spans import UnreadOperations, read_span
-from trailgate.columnar.digits import long_position, parse_position
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.positions import long_position, parse_position
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 

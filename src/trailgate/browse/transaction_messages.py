@@ -14,10 +14,10 @@ from trailgate.browse.pages import Query
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.browse.transaction_extent import measure_transaction
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.columnar.digits import long_position
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.proposals import propose
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.positions import long_position
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 

@@ -27,7 +27,6 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import parser_row
-from trailgate.columnar.digits import append_ten_digits
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import OptionError, TrailgateError
@@ -58,6 +57,7 @@ from trailgate.messages.segments import unended_problem
 from trailgate.messages.units import ChainedTransactions, TransactionState, open_transaction_error
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
+from trailgate.model.positions import append_ten_digits
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for

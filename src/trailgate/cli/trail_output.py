@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.columnar.digits import short_position
+from trailgate.model.positions import short_position
 from trailgate.terminal.columns import operation_columns
 from trailgate.terminal.layout import PaintedText, TableRow
 from trailgate.terminal.output import printable

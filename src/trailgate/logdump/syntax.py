@@ -190,7 +190,7 @@ def read_byte_range(words: Sequence[str]) -> DataByteRange:
 def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
     """Match a word of a Logdump command, which may be abbreviated, with one of the choices.
 
-    Raises OptionError if it is not unique.
+    Raises OptionError unless exactly one choice matches.
     """
     folded = text.upper()
     if folded in choices:

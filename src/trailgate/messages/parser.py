@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.digits import format_positions
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
 from trailgate.expressions.selection import (
@@ -47,6 +46,7 @@ from trailgate.messages.records import (
     check_keys,
 )
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=MessageRecords)

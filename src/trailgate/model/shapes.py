@@ -17,7 +17,6 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.digits import short_position
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 from trailgate.model.changes import (
     ABSENT,
@@ -35,6 +34,7 @@ from trailgate.model.operations_table import (
     select_images,
     to_operations,
 )
+from trailgate.model.positions import short_position
 from trailgate.model.tables import TABLES, Column, Table, describe_type
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for, typed_for

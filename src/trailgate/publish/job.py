@@ -21,7 +21,6 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
@@ -32,6 +31,7 @@ from trailgate.live.brokers.address import (
 )
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.positions import long_position, parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments

@@ -21,8 +21,8 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.columnar.digits import short_position
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.model.positions import short_position
 
 # If this variable is set when PySpark's worker reports an error, the traceback is left out. The worker
 # ends after that, so setting it affects no other task.

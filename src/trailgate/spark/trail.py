@@ -114,8 +114,8 @@ READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE)
 class TrailPart(NamedTuple):
     """A split of a trail that one Spark task reads, the files that it needs, and the requested table.
 
-    ``number`` is the index of the trail among those whose definitions the reader has. It is None in
-    a stream, whose parts have the definitions themselves.
+    ``number`` is the index of this trail's definitions in the reader, which sends them to the tasks
+    once. It is None in a stream: there ``trail`` itself contains the definitions.
     """
 
     trail: TrailFiles

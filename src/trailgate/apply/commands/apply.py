@@ -311,7 +311,7 @@ def _report_values(report: VerifyReport) -> dict[str, Any]:
 
 def _print_comparison(report: VerifyReport, target: str) -> None:
     from trailgate.apply.commands.output import print_notices
-    from trailgate.columnar.digits import short_position
+    from trailgate.model.positions import short_position
 
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)

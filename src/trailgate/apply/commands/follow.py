@@ -24,10 +24,10 @@ from trailgate.apply.jobs.metrics import (
     measure_age,
 )
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.columnar.digits import short_position
 from trailgate.errors import mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
+from trailgate.model.positions import short_position
 from trailgate.storage.reading.trail_rest import RestTimer
 from trailgate.terminal.counts import format_age
 from trailgate.terminal.live_view import (

@@ -10,8 +10,8 @@ from typing import Any, Final
 from trailgate.apply.jobs.metrics import measure_age
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.columnar.digits import short_position
 from trailgate.errors import count_noun
+from trailgate.model.positions import short_position
 from trailgate.terminal.counts import format_age
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import quiet_pipe, say

@@ -15,9 +15,9 @@ from trailgate.apply.jobs.metrics import ApplyLag, find_position_end
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.targets.target import GroupPosition, group_positions
-from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.retries import LOG, call_with_retries
+from trailgate.model.positions import short_position
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_rest import count_bytes_after

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.digits import short_position
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
@@ -34,6 +33,7 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.operations_table import select_images
+from trailgate.model.positions import short_position
 
 KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
 

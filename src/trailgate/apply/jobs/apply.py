@@ -27,7 +27,6 @@ from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
-from trailgate.columnar.digits import long_position, parse_position, short_position
 from trailgate.errors import (
     OptionError,
     StorageError,
@@ -37,6 +36,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.model.positions import long_position, parse_position, short_position
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names

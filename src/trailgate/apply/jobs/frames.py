@@ -31,11 +31,11 @@ from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import long_position, short_position
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
+from trailgate.model.positions import long_position, short_position
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, Self
 
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import TrailgateError
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
+from trailgate.model.positions import parse_position
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.transaction_spans import find_first_end
 

@@ -32,10 +32,10 @@ from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
-from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
 from trailgate.model.operations_table import from_operations
+from trailgate.model.positions import format_positions, parse_position
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address, read_file

@@ -26,11 +26,11 @@ from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
 )
-from trailgate.columnar.digits import short_position
 from trailgate.errors import (
     DefinitionError,
     Where,
 )
+from trailgate.model.positions import short_position
 from trailgate.model.tables import Table
 
 GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"

@@ -82,7 +82,6 @@ from trailgate.apply.targets.target import (
     check_mode,
     open_target,
 )
-from trailgate.columnar.digits import short_position
 from trailgate.errors import (
     ApplyError,
     OptionError,
@@ -91,6 +90,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.model.changes import ChangeBlock
+from trailgate.model.positions import short_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn

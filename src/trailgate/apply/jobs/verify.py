@@ -51,7 +51,6 @@ from trailgate.apply.targets.target import (
     TablePosition,
     open_target,
 )
-from trailgate.columnar.digits import short_position
 from trailgate.errors import (
     ApplyError,
     MissingDependencyError,
@@ -61,6 +60,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.model.changes import ChangeBlock
+from trailgate.model.positions import short_position
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address

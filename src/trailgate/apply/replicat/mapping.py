@@ -20,7 +20,6 @@ from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.tables import fold_upper_case, make_target_table
 from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
 from trailgate.expressions.evaluation import evaluate_with_missing, make_empty_block
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
@@ -28,6 +27,7 @@ from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_h
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import select_images
+from trailgate.model.positions import short_position
 from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_name, unquote
 from trailgate.model.tables import Column, Table
 

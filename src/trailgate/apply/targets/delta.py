@@ -53,8 +53,8 @@ from trailgate.apply.targets.target import (
     TablePosition,
     build_concurrent_run_error,
 )
-from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.positions import long_position, parse_position
 
 # A transaction version is a signed 64-bit integer: 30 bits of file number and 33 of offset.
 OFFSET_BITS: Final = 33

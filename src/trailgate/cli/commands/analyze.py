@@ -41,7 +41,7 @@ def command(
     as_json: JsonLines = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
-    from trailgate.columnar.digits import parse_position
+    from trailgate.model.positions import parse_position
     from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.storage.reading.trail_rest import describe_wrong_size

@@ -180,9 +180,9 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest accepted count of an OCCURS.
+        """The smallest accepted count of an OCCURS: the declared one, but 0 if 1 is declared.
 
-        It is 0 even if 1 is declared, as COBOL programs allow that.
+        COBOL programs store 0 there too.
         """
         return self.least if self.least > 1 else 0
 

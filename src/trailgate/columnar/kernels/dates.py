@@ -307,7 +307,7 @@ def read_two(data: Octets, at: int) -> int:
 
 @inner
 def read_pair(digits: np.uint64) -> int:
-    """Return the number of two digits in a word."""
+    """Return the number that the two lowest digits of a word form, such as the month or hour of a time."""
     return np.int64(TEN * (digits & LOW_BITS) + (digits >> EIGHT & LOW_BITS))
 
 
@@ -327,7 +327,10 @@ def read_parts(
     months: Octets,
     part: Longs,
 ) -> bool:
-    """Write the parts of a value. Return whether they are digits and names of months."""
+    """Parse one date or time by a layout, and store its year, month and so on in ``part``.
+
+    Return False if a field is neither digits nor, if the layout has one, the name of a month.
+    """
     # Example: the fields of DD.MM.YY are (DAY, 0, 2), (MONTH, 3, 2), (YEAR, 6, 2), so "03.02.24" gives day 3,
     # month 2 and, with the pivot, year 2024. A fraction 123 of three digits becomes 123 * 10^9.
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import format_positions
 from trailgate.columnar.numbers import parse_integers
 from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError
@@ -45,6 +44,7 @@ from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
 
 # The members with the commit time: in microseconds and in milliseconds.

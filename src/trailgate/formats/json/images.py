@@ -93,7 +93,7 @@ class JsonValues:
 
     @property
     def kinds(self) -> Octets:
-        """The JSON type of each value, 0 if it is missing."""
+        """The JSON type of this column's value in each row, 0 if it is missing."""
         return self.nodes.kinds(self.cells)
 
     def __len__(self) -> int:

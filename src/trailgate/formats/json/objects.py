@@ -53,7 +53,7 @@ KINDS: Final = {
 class JsonMember(NamedTuple):
     """A member of a written JSON object: a literal such as `"ID":`, then the value of the row.
 
-    A null value is written as `null`. In `missing` rows, neither is written.
+    A null value is written as `null`. In the rows of the mask `missing`, the whole member is left out.
     """
 
     literal: bytes

@@ -31,7 +31,6 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.columnar.digits import format_positions
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
@@ -43,6 +42,7 @@ from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.positions import format_positions
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_lines
 from trailgate.storage.reading.message_files import (

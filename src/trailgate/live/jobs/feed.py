@@ -172,9 +172,9 @@ class DuplicateFilter:
         self._last: str | None = None
 
     def begin(self, feed: MessageFeed, number: int | None, last: str | None) -> None:
-        """Read the ids of the messages before message ``number``, as many as are remembered and still stored.
+        """Remember the ids of the messages before message ``number``, so that duplicates of them are found.
 
-        ``last`` is the highest id.
+        These are as many as the rule remembers and the feed still has. ``last`` is the highest id.
         """
         if self._ids is None or self._rule is None or number is None:
             return

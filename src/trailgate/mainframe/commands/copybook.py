@@ -29,7 +29,7 @@ from trailgate.terminal.options import named_values, takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopybookArguments:
-    """The arguments of ``trailgate copybook``."""
+    """The arguments of ``trailgate copybook``: each field is a flag of the command line."""
 
     to: Annotated[
         Literal["spark", "arrow", "sql", "json-schema"] | None,

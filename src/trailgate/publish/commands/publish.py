@@ -159,7 +159,7 @@ def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
 
 def _show_status(given: PublishArguments, files: TrailFiles) -> None:
     """Print the state of a publication."""
-    from trailgate.columnar.digits import short_position
+    from trailgate.model.positions import short_position
     from trailgate.publish.job import read_status
 
     state = read_status(files, given.target, given.group)

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError
+from trailgate.model.positions import long_position, parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_options, instance

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.model.positions import parse_position
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader

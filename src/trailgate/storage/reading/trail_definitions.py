@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import parse_position
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
+from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile

@@ -12,8 +12,8 @@ from hashlib import blake2b
 from typing import Any, Final, Self
 from zlib import crc32
 
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import OptionError, StorageError, Where
+from trailgate.model.positions import parse_position
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit

@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError, mask_logins
+from trailgate.model.positions import parse_position
 from trailgate.model.shapes import Projection, resolve_columns
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.digits import format_positions
 from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
+from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail.format.record_types import OP_TYPE_OF, PREFIX_OF, ImagePrefix
 from trailgate.trail.format.tokens import TX_NAME, TX_OWNER

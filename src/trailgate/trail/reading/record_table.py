@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Structs
-from trailgate.columnar.digits import format_positions
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 from trailgate.model.changes import COMMIT_TIME, mask_undatable
+from trailgate.model.positions import format_positions
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,

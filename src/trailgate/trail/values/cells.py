@@ -211,7 +211,7 @@ def check_numbered(cells: TrailCells) -> Mask:
 
 
 def decode_large_numbered(cells: TrailCells) -> pa.Array:
-    """Decode the large objects of an undefined column by how they look."""
+    """Decode large objects of a table without definitions: as text if the bytes can be text, otherwise as hex digits."""
     raw = gather(cells.source.buffer, cells.starts, cells.starts + cells.lengths)
     return _format_guess(raw, cells.source.charset, counted=True)
 

@@ -198,7 +198,10 @@ _BY_NAME: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def find_charset(name: str) -> str:
-    """Return Python's name of a database character set. Raises OptionError if the name is unknown."""
+    """Return Python's codec for a trail's character set, by Oracle's, IANA's or Python's name.
+
+    Raises OptionError if the name is unknown.
+    """
     codec = _BY_NAME.get(name.strip().casefold())
     if codec is not None:
         return codec

@@ -1,6 +1,7 @@
 """Text and bytes, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
 
-"AB" is ``00 00 00 02 41 42`` with a length, and ``00 00 41 42 20 20`` padded to four bytes. Bytes
+After the null indicator ``00 00``, "AB" is ``00 02 41 42`` with a length, and ``41 42 20 20`` padded to
+four bytes. Bytes
 (RAW, sub data type 4) have the same forms; in Arrow they are strings of hex digits. Text is
 converted from the character set of its column or of the source to UTF-8.
 """
@@ -226,7 +227,7 @@ def check_fixed_bytes(cells: TrailCells) -> None:
 
 
 def decode_large_bytes(cells: TrailCells) -> pa.Array:
-    """Decode bytes that fill their cells completely as upper-case hex digits."""
+    """Decode bytes to upper-case hex digits. Each value is its whole cell, without a length."""
     return to_hex(gather_cells(cells, cells.starts, None))
 
 

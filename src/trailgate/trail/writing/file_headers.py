@@ -78,7 +78,7 @@ def make_metadata_records(
 ) -> list[TrailRecord]:
     """Build the metadata records of the database and of all tables.
 
-    Raises EncodeError if a table does not fit.
+    Raises EncodeError if a definition does not fit in a record, or if there are too many tables.
     """
     order = trail_format.order
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:

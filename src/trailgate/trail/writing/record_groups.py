@@ -154,7 +154,10 @@ class RecordImages(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrailRecordGroup:
-    """Records to write, of one table with the same images. All arrays have one element per record."""
+    """Records to write of one table, which all have the same kind of image, for example BEFORE.
+
+    The arrays have one element per record.
+    """
 
     images: RecordImages
     block: ChangeBlock

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import OptionError
+from trailgate.model.positions import format_positions, parse_position
 
 parts = st.integers(0, 10**10 - 1)
 

@@ -1,0 +1,76 @@
+"""Trail positions as text: 20 digits for programs, and file:offset for people.
+
+A position is 20 digits: 10 of the file number and 10 of the byte offset, so that text order is the
+order of the operations. The short form for people is file:offset: ``00000000020000000679`` is
+``2:679``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs
+from trailgate.columnar.gather import NO_NULLS, build_binary_column, measure_error
+from trailgate.columnar.kernels.strings import DIGITS, append_numbers, write_positions
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import text_view
+from trailgate.errors import OptionError
+
+# 0:679, the file and the offset
+_SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
+
+
+def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
+    """Format file numbers and byte offsets as a column of trail positions, 20 digits each.
+
+    Raises OptionError for a number that is negative or has more than 10 digits.
+    """
+    rows, width = len(offsets), 2 * DIGITS
+    strings = np.empty(rows * width, np.uint8)
+    files = np.full(rows, numbers, np.int64) if isinstance(numbers, int) else numbers
+    if write_positions(files, np.ascontiguousarray(offsets, np.int64), strings) >= 0:
+        raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
+    ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(strings))
+
+
+def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
+    """Append a point and a number of ten digits to each string, as in ``a.0000000042``. There must be no nulls."""
+    offsets, data = text_view(strings)
+    placed = np.empty(len(strings) + 1, np.int32)
+    out = np.empty(
+        int(offsets[-1]) - int(offsets[0]) + len(strings) * (DIGITS + 1) + SPARE, np.uint8
+    )
+    size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
+    if size < 0:
+        raise measure_error(size, len(data))
+    return build_binary_column(placed, out, NO_NULLS, text=True)
+
+
+def parse_position(text: str) -> tuple[int, int]:
+    """Parse a trail position in either form to (file number, byte offset).
+
+    Raises OptionError if it is neither.
+    """
+    if matched := _SHORT.fullmatch(text):
+        return int(matched[1]), int(matched[2])
+    if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
+        raise OptionError(
+            f"{text!r} is not a position",
+            hint=f"A position is file:offset, such as 0:679, or {DIGITS} digits of each together",
+        )
+    return int(text[:DIGITS]), int(text[DIGITS:])
+
+
+def long_position(number: int, offset: int) -> str:
+    """Format a trail position as 20 digits."""
+    return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
+
+
+def short_position(text: str | None) -> str:
+    """Convert a trail position of 20 digits to file:offset; "" for None or an empty text."""
+    return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
