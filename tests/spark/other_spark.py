@@ -72,6 +72,6 @@ def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> N
         capture_output=True,
         text=True,
         check=False,
-        timeout=3600 if WHOLE else 600,
+        timeout=3600 if WHOLE else 850,
     )
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
