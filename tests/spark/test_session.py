@@ -131,7 +131,14 @@ def test_the_shim_is_private_and_drops_one_argument(
     assert (tmp_path / "trailgate").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.parametrize("master", ["folder", "", "local[", "local-cluster[2]", "http://host"])
-def test_a_master_that_spark_does_not_know_is_refused_at_once(master: str) -> None:
-    with pytest.raises(OptionError, match="is not a master of Spark"):
+@pytest.mark.parametrize(
+    ("master", "problem"),
+    [
+        ("", "the value of master is empty"),
+        *((text, "is not a master of Spark") for text in ("folder", "local[", "local-cluster[2]")),
+        ("http://host", "is not a master of Spark"),
+    ],
+)
+def test_a_master_that_spark_does_not_know_is_refused_at_once(master: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
         session(master)
