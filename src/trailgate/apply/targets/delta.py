@@ -22,7 +22,13 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSelector
 
@@ -35,6 +41,7 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
+from trailgate.apply.targets.delta_dictionaries import plan_writer_properties
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_rows import (
@@ -79,6 +86,7 @@ class DeltaTarget:
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         self._names = {name for row in self._rows() for name in row["tables"]}
+        self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the transaction version in its Delta log, or with None the checkpoint that all tables have reached."""
@@ -273,6 +281,7 @@ class DeltaTarget:
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
+            writer_properties=self._find_writer_properties(table, delta),
             commit_properties=self._properties(at),
         )
         merger = merger.when_matched_delete(sql.staged_effect(RowEffect.DELETE))
@@ -280,6 +289,18 @@ class DeltaTarget:
             merger = merger.when_matched_update(updated, sql.staged_effect(RowEffect.PATCH))
         is_inserted = sql.staged_effect(RowEffect.INSERT)
         merger.when_not_matched_insert(dict(clauses.inserted), is_inserted).execute()
+
+    def _find_writer_properties(
+        self, table: TargetTable, delta: DeltaTable
+    ) -> WriterProperties | None:
+        """Return the properties of the files that a MERGE writes, once the table has files from which to plan them."""
+        place = self._place(table)
+        if place.address not in self._writing:
+            planned = plan_writer_properties(place, delta)
+            if planned is None:
+                return None
+            self._writing[place.address] = planned
+        return self._writing[place.address]
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Delta tables are applied up to the position."""
