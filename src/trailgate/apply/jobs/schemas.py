@@ -238,7 +238,7 @@ class TargetSchemas:
     def _check_mode(self, table: TargetTable, expected: TargetTable) -> None:
         """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
         added = {column.name.casefold() for column in self.modes.of(str(table)).columns}
-        # A column of the source says nothing about the mode, whatever its name is.
+        # Only columns that the source lacks can show the mode.
         of_source = {column.name.casefold() for column in expected.columns} - added
         names = {one.name for one in table.columns if one.name.casefold() not in of_source}
         chosen = self.modes.name(str(table))

@@ -13,15 +13,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -52,6 +48,7 @@ from trailgate.apply.targets.delta_rows import (
     find_computed_columns,
     name_staged_columns,
     read_delta_rows,
+    select_rows,
 )
 from trailgate.apply.targets.delta_statistics import plan_statistics_properties
 from trailgate.apply.targets.target import (
@@ -189,17 +186,13 @@ class DeltaTarget:
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
         key_values = {name: keys[name].combine_chunks() for name in table.key_names}
-        chosen = [pc.field(name).isin(values.unique()) for name, values in key_values.items()]
         bounds = (
             " AND ".join(filter(None, map(build_range_condition, key_values, key_values.values())))
             or None
         )
-
-        def read() -> pa.Table:
-            rows = read_delta_rows(delta, schema, bounds)
-            return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
-
-        return call_delta(path, read)
+        return call_delta(
+            path, lambda: select_rows(read_delta_rows(delta, schema, bounds), key_values)
+        )
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a Delta table."""
