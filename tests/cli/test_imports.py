@@ -76,7 +76,6 @@ ONLY_IF_NEEDED = frozenset(
         "lxml",
         "numba",
         "pandas",
-        "prompt_toolkit",
         "proton",
         "psycopg",
         "pydantic",
