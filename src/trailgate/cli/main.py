@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
+from trailgate.cli.narrow_help import NARROW, print_narrow_help
 from trailgate.cli.startup import (
     QuickExit,
     convert_without_pydantic,
@@ -27,7 +28,7 @@ from trailgate.cli.startup import (
     shorten_compute_help,
 )
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
-from trailgate.terminal.output import quiet_pipe, say
+from trailgate.terminal.output import quiet_pipe, say, terminal_width
 
 # The commands with their summaries. The module of a command has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -217,9 +218,12 @@ def program_for(arguments: list[str]) -> Any:
     """
     import typer  # noqa: PLC0415  no other module loads it
 
+    width = terminal_width()
+    plain: dict[str, Any] = {"rich_markup_mode": None} if width < NARROW else {}
     program = typer.Typer(
         pretty_exceptions_enable=False,
         help="Read, write and query GoldenGate trail files, and capture messages into them.",
+        **plain,
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
@@ -246,6 +250,8 @@ def program_for(arguments: list[str]) -> Any:
                 parameter.metavar = ""  # the type of a switch is not shown
             elif parameter.param_type_name == "argument":
                 parameter.display_type_rich = _no_type  # users need no <str> beside TRAIL
+    if plain:
+        print_narrow_help(made, width)
     return made
 
 

@@ -97,6 +97,9 @@ class KindsEncoder:
         known = [KIND_COLUMN, *self._decoder.names, *self._added_names]
         for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._decoder.names)}"
+            for kind in self._decoder.names:
+                if name in self._decoder.table_schema(kind).names:
+                    hint = f"{kind} has such a column: the option segment={kind} writes rows of this kind alone"
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:

@@ -63,10 +63,10 @@ HELD: Final = (
 )
 UNFINISHED: Final = (
     "%s, byte %d: the file ends inside a record, which is skipped (%d bytes): "
-    "it is still being written, or the file was cut"
+    "it is still being written, or the file was cut (trailgate check lists what is complete)"
 )
 WRONG_SIZE: Final = "%s: %s (trailgate check lists what is complete)"
-UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
+UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut (trailgate check lists what is complete)"
 UNPAIRED: Final = "%s, byte %d: the last update is skipped: its after image is not written yet"
 NEWER: Final = (
     "%s: the trail has level %d, but only levels up to %d are known: new features may be misread"
