@@ -154,7 +154,9 @@ class TrailgateError(Exception):
 
     def add_hint(self, hint: str) -> Self:
         """Append a hint to the one that the error has, and return the error."""
-        self.hint = f"{self.hint}{'' if self.hint[-1] in '?.' else '.'} {hint}" if self.hint else hint
+        self.hint = (
+            f"{self.hint}{'' if self.hint[-1] in '?.' else '.'} {hint}" if self.hint else hint
+        )
         return self
 
     def with_numbers(self, numbers: tuple[int, ...]) -> Self:

@@ -159,7 +159,10 @@ def test_folders_of_several_kinds_are_refused_with_what_to_do(
     [["--format", "json"], ["--to", "out"], ["--verify"], ["--set", "NUM=1", "--to", "new"]],
 )
 def test_an_empty_file_of_records_is_named(
-    folder: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, more: list[str]
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    more: list[str],
 ) -> None:
     (folder / "in").mkdir()
     (folder / "in/1").write_bytes(b"".join(RECORDS))

@@ -341,7 +341,11 @@ def test_each_form_has_a_case() -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("a.csv", "", "there are no messages. a.csv is empty (0 bytes): was it written completely?"),
+        (
+            "a.csv",
+            "",
+            "there are no messages. a.csv is empty (0 bytes): was it written completely?",
+        ),
         ("a.jsonl", "", "there are no messages. a.jsonl is empty (0 bytes)"),
         ("a.jsonl", "\n\n", "there are no messages. The files are blank"),
         ("a.csv", " \n", "there are no messages. The files are blank"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-NARROW: Final = 80  # columns
+NARROW: Final = 72  # columns
 _INDENT: Final = 4  # columns before the meaning of an option
 _LEAST: Final = 20  # columns: no word of the help is longer than this, apart from examples
 
@@ -43,4 +43,5 @@ def print_narrow_help(command: Any, width: int) -> None:
 
     for one in (command, *getattr(command, "commands", {}).values()):
         one.context_class = NarrowContext
+        one.short_help = one.help  # in a list of commands Click cuts the help, but not this
         one.context_settings = {**one.context_settings, "terminal_width": max(width, _LEAST)}

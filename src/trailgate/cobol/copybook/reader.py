@@ -458,11 +458,10 @@ def read_copybook(
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
     ``member`` returns the text of a COPY member by its name, or None if it does not exist;
-    ``missing`` then returns a hint. The names
-    that may be constants are added to ``mentioned``; without it, a constant of the dialect that
-    no directive names is logged as a warning. Raises DefinitionError with file, line and column.
+    ``missing`` then returns a hint. The names that may be constants are added to ``mentioned``;
+    without it, a constant of the dialect that no directive names is logged as a warning. Raises
+    DefinitionError with file, line and column.
     """
-
     copied = set[str]()
 
     def lines_of(content: str, name: str) -> list[SourceLine]:

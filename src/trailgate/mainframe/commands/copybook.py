@@ -31,6 +31,7 @@ from trailgate.terminal.options import named_values, takes
 LOG: Final = logging.getLogger(__name__)
 COPYBOOK_LOG: Final = logging.getLogger("trailgate.cobol.copybook")  # the reader's warnings
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopybookArguments:
     """The arguments of ``trailgate copybook``: each field is a flag of the command line."""

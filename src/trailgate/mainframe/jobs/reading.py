@@ -504,7 +504,9 @@ def record_schemas(
     chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
     schemas = {}
     for record in [given["record"]] if chosen else [layout.name for layout in layouts]:
-        options = CopybookOptions.of_values({**given, "record": record}, shape=shape, layouts=parsed)
+        options = CopybookOptions.of_values(
+            {**given, "record": record}, shape=shape, layouts=parsed
+        )
         for name, schema in table_schemas(options.decoder()).items():
             table = name or options.segment or find_layout(options.layouts, options.record).name
             schemas[table] = schema

@@ -184,9 +184,7 @@ def find_begun_trail(
             files += _published_since(listing, files, manifest)
             missing = missing_files(manifest.files, files)
         files = [
-            _limit_size(file, listed, prefix)
-            for file in files
-            if name_of(file.path) in listed
+            _limit_size(file, listed, prefix) for file in files if name_of(file.path) in listed
         ]
     if not files:
         return None

@@ -420,7 +420,9 @@ def read_records(
     begin = split.start if split.whole else find_record_begin(trail, split.start)
     for file in trail.following(begin.number):
         start = begin.offset if file.number == begin.number else 0
-        if TrailPosition(file.number, start) >= split.end:
+        # An empty last file is opened too, so that a notice names it.
+        is_last_and_empty = not file.size and file.number == split.end.number
+        if TrailPosition(file.number, start) >= split.end and not is_last_and_empty:
             return
         with TrailFileReader(file) as reader:
             limit, may_grow = _limit(file, split.end), trail.may_grow(file)
