@@ -23,6 +23,7 @@ import trailgate
 from trailgate.cli.narrow_help import NARROW, print_narrow_help
 from trailgate.cli.startup import (
     QuickExit,
+    compile_dataclasses_late,
     convert_without_pydantic,
     hide_pandas,
     shorten_compute_help,
@@ -137,6 +138,7 @@ FAULTS: Final = MappingProxyType(
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
     exiting = QuickExit()
+    compile_dataclasses_late()
     hide_pandas()
     shorten_compute_help()
     _open_closed()
