@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trailgate.cli.main import COMMANDS, import_command, program_for, run
-from trailgate.cli.narrow_help import NARROW
+from trailgate.cli.main import COMMANDS, NARROW, import_command, program_for, run
 
 
 def examples() -> Iterator[str]:

@@ -20,7 +20,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.narrow_help import NARROW, print_narrow_help
 from trailgate.cli.startup import (
     QuickExit,
     compile_dataclasses_late,
@@ -111,6 +110,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
 
 trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
+NARROW: Final = 72  # columns of a terminal in which the table of options would be cut
 HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 # The first class that an error is an instance of decides; docs/cli.md lists the codes.
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
@@ -253,6 +253,10 @@ def program_for(arguments: list[str]) -> Any:
             elif parameter.param_type_name == "argument":
                 parameter.display_type_rich = _no_type  # users need no <str> beside TRAIL
     if plain:
+        from trailgate.cli.narrow_help import (  # noqa: PLC0415  only narrow terminals need it
+            print_narrow_help,
+        )
+
         print_narrow_help(made, width)
     return made
 

@@ -1,7 +1,7 @@
 """The help of commands in a narrow terminal: each option on a line of its own, its meaning below.
 
 typer prints a table of options, whose first columns are cut (``--copy…``) if the terminal is
-narrower than ``NARROW`` columns. There the plain help of Click is printed instead, with its list of
+narrower than ``NARROW`` columns (``cli.main``). There the plain help of Click is printed instead, with its list of
 definitions changed to two lines or more for each option::
 
   --copybook FILE
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-NARROW: Final = 72  # columns
 _INDENT: Final = 4  # columns before the meaning of an option
 _LEAST: Final = 20  # columns: no word of the help is longer than this, apart from examples
 

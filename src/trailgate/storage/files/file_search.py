@@ -302,7 +302,7 @@ def check_folder(folder: Address, subject: str) -> None:
 class MemberFinder:
     """Finds COPY members in folders by their names, in any case and with any of ``SUFFIXES``.
 
-    ``adding`` tells a user how to add a folder.
+    ``adding`` is the part of a hint that states how to add a folder.
     """
 
     folders: tuple[str, ...]
