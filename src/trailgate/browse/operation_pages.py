@@ -170,6 +170,11 @@ def _matches(
             "tops": tops,
             "query": dict.fromkeys(OperationFilters.__dataclass_fields__, "") | given,
             "chips": list(_chips(given)),
+            "times": {
+                name: at
+                for name, at in (("from", filters.from_time), ("to", filters.to_time))
+                if at is not None
+            },
             "filtered": bool(given),
             "count_more": link_to("matches", **given),
             "exports": [
