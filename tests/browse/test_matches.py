@@ -346,12 +346,13 @@ def links_of_bars(page: str) -> list[tuple[tuple[datetime, datetime], int]]:
     found = re.findall(r'class="bar" href="([^"]+)"[^>]* data-count="(\d+)"', page)
     queries = [(dict(parse_qsl(urlsplit(unescape(link)).query)), count) for link, count in found]
     return [
-        (
-            tuple(datetime.fromisoformat(f"{query[f'{end}_time']}Z") for end in ("from", "to")),
-            int(count),
-        )
+        ((time_in(query["from_time"]), time_in(query["to_time"])), int(count))
         for query, count in queries
     ]
+
+
+def time_in(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text}Z")
 
 
 def bar_length(spans: list[tuple[datetime, datetime]]) -> str:
@@ -379,11 +380,7 @@ def test_each_bar_leads_to_the_operations_that_it_counts(
     assert sum(count for _, count in bars) == len(expected)
     for (begin, end), count in bars:
         assert sum(begin <= at <= end for at in expected) == count
-    given_times = {
-        name: datetime.fromisoformat(f"{text}Z")
-        for name, text in parse_qsl(query)
-        if "time" in name
-    }
+    given_times = {name: time_in(text) for name, text in parse_qsl(query) if "time" in name}
     if given_times:
         assert bars[0][0][0] >= given_times["from_time"]
         assert bars[-1][0][1] <= given_times["to_time"]

@@ -306,7 +306,7 @@ def time_chart(
     return Chart(
         label,
         tuple(bars),
-        moment(first),
+        moment(first) + " UTC",
         moment(last),
         most,
         ticks=tuple(
@@ -464,8 +464,8 @@ def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
         # The page shows the bin on either side of the gap.
         before, at, end, after = bins[[first - 1, first, last, last + 1]].tolist()
         times = {"from_time": time_text(before), "to_time": time_text(after - 1)}
-        text = Markup("about {}, from {}").format(duration_words(end - at), moment(at))
-        yield "longest time without operations", text, link("operations", **times)
+        period = Markup("about {}, from {}").format(duration_words(end - at), moment(at))
+        yield "longest time without operations", period, link("operations", **times)
     for name, kept in (
         ("biggest transaction", index.transactions.by_operations),
         ("longest transaction", index.transactions.by_duration),

@@ -118,7 +118,8 @@ def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
     while True:
         first, last = bar.number_of(begin), bar.number_of(end - 1)
         if width.divides(bar) and last - first < most:
-            return bar.edges(first, last - first + 1).tolist()
+            begins: list[int] = bar.edges(first, last - first + 1).tolist()
+            return begins
         bar = wider(bar)
 
 
