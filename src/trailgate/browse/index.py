@@ -531,12 +531,14 @@ class TrailIndex:
         entries["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
         entries["number"] = number
         entries["offset"] = offsets[ids.numbers]
-        texts = [one.encode() for one in ids.strings]
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        sizes = np.fromiter(map(len, ids.strings), np.int64, len(ids.strings))
+        texts = "".join(ids.strings).encode()
+        if len(texts) != sizes.sum():  # some characters have several bytes
+            sizes[:] = [len(one.encode()) for one in ids.strings]
         entries["end"] = self._texts.tell() + np.cumsum(sizes)
         entries["start"] = entries["end"] - sizes
         # The ids first: an entry is found only when its id can be read.
-        for file, data in ((self._texts, b"".join(texts)), (self._ids, entries.tobytes())):
+        for file, data in ((self._texts, texts), (self._ids, entries.tobytes())):
             file.write(data)
             file.flush()
 

@@ -496,7 +496,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
     """Return the template values for a finding of the check, with a link to the page of its bytes."""
     file = index.file_named(finding.file)
     at = last = ""
-    if file is not None and finding.offset is not None:
+    if file is not None and finding.offset is not None and file.size:
         at = f"{file.number}:{finding.offset}"
         last = f"{file.number}:{max(0, min(finding.offset, file.size - 1))}"  # of an end, the last byte
     return {
