@@ -197,4 +197,4 @@ def test_a_key_that_is_no_text_is_refused(tmp_path: Path, key: str) -> None:
     with TrailIndex(str(write_trail(tmp_path / "aa", [[[Op("I", 1)]]]))) as index:
         index.build()
 
-        assert "no text and no number" in pages(index)(400, table="MY.ORDERS", key=key)
+        assert "neither a text nor a number" in pages(index)(400, table="MY.ORDERS", key=key)

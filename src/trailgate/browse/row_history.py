@@ -77,7 +77,7 @@ def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple
         )
     if not all(map(_is_text, key)):
         raise OptionError(
-            f"the key {text} has a value that is no text and no number",
+            f"the key {text} has a value that is neither a text nor a number",
             hint="Rows whose key is NULL are found by the filters of the operations",
         )
     return table, tuple(key), columns
