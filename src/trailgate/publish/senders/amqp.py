@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.errors import BrokerError, EncodeError, Where
+from trailgate.errors import BrokerError, BrokerFullError, EncodeError, Where
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.amqp.receiver import (
     AmqpConnection,
@@ -19,16 +19,25 @@ from trailgate.live.brokers.amqp.receiver import (
     name_terminus,
 )
 from trailgate.publish.senders.jms import (
+    TOO_LARGE,
     QueueSender,
     jms_properties,
     jms_type,
     named_properties,
 )
-from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
+from trailgate.publish.senders.sender import (
+    EXACTLY_ONCE,
+    HELD,
+    STOP_ONE,
+    LargestMessage,
+    OutgoingMessages,
+    wait_and_log,
+)
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
 BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
+HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
 TRANSACTIONAL: Final = 0x34
@@ -155,8 +164,13 @@ class SendingConnection(AmqpConnection):
 
     def wait_for_credit(self, link: Any) -> None:
         """Wait until the AMQP broker grants credit for another message on a link."""
-        if link.credit <= 0 and not self.work(SECONDS, lambda: link.credit > 0):
-            raise self.error("the broker takes no more messages")
+        if link.credit > 0:
+            return
+        problem = "the broker takes no more messages: it may be full"
+        if not wait_and_log(
+            lambda some: self.work(some, lambda: link.credit > 0), SECONDS, problem, self._where
+        ):
+            raise BrokerFullError(problem, where=self._where)
 
     def refusal(self, delivery: Any) -> BrokerError:
         """Build the error for a message that the AMQP broker has refused."""
@@ -196,17 +210,14 @@ class AmqpSender(QueueSender):
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message larger than the limit that the AMQP broker announced."""
-        limit = self._connected.sender.remote_max_message_size
-        if not limit:
-            return
-        for part in parts:
-            for at, body in enumerate(part.messages.bodies):
-                size = len(body.as_buffer())
-                if size + 1024 > limit:  # and headers
-                    position = part.origins.positions[at].as_py()
-                    problem = f"the message has {size} bytes, and the broker takes {limit} (operation at {position})"
-                    table = part.origins.tables[at].as_py() or ""
-                    raise EncodeError(problem, where=Where(table=table))
+        limit, largest = self._connected.sender.remote_max_message_size, LargestMessage.of(parts)
+        if limit and largest.size + HEAD_BYTES > limit:
+            problem = (
+                f"the message has {largest.size} bytes, and the broker takes {limit - HEAD_BYTES} "
+                f"(operation at {largest.position})"
+            )
+            where = Where(source=str(self._address), table=largest.table or None)
+            raise EncodeError(problem, where=where, hint=TOO_LARGE)
 
     def open(self) -> str | None:
         """Connect by AMQP, and take the restart message, which locks the group; see ``Sender``."""
@@ -217,7 +228,10 @@ class AmqpSender(QueueSender):
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
             self._answered(link.restart, self._message("", first), "a restart message")
         self._receiver = link.listen(self._queue)
-        taken = link.take(self._receiver, HELD_SECONDS)
+        held = HELD.format(self._group)
+        taken = wait_and_log(
+            lambda seconds: link.take(self._receiver, seconds), HELD_SECONDS, held, self._where
+        )
         if taken is None:
             raise self._other_run()
         self._held, text = taken
@@ -239,9 +253,15 @@ class AmqpSender(QueueSender):
         """Send messages and the new restart message in one AMQP transaction; see ``Sender``."""
         if self._link is None or self._held is None:
             raise BrokerError("there is no connection", where=self._where)
-        link, held = self._link, self._held
-        self._held = None
-        name = self._declare()
+        held, self._held = self._held, None
+        try:
+            self._send_transaction(parts, state, held)
+        except BrokerError as error:
+            raise self._explained(error, parts) from error
+
+    def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: Any) -> None:
+        """Send messages and the new restart message, and accept the one that is held."""
+        link, name = self._connected, self._declare()
         for part in parts:
             self._send_part(part, name)
         new = self._send_in(link.restart, self._message(state, {}).encode(), name)

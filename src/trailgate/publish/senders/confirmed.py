@@ -21,8 +21,15 @@ from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.live.brokers.stomp.frames import encode_frame
-from trailgate.publish.senders.jms import JmsProperties
-from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, STOP_ONE, OutgoingMessages
+from trailgate.publish.senders.jms import LOCK, JmsProperties
+from trailgate.publish.senders.sender import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    HELD,
+    STOP_ONE,
+    OutgoingMessages,
+    wait_and_log,
+)
 from trailgate.publish.senders.stomp import (
     HELD_SECONDS,
     PLACES,
@@ -32,8 +39,7 @@ from trailgate.publish.senders.stomp import (
 )
 
 CONFIRMED: Final = frozenset({"RabbitMQ"})
-LOCK: Final = ".lock"  # the end of the name of a group's lock queue
-AGAIN: Final = 1.0  # seconds between two attempts to lock
+AGAIN: Final = 0.5  # seconds between two attempts to lock
 EXISTING: Final = "/amq/queue/"  # before a queue that is not declared
 # A position that is published drops the one before.
 _KEPT: Final = MappingProxyType(
@@ -78,7 +84,7 @@ class ConfirmedStompSender(StompSender):
         known = {"id": PLACES, "destination": EXISTING + self._queue, "ack": "client-individual"}
         self._connected.send("SUBSCRIBE", known)
         try:
-            if self._wait(lambda: bool(self._messages), HELD_SECONDS):
+            if self._wait_for_release(HELD_SECONDS):
                 return self._messages[0][1]
         except BrokerError as error:
             if error.problem.startswith("not_found"):
@@ -138,7 +144,14 @@ class ConfirmedStompSender(StompSender):
 
     def _lock(self) -> None:
         """Declare the exclusive queue. Raises BrokerRefusedError if another connection has it for long."""
-        until = time.monotonic() + HELD_SECONDS
+        held = HELD.format(self._group)
+        if not wait_and_log(self._try_to_lock, HELD_SECONDS, held, self._where):
+            problem = f"another run of the group {self._group} publishes there"
+            raise self._connected.error(problem, refused=True, hint=STOP_ONE)
+
+    def _try_to_lock(self, seconds: float) -> bool:
+        """Try to declare the exclusive queue for some seconds, and return whether it was possible."""
+        until = time.monotonic() + seconds
         while True:
             self._connect()
             try:
@@ -147,11 +160,10 @@ class ConfirmedStompSender(StompSender):
                 if not error.problem.startswith("resource_locked"):
                     raise
                 if time.monotonic() > until:
-                    problem = f"another run of the group {self._group} publishes there"
-                    raise self._connected.error(problem, refused=True, hint=STOP_ONE) from None
+                    return False
                 time.sleep(AGAIN)
             else:
-                return
+                return True
 
     def _declare_lock(self) -> None:
         """Declare the exclusive queue, and wait for a message in it: a refusal comes after the receipt."""

@@ -2,6 +2,8 @@
 
 If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
 
+An address of Artemis may drop messages when it is full: ``find_dropping`` asks for that.
+
 If a consumer was lost, the broker has to put its messages back before another one comes:
 ``wait_for_return`` asks whether it has. Artemis may never do so for one message (seen with 2.44.0, in
 about one of 300 lost connections on a busy machine). When a connection fails, one thread of Artemis rolls
@@ -14,9 +16,12 @@ continues would receive later messages first.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -51,6 +56,8 @@ HINT: Final = (
     "Start the broker again, and then this command: nothing is lost (docs/brokers.md). If another program has prepared a "
     "transaction of two phases on this queue, let it end that first"
 )
+SETTINGS: Final = "getAddressSettingsAsJSON"
+DROPS: Final = re.compile(r"addressFullMessagePolicy\W+DROP")
 _SIDE_OPTIONS: Final = ("ca", "cert", "key", "virtual-host")
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -120,29 +127,63 @@ def find_queue_state(
         return None
 
 
+def find_dropping(
+    connection: StompConnection, address: BrokerAddress, names: Sequence[str]
+) -> list[str]:
+    """Return the addresses among ``names`` from which Artemis drops messages without a word when they are full.
+
+    Returns none if the broker is not known to do so, or does not answer to this user.
+    """
+    questions = connection.dialect.questions
+    if questions is None:
+        return []
+    asked = [
+        ({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": SETTINGS}, json.dumps([name]))
+        for name in names
+    ]
+    try:
+        with closing(StompConnection(_side_address(address))) as side:
+            answers = _answers(side, questions, asked)
+    except BrokerError as error:
+        _LOG.info(NOT_ASKED, address, error.problem)
+        return []
+    return [name for name, text in zip(names, answers, strict=True) if DROPS.search(text)]
+
+
 def _ask(connection: StompConnection, questions: QueueQuestions, name: str) -> QueueState:
     """Ask for the state of a queue; one that does not exist has no consumers and no messages.
 
     Raises BrokerError if there is no answer, as when the user lacks the permission ``manage``.
     """
+    asked = [
+        ({"_AMQ_ResourceName": f"queue.{name}", "_AMQ_Attribute": attribute}, "")
+        for attribute in (questions.consumers, questions.held)
+    ]
+    # A number in brackets; an error is a text.
+    digits = [text.strip("[]") for text in _answers(connection, questions, asked)]
+    return QueueState(*(int(one) if one.isdecimal() else 0 for one in digits))
+
+
+def _answers(
+    connection: StompConnection,
+    questions: QueueQuestions,
+    asked: Sequence[tuple[Mapping[str, str], str]],
+) -> list[str]:
+    """Send questions, each with headers and a body, and return the answers. Raises BrokerError if one does not come."""
     answers = f"trailgate.answers.{uuid4().hex}"
     connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
-    counts = []
-    for attribute in (questions.consumers, questions.held):
-        asked = {"_AMQ_ResourceName": f"queue.{name}", "_AMQ_Attribute": attribute}
-        connection.send(
-            "SEND", {"destination": questions.destination, "reply-to": answers, **asked}
-        )
+    to = {"destination": questions.destination, "reply-to": answers}
+    texts = []
+    for headers, body in asked:
+        connection.send("SEND", {**to, **headers}, body.encode())
         found = connection.frames(ANSWER_SECONDS, 1)
         if found is None:
             raise connection.error("the broker does not answer")
         if found.kinds[0] == kernels.ERROR:
             raise connection.error(error_text(found, 0))
-        # A number in brackets; an error is a text.
-        digits = found.body(0).decode("utf-8", "replace").strip("[]")
-        counts.append(int(digits) if digits.isdecimal() else 0)
+        texts.append(found.body(0).decode("utf-8", "replace"))
     connection.send("UNSUBSCRIBE", {"id": answers})
-    return QueueState(*counts)
+    return texts
 
 
 def _side_address(address: BrokerAddress) -> BrokerAddress:

@@ -1,0 +1,122 @@
+"""Publishing to real brokers that have no room: nothing is lost, the cause is logged, and it continues when there is room."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brokers.artemis import ROOM, Artemis
+from brokers.published import received
+from brokers.receivers import PATIENCE
+from brokers.test_publish_jms import BOTH
+from sample_trail import Op, write_trail
+from trailgate.errors import BrokerFullError
+from trailgate.publish.job import PublishSummary, publish_trail
+
+COUNT = 3000  # messages of more than 200 bytes
+OF_A_TRANSACTION = 3
+FULL = ("is full", "may be full", "no room")
+
+
+def trail_of(path: Path, count: int = COUNT) -> Path:
+    keys = range(count)
+    return write_trail(
+        path,
+        [
+            [
+                [Op("I", key) for key in keys[at : at + OF_A_TRANSACTION]]
+                for at in keys[::OF_A_TRANSACTION]
+            ]
+        ],
+    )
+
+
+def keys_of(found: list[tuple[dict[str, str], str]]) -> list[int]:
+    return [json.loads(body)["after"]["ID"] for _, body in found]
+
+
+@contextmanager
+def publishing(trail: Path, address: str) -> Iterator[Future[PublishSummary]]:
+    """Publish in a thread."""
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(publish_trail, trail, address, "json")
+
+
+def wait_for(is_there: Callable[[], bool], running: Future[Any]) -> None:
+    """Wait until something is there, while a run continues."""
+    until = time.monotonic() + PATIENCE
+    while not is_there():
+        assert not running.done(), running.result()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Make a broker that takes nothing count as full after seconds, not half a minute."""
+    monkeypatch.setattr("trailgate.live.brokers.stomp.connection.NOTED_SECONDS", 1.0)
+    monkeypatch.setattr("trailgate.live.brokers.stomp.connection.SEND_SECONDS", 4.0)
+    monkeypatch.setattr("trailgate.publish.senders.amqp.SECONDS", 4.0)
+    caplog.set_level(logging.WARNING, "trailgate.brokers")
+
+
+@BOTH
+@pytest.mark.parametrize("policy", ["BLOCK", "FAIL"])
+@pytest.mark.usefixtures("quick")
+def test_a_full_address_of_artemis_loses_nothing(
+    artemis: Artemis, tmp_path: Path, scheme: str, policy: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    trail = trail_of(tmp_path / f"full-{policy}-{scheme}")
+    queue = f"full.{policy}.{scheme}"
+    with publishing(trail, artemis.address(queue, scheme, patience=120)) as running:
+        wait_for(lambda: any(one in caplog.text for one in FULL), running)
+        found = received(artemis.address(queue, "stomp"), COUNT)
+        assert running.result(PATIENCE).messages == COUNT
+
+    assert keys_of(found) == list(range(COUNT))
+
+
+@BOTH
+def test_an_address_of_artemis_that_pages_takes_all(
+    artemis: Artemis, tmp_path: Path, scheme: str
+) -> None:
+    trail, queue = trail_of(tmp_path / f"page-{scheme}"), f"full.PAGE.{scheme}"
+    assert publish_trail(trail, artemis.address(queue, scheme), "json").messages == COUNT
+    assert keys_of(received(artemis.address(queue, "stomp"), COUNT)) == list(range(COUNT))
+
+
+@BOTH
+@pytest.mark.usefixtures("quick")
+def test_a_run_that_finds_no_room_in_time_ends_with_the_reason(
+    artemis: Artemis, tmp_path: Path, scheme: str
+) -> None:
+    trail, queue = trail_of(tmp_path / f"late-{scheme}"), f"full.FAIL.late.{scheme}"
+    address = artemis.address(queue, scheme, patience=1)
+    with pytest.raises(BrokerFullError, match=rf"full.*{queue}.*let consumers take messages"):
+        publish_trail(trail, address, "json")
+    first = received(artemis.address(queue, "stomp"), 1)
+    assert 0 < len(first) < COUNT
+    with publishing(trail, artemis.address(queue, scheme, patience=120)) as running:
+        rest = received(artemis.address(queue, "stomp"), COUNT - len(first))
+        running.result(PATIENCE)
+    assert keys_of(first + rest) == list(range(COUNT))
+
+
+def test_an_address_of_artemis_that_drops_is_noted(
+    artemis: Artemis, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "trailgate.brokers")
+    trail = trail_of(tmp_path / "drop")
+    publish_trail(trail, artemis.address("full.DROP.stomp"), "json")
+    assert "the address full.DROP.stomp loses messages when it is full" in caplog.text
+    found = received(artemis.address("full.DROP.stomp"), 1)
+    assert len(found) < COUNT
+    assert sum(len(body) for _, body in found) < ROOM
