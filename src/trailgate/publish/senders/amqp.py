@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +19,12 @@ from trailgate.live.brokers.amqp.receiver import (
     import_proton,
     name_terminus,
 )
+from trailgate.live.brokers.artemis import (
+    MANAGEMENT,
+    ManagementQuestion,
+    ask_settings,
+    drops_messages,
+)
 from trailgate.publish.senders.jms import (
     TOO_LARGE,
     QueueSender,
@@ -26,8 +33,10 @@ from trailgate.publish.senders.jms import (
     named_properties,
 )
 from trailgate.publish.senders.sender import (
+    DROPS,
     EXACTLY_ONCE,
     HELD,
+    LOG,
     STOP_ONE,
     LargestMessage,
     OutgoingMessages,
@@ -36,6 +45,7 @@ from trailgate.publish.senders.sender import (
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
+ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
 BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
 HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
@@ -55,16 +65,19 @@ class RestartQueue(NamedTuple):
     """How an AMQP sender recognizes a new group, whose restart queue is as empty as one whose message another run holds.
 
     ``first`` are properties of a group's first restart message, which the broker accepts once.
-    Without them the queue is browsed.
+    Without them the queue is browsed. ``is_managed``: the broker answers questions (``artemis.py``).
     """
 
     first: Mapping[str, str] = MappingProxyType({})
+    is_managed: bool = False
 
 
 # By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
     {
-        "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),
+        "apache-activemq-artemis": RestartQueue(
+            MappingProxyType({"_AMQ_DUPL_ID": "first"}), is_managed=True
+        ),
         "ActiveMQ": RestartQueue(),
         "Apache Qpid Broker-J Core": RestartQueue(),
         "qpid": RestartQueue(),
@@ -123,6 +136,28 @@ class SendingConnection(AmqpConnection):
             raise self.error(f"the broker does not show what the queue {queue} has")
         self.close_link(link)
         return found
+
+    def ask(self, question: ManagementQuestion) -> str:
+        """Ask Artemis's management by AMQP, and return the answer."""
+        self._begin()
+        answers = self._session.receiver(str(uuid.uuid4()))
+        answers.source.dynamic = True
+        self._attach(answers)
+        answers.flow(1)
+        asking = self._session.sender(str(uuid.uuid4()))
+        name_terminus(asking.target, MANAGEMENT, QUEUE, self._engine.remote_properties or {})
+        self._attach(asking)
+        self.wait_for_credit(asking)
+        message = self._proton.Message(question.body, reply_to=answers.remote_source.address)
+        message.properties = dict(question.properties)
+        asking.send(message)
+        taken = self.take(answers, ANSWER_SECONDS)
+        if taken is None:
+            raise self.error("the broker does not answer")
+        taken[0].settle()
+        for link in (asking, answers):
+            self.close_link(link)
+        return taken[1]
 
     def close_link(self, link: Any) -> None:
         """Close an AMQP link."""
@@ -207,6 +242,7 @@ class AmqpSender(QueueSender):
         self._link: SendingConnection | None = None
         self._receiver: Any = None
         self._held: Any = None
+        self._is_noted = False  # whether addresses that drop messages were looked for
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message larger than the limit that the AMQP broker announced."""
@@ -223,6 +259,7 @@ class AmqpSender(QueueSender):
         """Connect by AMQP, and take the restart message, which locks the group; see ``Sender``."""
         restart = self._connect()
         link = self._connected
+        self._note_dropping(restart)
         link.attach(self._address, self._queue)
         if restart.first or not self._browse():
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
@@ -240,6 +277,20 @@ class AmqpSender(QueueSender):
             self._held.settle()
             raise self._other_run()
         return text or None
+
+    def _note_dropping(self, restart: RestartQueue) -> None:
+        """Log once that a full address drops messages, which nobody is told of later."""
+        if self._is_noted or not restart.is_managed:
+            return
+        self._is_noted = True
+        try:
+            # A broker that refuses the question closes its link.
+            with closing(SendingConnection(self._address)) as side:
+                for name in (self._address.destination, self._queue):
+                    if drops_messages(side.ask(ask_settings(name))):
+                        LOG.warning(DROPS, name, self._address)
+        except BrokerError as error:
+            LOG.info("whether %s drops messages is not known: %s", self._address, error.problem)
 
     def read(self) -> str | None:
         """Return the state in the restart queue; see ``Sender``.

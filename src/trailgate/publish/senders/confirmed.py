@@ -17,7 +17,7 @@ from contextlib import closing
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import BrokerError
+from trailgate.errors import BrokerError, BrokerFullError, count_noun
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.live.brokers.stomp.frames import encode_frame
@@ -25,6 +25,7 @@ from trailgate.publish.senders.jms import LOCK, JmsProperties
 from trailgate.publish.senders.sender import (
     AT_LEAST_ONCE,
     EXACTLY_ONCE,
+    FULL,
     HELD,
     STOP_ONE,
     OutgoingMessages,
@@ -40,6 +41,8 @@ from trailgate.publish.senders.stomp import (
 
 CONFIRMED: Final = frozenset({"RabbitMQ"})
 AGAIN: Final = 0.5  # seconds between two attempts to lock
+QUIET_SECONDS: Final = 5.0  # after which it is logged that messages are not confirmed
+NOT_CONFIRMED: Final = "the broker does not confirm messages"
 EXISTING: Final = "/amq/queue/"  # before a queue that is not declared
 # A position that is published drops the one before.
 _KEPT: Final = MappingProxyType(
@@ -106,11 +109,10 @@ class ConfirmedStompSender(StompSender):
         def own(one: JmsProperties) -> Mapping[str, str]:
             return {"receipt": self._receipt(waiting), "amqp-message-id": one.id}
 
-        self._send_confirmed(
-            (frame for part in parts for frame in self._frames(part, own)), waiting
-        )
+        frames = (frame for part in parts for frame in self._frames(part, own))
+        self._send_confirmed(frames, waiting, parts)
         kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt(waiting)}
-        self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting)
+        self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting, ())
 
     @property
     def _dialect(self) -> RestartDialect:
@@ -182,12 +184,31 @@ class ConfirmedStompSender(StompSender):
         waiting.add(receipt)
         return receipt
 
-    def _send_confirmed(self, frames: Iterable[bytes], waiting: set[str]) -> None:
+    def _send_confirmed(
+        self, frames: Iterable[bytes], waiting: set[str], parts: Iterable[OutgoingMessages]
+    ) -> None:
         """Send frames, and wait until the broker has confirmed all."""
-        self._send_frames(frames)
-        while not waiting <= self._receipts:
-            known = len(self._receipts)
-            if not self._wait(lambda known=known: len(self._receipts) > known, SECONDS):  # type: ignore[misc]
-                raise self._connected.error("the broker does not confirm messages")
+        try:
+            self._send_frames(frames)
+            while not waiting <= self._receipts:
+                known = len(self._receipts)
+                if not wait_and_log(
+                    lambda some, known=known: self._wait(  # type: ignore[misc]
+                        lambda: len(self._receipts) > known, some
+                    ),
+                    SECONDS,
+                    NOT_CONFIRMED,
+                    self._where,
+                    quiet=QUIET_SECONDS,
+                ):
+                    raise self._connected.error(NOT_CONFIRMED)
+        except BrokerError as error:
+            own = self._broker_error()
+            if own is not None:
+                raise self._explained(own, parts) from error
+            # RabbitMQ closes the connection without a word if a queue of limited length refuses a message.
+            missing = count_noun(len(waiting - self._receipts), "message")
+            problem = f"the broker has not confirmed {missing}: {error.problem}"
+            raise BrokerFullError(problem, where=self._where, hint=FULL) from error
         for one in (waiting, self._receipts, self._messages):
             one.clear()

@@ -55,18 +55,6 @@ class ConsumerNotifications(NamedTuple):
     number: str
 
 
-class QueueQuestions(NamedTuple):
-    """How to ask a STOMP broker for a queue's state: the address that takes questions, and the attributes with the answers.
-
-    ``consumers`` is the number of the queue's consumers, and ``held`` the number of messages that were delivered
-    and not acknowledged.
-    """
-
-    destination: str
-    consumers: str
-    held: str
-
-
 class PrefetchOption(NamedTuple):
     """How to limit the number of messages that the broker sends before any is acknowledged.
 
@@ -93,7 +81,7 @@ class StompDialect(NamedTuple):
       consumer's.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: None if the broker is not known to report other consumers.
-    - ``questions``: None if the broker is not known to answer questions about a queue, or needs none.
+    - ``is_managed``: the broker answers questions about a queue (``artemis.py``).
     """
 
     name: str
@@ -106,7 +94,7 @@ class StompDialect(NamedTuple):
     id_tail: bool = False
     surrogates: bool = False
     consumers: ConsumerNotifications | None = None
-    questions: QueueQuestions | None = None
+    is_managed: bool = False
 
 
 DIALECTS: Final = (
@@ -128,7 +116,7 @@ DIALECTS: Final = (
             ),
             "_AMQ_ConsumerCount",
         ),
-        questions=QueueQuestions("activemq.management", "consumerCount", "deliveringCount"),
+        is_managed=True,
     ),
     StompDialect(
         "ActiveMQ Classic",

@@ -16,12 +16,10 @@ continues would receive later messages first.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -29,12 +27,20 @@ from uuid import uuid4
 
 from trailgate.errors import BrokerError, count_noun
 from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.brokers.artemis import (
+    CONSUMERS,
+    HELD,
+    MANAGEMENT,
+    ManagementQuestion,
+    ask_attribute,
+    ask_settings,
+    drops_messages,
+)
 from trailgate.live.brokers.receiver import CONNECT_SECONDS
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import (
     FRAMES,
     TYPE,
-    QueueQuestions,
     StompConnection,
     error_text,
 )
@@ -49,15 +55,13 @@ RETURN_SECONDS: Final = 10.0  # in which a broker puts messages back
 SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
 UNKNOWN: Final = "whether %s has other consumers is not known: %s"
 NOT_ASKED: Final = "whether %s has messages that a lost connection holds is not known: %s"
-HELD: Final = (
+STILL_HELD: Final = (
     "the queue {} has {} that a lost connection still holds: later messages would come first"
 )
 HINT: Final = (
     "Start the broker again, and then this command: nothing is lost (docs/brokers.md). If another program has prepared a "
     "transaction of two phases on this queue, let it end that first"
 )
-SETTINGS: Final = "getAddressSettingsAsJSON"
-DROPS: Final = re.compile(r"addressFullMessagePolicy\W+DROP")
 _SIDE_OPTIONS: Final = ("ca", "cert", "key", "virtual-host")
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -88,19 +92,18 @@ def wait_for_return(
     function returns. Raises BrokerRefusedError if messages are still held after ``RETURN_SECONDS``
     although only our own consumers remain, and BrokerError if the broker cannot be reached.
     """
-    questions = connection.dialect.questions
-    if questions is None:
+    if not connection.dialect.is_managed:
         return
     with closing(StompConnection(_side_address(address))) as side:
         start = time.monotonic()
         try:
-            while (state := _ask(side, questions, name)).held:
+            while (state := _ask(side, name)).held:
                 waited = time.monotonic() - start
                 if state.consumers > own and waited > NOTICE_SECONDS:
                     return
                 if state.consumers <= own and waited > RETURN_SECONDS:
                     held = count_noun(state.held, "message")
-                    problem = HELD.format(name, held)
+                    problem = STILL_HELD.format(name, held)
                     raise connection.error(problem, refused=True, hint=HINT)
                 time.sleep(POLL_SECONDS)
         except BrokerError as error:
@@ -116,12 +119,11 @@ def find_queue_state(
 
     Returns None if the broker does not answer to this user.
     """
-    questions = connection.dialect.questions
-    if questions is None:
+    if not connection.dialect.is_managed:
         return None
     try:
         with closing(StompConnection(_side_address(address))) as side:
-            return _ask(side, questions, name)
+            return _ask(side, name)
     except BrokerError as error:
         _LOG.info(NOT_ASKED, address, error.problem)
         return None
@@ -134,48 +136,36 @@ def find_dropping(
 
     Returns none if the broker is not known to do so, or does not answer to this user.
     """
-    questions = connection.dialect.questions
-    if questions is None:
+    if not connection.dialect.is_managed:
         return []
-    asked = [
-        ({"_AMQ_ResourceName": "broker", "_AMQ_OperationName": SETTINGS}, json.dumps([name]))
-        for name in names
-    ]
     try:
         with closing(StompConnection(_side_address(address))) as side:
-            answers = _answers(side, questions, asked)
+            answers = _answers(side, [ask_settings(name) for name in names])
     except BrokerError as error:
         _LOG.info(NOT_ASKED, address, error.problem)
         return []
-    return [name for name, text in zip(names, answers, strict=True) if DROPS.search(text)]
+    return [name for name, answer in zip(names, answers, strict=True) if drops_messages(answer)]
 
 
-def _ask(connection: StompConnection, questions: QueueQuestions, name: str) -> QueueState:
+def _ask(connection: StompConnection, name: str) -> QueueState:
     """Ask for the state of a queue; one that does not exist has no consumers and no messages.
 
     Raises BrokerError if there is no answer, as when the user lacks the permission ``manage``.
     """
-    asked = [
-        ({"_AMQ_ResourceName": f"queue.{name}", "_AMQ_Attribute": attribute}, "")
-        for attribute in (questions.consumers, questions.held)
-    ]
+    answers = _answers(connection, [ask_attribute(name, one) for one in (CONSUMERS, HELD)])
     # A number in brackets; an error is a text.
-    digits = [text.strip("[]") for text in _answers(connection, questions, asked)]
+    digits = [answer.strip("[]") for answer in answers]
     return QueueState(*(int(one) if one.isdecimal() else 0 for one in digits))
 
 
-def _answers(
-    connection: StompConnection,
-    questions: QueueQuestions,
-    asked: Sequence[tuple[Mapping[str, str], str]],
-) -> list[str]:
-    """Send questions, each with headers and a body, and return the answers. Raises BrokerError if one does not come."""
+def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -> list[str]:
+    """Send questions, and return the answers. Raises BrokerError if one does not come."""
     answers = f"trailgate.answers.{uuid4().hex}"
     connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
-    to = {"destination": questions.destination, "reply-to": answers}
+    to = {"destination": MANAGEMENT, "reply-to": answers}
     texts = []
-    for headers, body in asked:
-        connection.send("SEND", {**to, **headers}, body.encode())
+    for question in asked:
+        connection.send("SEND", {**to, **question.properties}, question.body.encode())
         found = connection.frames(ANSWER_SECONDS, 1)
         if found is None:
             raise connection.error("the broker does not answer")
