@@ -14,11 +14,18 @@ from typing import Any
 import pytest
 
 from brokers.artemis import ROOM, Artemis
-from brokers.published import received
+from brokers.classic import BLOCKING, REFUSING, Classic, Limits
+from brokers.classic import running as running_classic
+from brokers.kafka import Kafka
+from brokers.kafka import running as running_kafka
+from brokers.published import consumed, received
+from brokers.rabbitmq import RabbitMQ
+from brokers.real_brokers import OneBroker
 from brokers.receivers import PATIENCE
+from brokers.small_disk import MountedDisk, small_disk
 from brokers.test_publish_jms import BOTH
 from sample_trail import Op, write_trail
-from trailgate.errors import BrokerFullError
+from trailgate.errors import BrokerFullError, EncodeError
 from trailgate.publish.job import PublishSummary, publish_trail
 
 COUNT = 3000  # messages of more than 200 bytes
@@ -120,3 +127,105 @@ def test_an_address_of_artemis_that_drops_is_noted(
     found = received(artemis.address("full.DROP.stomp"), 1)
     assert len(found) < COUNT
     assert sum(len(body) for _, body in found) < ROOM
+
+
+@pytest.mark.parametrize("limits", [BLOCKING, REFUSING], ids=["blocks", "refuses"])
+@BOTH
+@pytest.mark.usefixtures("quick")
+def test_a_full_store_of_classic_loses_nothing(
+    one_broker: OneBroker,
+    tmp_path: Path,
+    scheme: str,
+    limits: Limits,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one_broker.close()
+    count = 9 * COUNT
+    trail = trail_of(tmp_path / "classic", count)
+    (tmp_path / "broker").mkdir()
+    with running_classic(tmp_path / "broker", limits) as broker:
+        address = f"{broker.address('full', scheme)}?patience=120"
+        with publishing(trail, address) as running:
+            wait_for(lambda: any(one in caplog.text for one in FULL), running)
+            found = received(broker.address("full"), count)
+            assert running.result(PATIENCE).messages == count
+
+    assert keys_of(found) == list(range(count))
+
+
+def test_a_message_that_classic_does_not_take_is_named(classic: Classic, tmp_path: Path) -> None:
+    transactions = [[Op("I", number) for number in range(1000)], [Op("I", 1000)]]
+    trail = write_trail(tmp_path / "long", [[[Op("I", 1001)], *transactions]])
+    address = classic.address("long").replace(f":{classic.stomp}/", f":{classic.short}/")
+    options = {"max_message_bytes": 100_000}
+    with pytest.raises(
+        EncodeError, match=r"largest message of the batch has \d+ bytes .operation at \d{20}"
+    ):
+        publish_trail(trail, address, "delimited", options=options, content="transaction")
+    assert received(classic.address("long"), 0) == []
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_queue_of_rabbitmq_that_refuses_messages_loses_nothing(
+    rabbitmq: RabbitMQ, tmp_path: Path, most: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue = f"full.{most}"
+    rabbitmq.limit(rf"^full\\.{most}$", most, "reject-publish")
+    trail, count = write_trail(tmp_path / "rabbit", [[[Op("I", key)] for key in range(500)]]), 500
+    address = rabbitmq.address(queue, "stomp", virtual_host="%2F", patience="120")
+    with publishing(trail, address) as running:
+        wait_for(lambda: "has not confirmed" in caplog.text, running)
+        found: dict[str, str] = {}
+        while len(found) < count:
+            found |= {one["amqp-message-id"]: body for one, body in received(address, 0)}
+        running.result(PATIENCE)
+    assert sorted(json.loads(body)["after"]["ID"] for body in found.values()) == list(range(count))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_slow_quota_of_kafka_loses_nothing(
+    kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch that takes longer than a transaction may is sent in smaller ones."""
+    monkeypatch.setattr("trailgate.publish.senders.kafka.TRANSACTION_SECONDS", 10)
+    monkeypatch.setattr("trailgate.publish.senders.kafka.SLOW_SECONDS", 7.5)
+    quota = ("--entity-type", "clients", "--entity-default", "--alter")
+    kafka.tool("kafka.admin.ConfigCommand", *quota, "--add-config", "producer_byte_rate=20000")
+    try:
+        trail = trail_of(tmp_path / "quota")
+        summary = publish_trail(trail, kafka.address("quota", "?create&patience=60"), "json")
+    finally:
+        kafka.tool("kafka.admin.ConfigCommand", *quota, "--delete-config", "producer_byte_rate")
+    assert summary.messages == COUNT
+    assert "publishing in smaller batches" in caplog.text
+    found = [one.value["after"]["ID"] for one in consumed(kafka, "quota")]
+    assert found == list(range(COUNT))
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_full_disk_of_kafka_loses_nothing(
+    one_broker: OneBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kafka stops when its disk is full; the run continues when it is started again."""
+    pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+    one_broker.close()
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    trail = trail_of(tmp_path / "disk-trail", 100)
+    with small_disk(mounted) as disk:
+        if not isinstance(disk, MountedDisk):
+            pytest.skip("a file system of one's own cannot be mounted here")
+        with running_kafka(tmp_path, disk=disk) as broker:
+            to = broker.address("disk", "?create&patience=120")
+            publish_trail(trail, to, "json")
+            trail_of(trail, 40 * COUNT)
+            disk.fill(1 << 20, 0)
+            with publishing(trail, to) as running:
+                wait_for(lambda: not broker.process.runs, running)
+                wait_for(lambda: "trying again" in caplog.text, running)
+                disk.free()
+                broker.process.start()
+                running.result(PATIENCE)
+            found = [one.value["after"]["ID"] for one in consumed(broker, "disk")]
+    assert found == list(range(40 * COUNT))
