@@ -414,7 +414,8 @@ def client_settings(address: BrokerAddress) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "bootstrap.servers": f"{address.host}:{address.port}",
         "log_level": LOGGED,
-        "reconnect.backoff.ms": 500,
+        # Half of it passes before the first request, too. The pauses grow.
+        "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 10_000,
     }
     protocol = "SSL" if address.tls else "PLAINTEXT"

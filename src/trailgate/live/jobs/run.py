@@ -354,7 +354,7 @@ class LiveCapture:
                 raise interruption_error(prefix)
             position = replace(position, pending=None)  # no repaired message was added
         self._committed = self._reached = position
-        self._commit_time = 0.0
+        self._commit_time = time.monotonic()
         self._held = 0 if position is None else position.quarantine
         self._repaired = 0 if position is None else position.repaired
         self._skipped = DuplicateSkipper(recovered)
@@ -482,7 +482,7 @@ class LiveCapture:
     def _commit(self) -> None:
         """Make everything appended durable, with the position in the feed."""
         reached = self._reached
-        if reached is None or reached == self._committed:
+        if reached is None or reached == self._committed or self._skipped.is_behind:
             return
         self._appender.commit(reached.encode())
         self._committed, self._commit_time = reached, time.monotonic()

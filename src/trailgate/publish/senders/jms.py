@@ -30,11 +30,12 @@ _OTHER: Final = re.compile(rb"[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 # What brokers write if they have no room, and if a message is larger than they take.
 _NO_ROOM: Final = re.compile(
-    "AMQ229102|AMQ229119|resource-limit-exceeded|is full|Usage Manager|Limit reached", re.IGNORECASE
+    "AMQ229102|AMQ229119|AMQ339011|resource-limit-exceeded|is full|Usage Manager|Limit reached", re.IGNORECASE
 )
 TOO_LARGE: Final = (
     "Raise the broker's limit, or publish smaller messages: --max-message-bytes, --content row"
 )
+_SENT: Final = re.compile(r" CoreMessage\[.*")  # Artemis names a message by all that it knows of it
 _TOO_LARGE: Final = re.compile(
     "AMQ149005|AMQ229031|bigger than|larger than|too large|maximum .*(length|size)|max.?frame|size exceeded",
     re.IGNORECASE,
@@ -85,7 +86,7 @@ class QueueSender:
             where = Where(source=str(self._address), table=largest.table or None)
             return EncodeError(problem, where=where, hint=TOO_LARGE)
         if isinstance(error, BrokerFullError) or _NO_ROOM.search(error.problem):
-            return BrokerFullError(error.problem, where=self._where, hint=FULL)
+            return BrokerFullError(_SENT.sub("", error.problem), where=self._where, hint=FULL)
         return error
 
 
