@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -113,7 +113,7 @@ class KafkaWay:
 
 Receiving = Callable[[], bytes]
 Way = StompWay | KafkaWay
-WAYS: Final = {"stomp": StompWay, "kafka": KafkaWay}
+WAYS: Final[Mapping[str, Callable[[Any], Way]]] = {"stomp": StompWay, "kafka": KafkaWay}
 
 
 def _through_the_trail(way: Way, place: LivePlace, count: int) -> Longs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def _of_artemis(*, quick: bool) -> Iterator[Figure]:
         tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder,
         artemis.running(Path(folder)) as broker,
     ):
-        groups = {
+        groups: dict[str, Callable[..., Iterator[Figure]]] = {
             "queues": queues.figures,
             "latency": partial(latency.figures, "stomp"),
             "memory": memory.figures,

@@ -75,12 +75,15 @@ def quick(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     caplog.set_level(logging.WARNING, "trailgate.brokers")
 
 
-@BOTH
-@pytest.mark.parametrize("policy", ["BLOCK", "FAIL"])
+@pytest.mark.parametrize(
+    ("policy", "scheme"), [("FAIL", "stomp"), ("FAIL", "amqp"), ("BLOCK", "amqp")]
+)
 @pytest.mark.usefixtures("quick")
 def test_a_full_address_of_artemis_loses_nothing(
     artemis: Artemis, tmp_path: Path, scheme: str, policy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    if scheme == "amqp":
+        pytest.importorskip("proton", reason="AMQP needs the extra amqp")
     trail = trail_of(tmp_path / f"full-{policy}-{scheme}")
     queue = f"full.{policy}.{scheme}"
     with publishing(trail, artemis.address(queue, scheme, patience=120)) as running:
@@ -91,11 +94,17 @@ def test_a_full_address_of_artemis_loses_nothing(
     assert keys_of(found) == list(range(COUNT))
 
 
-@BOTH
-def test_an_address_of_artemis_that_pages_takes_all(
-    artemis: Artemis, tmp_path: Path, scheme: str
+@pytest.mark.parametrize(
+    ("policy", "scheme"), [("PAGE", "stomp"), ("PAGE", "amqp"), ("BLOCK", "stomp")]
+)
+def test_an_address_of_artemis_takes_all(
+    artemis: Artemis, tmp_path: Path, scheme: str, policy: str
 ) -> None:
-    trail, queue = trail_of(tmp_path / f"page-{scheme}"), f"full.PAGE.{scheme}"
+    """Paging has no limit but the disk, and by STOMP 2.44.0 does not obey BLOCK."""
+    if scheme == "amqp":
+        pytest.importorskip("proton", reason="AMQP needs the extra amqp")
+    queue = f"full.{policy}.all.{scheme}"
+    trail = trail_of(tmp_path / queue)
     assert publish_trail(trail, artemis.address(queue, scheme), "json").messages == COUNT
     assert keys_of(received(artemis.address(queue, "stomp"), COUNT)) == list(range(COUNT))
 
@@ -107,7 +116,7 @@ def test_a_run_that_finds_no_room_in_time_ends_with_the_reason(
 ) -> None:
     trail, queue = trail_of(tmp_path / f"late-{scheme}"), f"full.FAIL.late.{scheme}"
     address = artemis.address(queue, scheme, patience=1)
-    with pytest.raises(BrokerFullError, match=rf"full.*{queue}.*let consumers take messages"):
+    with pytest.raises(BrokerFullError, match=rf"{queue}.*may be full: let consumers take"):
         publish_trail(trail, address, "json")
     first = received(artemis.address(queue, "stomp"), 1)
     assert 0 < len(first) < COUNT

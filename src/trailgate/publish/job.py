@@ -39,7 +39,13 @@ from trailgate.publish.origins import OriginFinder
 from trailgate.publish.senders.broker import BatchRefusedError
 from trailgate.publish.senders.brokers import broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
-from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink, StoredState
+from trailgate.publish.senders.sender import (
+    LOG,
+    OutgoingMessages,
+    PublishedState,
+    Sink,
+    StoredState,
+)
 from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
@@ -242,7 +248,8 @@ class Publication:
                     settings.group or name_group(source.prefix),
                     self._options,
                     self._format,
-                    retries or Retries(address.number("patience", PATIENCE)),
+                    retries
+                    or Retries(address.number("patience", PATIENCE), what="the broker", log=LOG),
                     sent,
                 )
                 form |= {"to": address.destination}

@@ -82,11 +82,14 @@ class MessageFields(NamedTuple):
 
     def slice(self, begin: int, end: int) -> MessageFields:
         """Return the fields of the messages [begin, end)."""
-        values = self.values.slice(begin, end - begin)
-        offsets, times, keys, headers = (
-            column[begin:end] for column in (self.offsets, self.times, self.keys, self.headers)
+        part = slice(begin, end)
+        return MessageFields(
+            self.offsets[part],
+            self.times[part],
+            self.values.slice(begin, end - begin),
+            self.keys[part],
+            self.headers[part],
         )
-        return MessageFields(offsets, times, values, keys, headers)
 
     @classmethod
     def join(cls, parts: Sequence[MessageFields]) -> MessageFields:

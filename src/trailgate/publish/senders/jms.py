@@ -30,7 +30,8 @@ _OTHER: Final = re.compile(rb"[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
 # What brokers write if they have no room, and if a message is larger than they take.
 _NO_ROOM: Final = re.compile(
-    "AMQ229102|AMQ229119|AMQ339011|resource-limit-exceeded|is full|Usage Manager|Limit reached", re.IGNORECASE
+    "AMQ229102|AMQ229119|AMQ339011|resource-limit-exceeded|is full|Usage Manager|Limit reached",
+    re.IGNORECASE,
 )
 TOO_LARGE: Final = (
     "Raise the broker's limit, or publish smaller messages: --max-message-bytes, --content row"
