@@ -180,8 +180,8 @@ def test_a_queue_of_rabbitmq_that_refuses_messages_loses_nothing(
     rabbitmq: RabbitMQ, tmp_path: Path, most: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = f"full.{most}"
-    rabbitmq.limit(rf"^full\\.{most}$", most, "reject-publish")
-    trail, count = write_trail(tmp_path / "rabbit", [[[Op("I", key)] for key in range(500)]]), 500
+    rabbitmq.limit(rf"^full\.{most}$", most, "reject-publish")
+    trail, count = write_trail(tmp_path / f"rabbit-{most}", [[[Op("I", key)] for key in range(500)]]), 500
     address = rabbitmq.address(queue, "stomp", virtual_host="%2F", patience="120")
     with publishing(trail, address) as running:
         wait_for(lambda: "has not confirmed" in caplog.text, running)
