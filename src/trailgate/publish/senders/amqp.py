@@ -279,7 +279,7 @@ class AmqpSender(QueueSender):
         return text or None
 
     def _note_dropping(self, restart: RestartQueue) -> None:
-        """Log once that a full address drops messages, which nobody is told of later."""
+        """Log once that a full address drops messages: the broker confirms those that it drops."""
         if self._is_noted or not restart.is_managed:
             return
         self._is_noted = True

@@ -129,7 +129,7 @@ class StompSender(QueueSender):
         return text or None
 
     def _note_dropping(self) -> None:
-        """Log once that a full address drops messages, which nobody is told of later."""
+        """Log once that a full address drops messages: the broker confirms those that it drops."""
         if self._is_noted:
             return
         self._is_noted = True
