@@ -35,7 +35,7 @@ HELD: Final = (
 )
 QUIET_SECONDS: Final = 1.0  # a longer wait is logged
 FULL: Final = "The queue or the broker may be full: let consumers take messages, or raise its limits (docs/publications.md)"
-DROPS: Final = "the address %s loses messages when it is full, and tells nobody: set its address-full-policy to BLOCK, FAIL or PAGE instead of DROP (%s)"
+DROPS: Final = "the address %s loses messages when it is full, and confirms them: set its address-full-policy to BLOCK, FAIL or PAGE instead of DROP (%s)"
 LOG: Final = logging.getLogger("trailgate.brokers")
 Result = TypeVar("Result")
 
