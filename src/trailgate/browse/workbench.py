@@ -38,7 +38,7 @@ from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_file
-from trailgate.storage.files.file_search import folder_of, member_finder
+from trailgate.storage.files.file_search import MemberFinder, folder_of
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
@@ -350,8 +350,12 @@ class _Texts:
     def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
-        member = member_finder([folder_of(path)] if path in self.copybooks else [])
-        return read_copybook(self._text(path), source=path, dialect=dialect, member=member)
+        folders = [folder_of(path)] if path in self.copybooks else []
+        hint = "Copy the member into this folder" if folders else "Paste it in place of its COPY"
+        members, text = MemberFinder.of(folders, hint), self._text(path)
+        return read_copybook(
+            text, source=path, dialect=dialect, member=members, missing=members.missing
+        )
 
     def _text(self, path: str) -> str:
         if path in self.files:
