@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from brokers.real_brokers import Process, answers, fetched, free_ports, one_at_a_time, run
 
@@ -19,10 +19,8 @@ CONFIGURATION: Final = """\
   xsi:schemaLocation="http://www.springframework.org/schema/beans http://www.springframework.org/schema/beans/spring-beans.xsd
   http://activemq.apache.org/schema/core http://activemq.apache.org/schema/core/activemq-core.xsd">
   <broker xmlns="http://activemq.apache.org/schema/core" brokerName="b1" dataDirectory="{data}" useJmx="false">
-    <persistenceAdapter><kahaDB directory="{data}/kahadb" journalMaxFileLength="{file}"/></persistenceAdapter>
-    <systemUsage><systemUsage {usage}>
-      <memoryUsage><memoryUsage limit="256 mb"/></memoryUsage><storeUsage><storeUsage limit="{store}"/></storeUsage>
-    </systemUsage></systemUsage>
+    <persistenceAdapter><kahaDB directory="{data}/kahadb"/></persistenceAdapter>
+    <systemUsage><systemUsage><memoryUsage><memoryUsage limit="256 mb"/></memoryUsage></systemUsage></systemUsage>
     <plugins><simpleAuthenticationPlugin><users>
       <authenticationUser username="{user}" password="{password}" groups="all"/>
     </users></simpleAuthenticationPlugin></plugins>
@@ -37,28 +35,16 @@ CONFIGURATION: Final = """\
 """
 
 
-class Limits(NamedTuple):
-    """The size of a file of the store, the size of all of them, and what else is set of the broker's usage."""
-
-    file: str = "32mb"
-    store: str = "8 gb"
-    usage: str = ""
-
-
-BLOCKING: Final = Limits("1mb", "4 mb")
-REFUSING: Final = Limits("1mb", "4 mb", 'sendFailIfNoSpace="true"')
-
-
 class Classic:
     """A broker; ``stomp``, ``amqp`` and ``core`` (OpenWire) are its ports, and ``short`` is one by STOMP for short messages."""
 
-    def __init__(self, home: Path, folder: Path, limits: Limits) -> None:
+    def __init__(self, home: Path, folder: Path) -> None:
         self.core, self.stomp, self.amqp, self.short = free_ports(4)
         config, data = folder / "activemq.xml", folder / "data"
         config.write_text(
             CONFIGURATION.format(
                 data=data, core=self.core, amqp=self.amqp, stomp=self.stomp,
-                short=self.short, user=LOGIN[0], password=LOGIN[1], **limits._asdict(),
+                short=self.short, user=LOGIN[0], password=LOGIN[1],
             )
         )  # fmt: skip
         self._java = [
@@ -90,11 +76,11 @@ class Classic:
 
 
 @contextmanager
-def running(folder: Path, limits: Limits = Limits()) -> Iterator[Classic]:  # noqa: B008  a tuple
+def running(folder: Path) -> Iterator[Classic]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
     with one_at_a_time():
-        broker = Classic(home, folder, limits)
+        broker = Classic(home, folder)
         try:
             yield broker
         finally:

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from brokers.artemis import ROOM, Artemis
-from brokers.classic import BLOCKING, REFUSING, Classic, Limits
-from brokers.classic import running as running_classic
+from brokers.classic import Classic
 from brokers.kafka import Kafka
 from brokers.kafka import running as running_kafka
 from brokers.published import consumed, received
@@ -136,30 +135,6 @@ def test_an_address_of_artemis_that_drops_is_noted(
     found = received(artemis.address("full.DROP.stomp"), 1)
     assert len(found) < COUNT
     assert sum(len(body) for _, body in found) < ROOM
-
-
-@pytest.mark.parametrize("limits", [BLOCKING, REFUSING], ids=["blocks", "refuses"])
-@BOTH
-@pytest.mark.usefixtures("quick")
-def test_a_full_store_of_classic_loses_nothing(
-    one_broker: OneBroker,
-    tmp_path: Path,
-    scheme: str,
-    limits: Limits,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    one_broker.close()
-    count = 9 * COUNT
-    trail = trail_of(tmp_path / "classic", count)
-    (tmp_path / "broker").mkdir()
-    with running_classic(tmp_path / "broker", limits) as broker:
-        address = f"{broker.address('full', scheme)}?patience=120"
-        with publishing(trail, address) as running:
-            wait_for(lambda: any(one in caplog.text for one in FULL), running)
-            found = received(broker.address("full"), count)
-            assert running.result(PATIENCE).messages == count
-
-    assert keys_of(found) == list(range(count))
 
 
 def test_a_message_that_classic_does_not_take_is_named(classic: Classic, tmp_path: Path) -> None:
