@@ -356,7 +356,7 @@ PATHS: Final = OptionType("a list of paths", _names, _passed_names)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> OptionType:
-    """Return the kind whose values are these, written as their keys in lower case."""
+    """Return the option type whose values are the keys of ``values`` in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
     # An empty key is accepted but not listed in the error.
     *most, last = filter(None, known)
@@ -398,7 +398,7 @@ def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tup
 def option_from_annotation(
     name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
 ) -> Option:
-    """Build an option from its name and an annotation with a type, an optional kind, and a meaning."""
+    """Build an option from its name and an ``Annotated`` type with a meaning and, optionally, an ``OptionType``."""
     hint, *given, meaning = get_args(annotation)
     kinds = [one for one in given if isinstance(one, OptionType)]
     if kinds:

@@ -149,7 +149,7 @@ class UnreadBytes:
 
 
 class StoppedError(Exception):
-    """Raised to end building an index that is not needed any more."""
+    """Raised in the thread that builds an index, to end it when the index is not needed any more."""
 
 
 class TrailIndex:

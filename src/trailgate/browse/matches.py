@@ -142,7 +142,7 @@ class LatestResults(Generic[K, R]):
         self._kept: OrderedDict[Hashable, R] = OrderedDict()
 
     def of(self, index: TrailIndex, asked: K) -> R:
-        """Return the cached result for a request, which may be incomplete, or a new one."""
+        """Return the cached result for a request, or a new empty one. A cached result may be incomplete; the caller continues it."""
         with self._lock, index.lock:
             # A rebuilt index has new spans, and purged files cannot be counted any more.
             key = asked, index.builds, frozenset(index.gone)

@@ -137,10 +137,10 @@ def follow_keys(
 ) -> list[RowKey]:
     """Return all keys, in order, of the row that has ``key`` at a position.
 
-    ``updates`` are in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B, the row that has 2
-    between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with key 2 before A or after
-    B is another one. Without a position, all rows that have the key are taken, and the keys that
-    the last of them had.
+    ``updates`` are the key updates in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B,
+    the row that has 2 between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with
+    key 2 before A or after B is a different row. Without a position, the result has all rows
+    that ever had the key, and the earlier keys of the last of them.
     """
     earlier, begin = _keys_before(updates, key, at)
     later, end = _keys_after(updates, key, at or begin)

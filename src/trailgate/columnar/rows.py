@@ -32,11 +32,11 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row of a column that ``check`` refuses.
+    """Return the index of the first row of a column that ``check`` refuses. It must be known that it refuses ``values``.
 
-    ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
-    refuse ``values``. Each slice is twice as long as the one before, until one is refused, which is
-    bisected. So the cost depends on where the row is: nothing if it is the first.
+    ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called
+    with slices, each twice as long as the one before, until one is refused; that one is
+    bisected. So a bad row at the start is found at once.
     """
     start, size = 0, 1
     while start + size < len(values):

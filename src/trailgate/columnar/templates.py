@@ -102,7 +102,7 @@ JSON_ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in ran
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRows:
-    """Template rows before they are written: the size of each row, and what is needed to write it."""
+    """Template rows that are measured but not written yet: the size of each row, and the arrays from which ``write`` writes them."""
 
     sizes: Longs
     bases: tuple[int, ...]

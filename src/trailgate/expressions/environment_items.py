@@ -82,11 +82,11 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 class GetenvItem(NamedTuple):
-    """An item of @GETENV: the function that computes its value, and its restrictions.
+    """An item of @GETENV: the function that computes its value, and where it may be used.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
-    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: it is known
-    only when the record is written, so it can be the whole value of a token and nothing else.
+    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: the value is
+    known only when the record is written, so the item must be the complete value of a token.
     """
 
     give: Give

@@ -110,7 +110,7 @@ class FunctionSpec(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """The number of arguments of the function, as errors state it."""
+        """The number of arguments that the function takes, in words for errors, such as "2 to 3 arguments"."""
         if self.least == self.most:
             return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:

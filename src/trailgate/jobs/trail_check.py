@@ -109,7 +109,7 @@ class ReaderCheck:
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
-        """Decode records of a trail. Raises TrailgateError if readers would."""
+        """Decode records of a trail as readers do, to check that they can. Raises TrailgateError if they cannot."""
         wanted = ReadSelection(values=self.values, ids=False, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
@@ -500,7 +500,7 @@ class RecordFacts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """The check's growing counts of a file. ``csn`` is carried over from earlier files."""
+    """The counts of a file, which grow while it is checked. ``csn`` is carried over from earlier files."""
 
     file: TrailFile
     csn: str | None = None

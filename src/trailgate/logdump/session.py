@@ -96,7 +96,7 @@ class LogdumpSession:
         return known.run(self, read_arguments(rest))
 
     def find(self, text: str) -> tuple[LogdumpCommand, str]:
-        """Find the command at the start of a text. Returns it and the rest. Raises OptionError."""
+        """Find the command at the start of a text. Returns it and the text after its name. Raises OptionError."""
         name, _, rest = text.strip().partition(" ")
         name, comma, more = name.partition(",")  # a comma may follow the name: COUNT, DETAIL
         if comma:

@@ -78,7 +78,7 @@ def chain_by_indicators(
 def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
     """Replace each value by the value of its transaction's first operation.
 
-    `before` is the value of the transaction open before.
+    `before` is the value for the transaction that is open before the first operation.
     """
     if opens.all():
         return values

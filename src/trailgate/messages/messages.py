@@ -300,7 +300,7 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """The number of messages, from the first on, that can be parsed now.
+    """How many messages at the beginning of a batch can be parsed without later messages.
 
     `later` describes the messages after them.
     """
@@ -314,11 +314,11 @@ class WaitingFormat(Protocol):
     """The interface of formats in which messages may have to wait for later messages."""
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the messages need not wait for later messages."""
+        """Count the messages at the beginning of the batch that can be parsed without later messages."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether the messages that wait so far keep waiting after these, whatever they are."""
+        """Return whether the messages that wait so far must still wait after these ones, whatever messages follow."""
         ...
 
 

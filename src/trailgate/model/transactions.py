@@ -156,9 +156,10 @@ class RemainingIndicators:
     """The operations that remain in transactions after others were dropped, with new indicators.
 
     A transaction's last operation is only known once the transaction ends, so one operation is
-    held back between batches. ``released`` is the operation held back from the previous batch, to
-    be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
-    ``last`` is the last remaining operation of the transaction still open at the end, or -1.
+    held back between batches. ``released`` is the operation held back from the previous batch,
+    to be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
+    ``last`` is the last remaining operation of the transaction that is open after the batch, or
+    -1.
     """
 
     tx_ind: Octets

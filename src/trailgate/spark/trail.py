@@ -70,7 +70,7 @@ STARTING: Final = OptionType("earliest, latest or a position", check_starting_po
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """The options of the format ``trail``. Each field but the first two is one of them."""
+    """The options of the format ``trail``. Each field is one of them, except the first two."""
 
     paths: tuple[str, ...]
     reading: ReadOptions

@@ -32,10 +32,10 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedApplyOptions:
-    """The options of apply merged with a Replicat parameter file, and what else the file contains.
+    """The options of apply merged with a Replicat parameter file, and the parameters of the file that were not obeyed.
 
-    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot be
-    obeyed and that ``ignore_unsupported`` skips.
+    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot
+    be obeyed and that ``ignore_unsupported`` skips.
     """
 
     options: ApplyOptions
@@ -51,7 +51,7 @@ class ResolvedApplyOptions:
         return None if self.options.params is None else str(self.options.params)
 
     def mode(self, target: str) -> str:
-        """Return the mode of a target table: that of its MAP statement, or that of the run."""
+        """Return the mode of a target table: from its MAP statement, or else from ``--mode``."""
         mapped = None if self.mapping is None else self.mapping.mode(target)
         return mapped or self.options.mode
 

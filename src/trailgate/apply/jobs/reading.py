@@ -41,7 +41,7 @@ Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each 
 
 
 def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Map a block of a source table to the target table of the same name. This is the mapping of runs without MAP statements."""
+    """Map a block of a source table to the target table of the same name, for runs without MAP statements."""
     del faults
     return (block,)
 

@@ -47,7 +47,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class TableModes:
-    """The mode of each target table: that of its MAP statements, or else that of the run."""
+    """The mode of each target table: from its MAP statements, or else the ``--mode`` of the run."""
 
     run: str
     meta: bool = False
@@ -109,7 +109,7 @@ class TargetSchemas:
         return partial(_extend_table, self.modes, types)
 
     def state(self) -> tuple[dict[str, KnownTable], dict[str, PlannedChange]]:
-        """Return the known tables and the planned changes, for ``restore``."""
+        """Return the known tables and the planned changes, so that ``restore`` can return to them."""
         return dict(self.known), dict(self._planned)
 
     def restore(self, known: dict[str, KnownTable], planned: dict[str, PlannedChange]) -> None:
@@ -161,7 +161,7 @@ class TargetSchemas:
         self.known[name] = replace(known, table=whole)
 
     def is_current(self, name: str, used: KnownTable) -> bool:
-        """Return whether operations were converted for the table as the target defines it now."""
+        """Return whether the target still defines the table as it did when operations were converted for it."""
         known = self.known[name]
         columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(

@@ -84,7 +84,7 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs from what the trail makes of it. ``kind`` is "missing", "extra" or "different".
+    """A row of a target table that differs from the row expected by the trail. ``kind`` is "missing", "extra" or "different".
 
     ``columns`` are the differing columns, each with its expected and its actual value.
     ``positions`` are those of the operations on the row's key.
@@ -115,7 +115,7 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row of the table is as the trail makes it."""
+        """Whether every row of the table is as expected by the trail."""
         return not (self.missing or self.extra or self.different)
 
 
@@ -129,7 +129,7 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row of all tables is as the trail makes it."""
+        """Whether every row of all tables is as expected by the trail."""
         return all(one.is_equal for one in self.tables.values())
 
 
@@ -285,19 +285,19 @@ def verify_tables(
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> VerifyReport:
-    """Compare the tables of a target with what the trail makes of them, and return the differences.
+    """Compare the tables of a target with the tables expected by the trail, and return the differences.
 
     Use the same options as for apply. The tables are taken to have been empty at first, unless
     ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
-    tables only rows that the trail has operations on are compared, in the columns that these log.
-    For each table the first ``examples`` differing rows are returned, with the positions of the
-    operations on them.
+    tables only rows that the trail has operations on are compared, in the columns that these
+    log. For each table the first ``examples`` differing rows are returned, with the positions
+    of the operations on them.
 
-    If the trail's first files are missing, tables of current rows are compared like loaded ones,
-    and a notice warns about it.
+    If the trail's first files are missing, tables of current rows are compared like loaded
+    ones, and a notice warns about it.
 
-    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError if
-    DuckDB is not installed, and everything that ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError
+    if DuckDB is not installed, and everything that ``apply_trail`` raises.
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)

@@ -115,7 +115,7 @@ class ReplicatMapping:
 
     @property
     def modes(self) -> frozenset[str]:
-        """The apply modes that MAP statements set."""
+        """The apply modes that appear in MAP statements."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
     def _naming(self, target: str) -> list[MapStatement]:

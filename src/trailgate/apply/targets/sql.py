@@ -334,7 +334,7 @@ def build_replacing_statements(
 
 
 def build_closing_statement(effects: TableChanges) -> str | None:
-    """Return the UPDATE that closes open rows, for example row versions after a truncate, or None if there is nothing to close."""
+    """Return the UPDATE that carries out the ``closing`` of changes, for example to end row versions after a truncate, or None without one."""
     closing = effects.closing
     if closing is None:
         return None
@@ -548,7 +548,7 @@ def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
 
 
 class ComparisonScope(NamedTuple):
-    """What is known about the expected rows of a comparison: the names of the ``key`` columns, and how complete the rows are.
+    """Which expected rows and values of a comparison are known; ``key`` has the names of the key columns.
 
     With ``determined`` only some keys and values are known (``apply/effects/determined.py``).
     ``is_whole`` means that all keys are.

@@ -41,10 +41,11 @@ NOTHING: Final[Depends] = MappingProxyType({})
 class PlacedItem:
     """One occurrence of an elementary item, with its offset in each record.
 
-    ``active`` selects the records that have the element at a known offset; None means all. ``name``
-    is its column's name, or the field's own name if the walk got no names. ``lost`` maps each
-    OCCURS that the offset depends on to the records that should have the element, but whose counter
-    is invalid. ``depends`` also includes the OCCURS around the item.
+    ``active`` selects the records that have the element at a known offset; None means all.
+    ``name`` is its column's name, or the field's name if ``place_items`` was called without
+    names. ``lost`` maps each OCCURS that the offset depends on to the records that should have
+    the element, but whose counter is invalid. ``depends`` also includes the OCCURS around the
+    item.
     """
 
     name: str
@@ -155,9 +156,10 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the key of a field if it is one of these counters, otherwise None.
+    """Return the key of a field among these counters, or None if it is not a counter.
 
-    ``groups`` are around it.
+    ``groups`` are the groups that contain the field, outermost first. Only counters whose name
+    is not unique are looked up with their groups.
     """
     name = field.name.upper()
     if (name, None) in keys:

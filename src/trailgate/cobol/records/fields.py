@@ -315,7 +315,8 @@ class FieldFault:
 class FaultyRecords(NamedTuple):
     """All records of one layout in a chunk, good or bad, and the problems in them.
 
-    ``numbers`` are the records' numbers in the source, None if they follow from the records.
+    ``numbers`` are the records' numbers in the source. If it is None, the records are
+    consecutive and have their own numbers.
     """
 
     record: str

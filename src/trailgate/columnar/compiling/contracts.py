@@ -21,7 +21,7 @@ class ArrayContract(NamedTuple):
     writes: bool
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the array as the kernel gets it. Raises TypeError if it breaks the contract."""
+        """Convert an argument to the array that the kernel gets. Raises TypeError if it breaks the contract."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
@@ -46,7 +46,7 @@ class NumberContract(NamedTuple):
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the number as the kernel gets it. Raises TypeError for anything else."""
+        """Convert an argument to the number that the kernel gets. Raises TypeError for anything else."""
         if type(value) is self.kind:
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):

@@ -292,7 +292,7 @@ def is_token(
 
 @inner
 def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the token tokens[token:token + size] begins at an offset and ends before ``end``."""
+    """Return whether the bytes tokens[token:token + size] are in the data at an offset and end before ``end``."""
     if offset + size > end:
         return False
     for at in range(size):
@@ -303,7 +303,7 @@ def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, si
 
 @inner
 def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return the type of the delimiter that begins at an offset. If both do, the longer one counts."""
+    """Return the type of the delimiter at an offset, or no delimiter. If both a field and a line delimiter fit, the longer one counts."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
     is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:

@@ -65,7 +65,7 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive events with the same transaction id are one transaction."""
+        """Whether consecutive events with the same transaction id form one transaction."""
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
@@ -75,12 +75,12 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def names_operations(self) -> bool:
-        """Always false: Debezium defines the letters of operations."""
+        """Always false: the codes of operation types (`c`, `u`, `d`, ...) are fixed by Debezium, so properties cannot define them."""
         return False
 
     @property
     def operation_ids(self) -> bool:
-        """Always true: each operation has its own sequence id."""
+        """Always true: every change event gets a sequence id, even if several come from one message."""
         return True
 
 

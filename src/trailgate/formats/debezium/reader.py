@@ -88,7 +88,7 @@ class DebeziumRecords(JsonRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about skipped Debezium messages."""
+        """Warnings about skipped Debezium messages, for the summary of a run."""
         return self.passed_over
 
     def _text(self, name: str) -> pa.Array:
@@ -303,7 +303,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of each change event's schema, 0 if it has none."""
+        """Return for each change event the number of its schema, or 0 without a schema."""
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
         has = schema >= 0

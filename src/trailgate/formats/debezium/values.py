@@ -134,7 +134,7 @@ MakeColumn = Callable[[ConnectFieldType], Column]
 
 
 def as_text(values: JsonValues) -> pa.Array:
-    """Return the values of a change event as text: strings, digits of numbers, true and false."""
+    """Convert the values of a change event to text: strings as they are, numbers by their digits, `true` and `false`."""
     return values.strings
 
 

@@ -122,9 +122,9 @@ class TransactionOrdinals:
 
 
 def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> TransactionOrdinals:
-    """Assign each operation of a batch its ordinals within its transaction, for change events.
+    """Number a batch's operations within their transactions, as change events state it.
 
-    Afterwards `open_one` is the transaction still open at its end.
+    `open_one` is updated to the transaction that is still open at the batch's end.
     """
     marks = batch.tx_indicators()
     begins, ends = mask_begins(marks), mask_ends(marks)

@@ -88,10 +88,10 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return one delimited field of each record as text, without quotes and with escapes undone.
+        """Copy one delimited field of each record as text, without quotes and escapes.
 
-        `first` is the number of each record's first field, and `place` the field's position in the
-        record.
+        `first` is the number of each record's first field in the batch. `place` is the
+        field's position in the record, from 0.
         """
         return self.columns(first, [place], nullable=False)[0]
 
@@ -110,8 +110,8 @@ class FieldValues:
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
         """Find the distinct byte strings of `count` adjacent delimited fields.
 
-        Return for each record the number of its string, and one row with each string. The rows are
-        None if there are too many distinct strings.
+        Returns for each record the number of its byte string, and for each string a row
+        that contains it. The rows are None if there are too many distinct strings.
         """
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
@@ -212,7 +212,7 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """How delimited records store column i: the field numbers of its name, before and after value, counted from a record's first field."""
+    """The positions of a column's name, before value and after value in a delimited record, counted from its first field."""
 
     columns: int
     name: FieldNumber | None

@@ -449,9 +449,7 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
 class JsonRecords(MessageRecords):
     """The JSON documents of messages as records.
 
-    A header field is a member, or a path of names such as `tokens.6`.
-
-    `holder` is the object whose members are the header fields.
+    A header field is a member of the object `holder`, or a path of names such as `tokens.6`.
     """
 
     nodes: JsonNodes
@@ -524,7 +522,7 @@ def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
 
 
 def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
-    """Return the messages' JSON documents as records. Their header fields are their own members."""
+    """Return the messages' JSON documents as records whose header fields are members of the document itself."""
     starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
     offset = nodes.start[nodes.root] - starts[nodes.message]
     return JsonRecords(

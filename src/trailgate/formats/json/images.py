@@ -110,12 +110,12 @@ class JsonValues:
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value is an object or array."""
+        """Raise DecodeError, with the row in `where.record`, if a value is an object or an array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
     def refuse_others(self, *kinds: int) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value has a different JSON type than these."""
+        """Raise DecodeError, with the row in `where.record`, if a value's JSON type is not one of `kinds`."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
@@ -197,7 +197,10 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
                 self._refuse(rows, f"key column {name} is missing", name, hint)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
-        """Add an error to each record whose JSON lacks an image that is `wanted`, or has an image that is not."""
+        """Add an error to each record whose JSON lacks an image although it is `wanted`, or has one although it is not.
+
+        `what` is the image's name in errors.
+        """
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
         # A wanted image must be an object; an unwanted one must be absent or null.

@@ -214,7 +214,7 @@ def hash_name(text: Octets, at: int, size: int) -> int:
 
 @kernel(writes=("table",))
 def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
-    """Insert all names into an empty hash table. Return how many there are."""
+    """Insert all names into an empty hash table. Return the number of names."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
         place = hash_name(pool, pooled, size) & (len(table) - 1)
@@ -730,11 +730,10 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
     """Write the number of each row's string; 0 is a string of negative length.
 
-    Return how many numbers there are, or `MANY`.
-
-    `known[n]` becomes the row of the first string with number n. Few distinct strings are expected:
-    each string is first compared with that of the row before, then with all known ones. Example:
-    "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
+    Returns the highest number plus one, or `MANY` if there are too many distinct strings.
+    `known[n]` becomes the row of the first string with number n. Few distinct strings are
+    expected: each string is first compared with that of the row before, then with all known
+    ones. Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
     """
     count = 1
     last = 0

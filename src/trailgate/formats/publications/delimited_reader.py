@@ -127,10 +127,10 @@ class CodePageValues(FieldValues):
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Decode a text column for each field position, like `FieldValues`.
+        """Decode a text column for each field position in `places`, null if a field is NULL.
 
-        With the policies "missing" and "replace", undecodable values do not raise; see
-        `undecodable`.
+        With the policies "missing" and "replace", values with bytes outside the code page
+        do not raise an error; their rows are in `undecodable`.
         """
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
@@ -198,7 +198,7 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
 class DelimitedPublicationRecords(DelimitedRecords):
     """Records of delimited publications.
 
-    `header` and `names` remember header fields that were read.
+    `header` and `names` cache header fields that were already read.
     """
 
     content: str = AUTO
@@ -240,13 +240,13 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the message numbers on both sides of each message boundary inside a transaction.
+        """Return the segment numbers of the records next to each message boundary inside a transaction.
 
-        The first and the last record are included, because the transaction may continue in other
-        batches.
-
-        A record that is alone in its message also gets a digest if a redelivery must be detected:
-        if its number equals the number of a neighbour, or at the edge of the batch.
+        Two messages of one transaction must have consecutive numbers, or one of them is
+        missing. The batch's first and last record are included too, because their
+        transaction may continue in another batch. If two neighbours have the same number,
+        one may be a redelivery: a record that is alone in its message then also gets a
+        digest of its content.
         """
         count = len(self.message)
         marks = np.zeros(count, bool)
@@ -268,7 +268,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return MessageBoundaries(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> TrailgateError:
-        """Create the error for a key of a delimited publication with bytes that are not characters."""
+        """Create the error for a key value of a delimited publication that has bytes outside the code page."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
         raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()

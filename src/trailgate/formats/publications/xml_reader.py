@@ -244,8 +244,8 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 
 
 def page_of(options: EventPublishingOptions) -> str | None:
-    """Return the code page that the properties state for all XML documents.
+    """Return the code page that the properties define for all XML documents.
 
-    None for UTF-8, the default: then each document's own counts.
+    None if it is UTF-8, the default: then the encoding that each document declares applies.
     """
     return None if options.codepage == UTF_8 else options.codepage

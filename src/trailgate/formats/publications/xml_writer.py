@@ -141,10 +141,10 @@ class LargeObjectColumn:
 
 
 def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPieces:
-    """Build the template pieces of XML rows for operations of one table and type; `numbers` are their rowNum.
+    """Build the template pieces of XML rows for operations of one table and type.
 
-    With `apart` large objects are not in the rows. Raises EncodeError for values that the format
-    cannot express.
+    `numbers` are the operations' rowNum. With `apart`, large objects are written to separate
+    messages. Raises EncodeError for values that the format cannot express.
     """
     kind = int(block.op_type[0])
     if kind not in ROWS:
@@ -395,10 +395,10 @@ class ExtraMessages:
         message: Longs,
         complete: int,
     ) -> WrittenMessages:
-        """Insert the extra messages before and after the messages they belong to.
+        """Insert schema messages and large object messages before and after the messages to which they belong.
 
-        `message` is the message of each operation. Extra messages of the message number `complete`,
-        which is still open, wait.
+        `message` is the message of each operation. The message number `complete` is not
+        finished yet: its large objects are kept until it is.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
@@ -548,9 +548,10 @@ class XmlWriter:
         )  # fmt: skip
 
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
-        """Return the start tags of XML publications.
+        """Build the start tags of XML publications.
 
-        `numbers` are their numbers in their transactions, and `last` marks those that end them.
+        `numbers` are the messages' numbers within their transactions. `last` marks the
+        messages that end a transaction.
         """
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()

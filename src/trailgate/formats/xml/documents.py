@@ -69,9 +69,9 @@ _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a f
 
 
 def encoding_of(head: bytes, stated: str = DECLARED) -> str:
-    """Return the encoding of an XML document with these first bytes.
+    """Detect the encoding of an XML document from its first bytes.
 
-    `stated` is the encoding of all documents without a mark.
+    `stated` is the encoding of all documents without a byte order mark.
     """
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     if encoding is not None:
@@ -191,7 +191,7 @@ class XmlElement:
     pieces: list[tuple[str, bool]] = field(default_factory=list)
 
     def below(self) -> Iterator[XmlElement]:
-        """Yield all XML elements inside this element, in document order."""
+        """Yield all descendants of this XML element, in document order."""
         left = self.children[::-1]  # a stack instead of recursion: xml.maxdepth may be high
         while left:
             element = left.pop()
@@ -535,5 +535,5 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_document(chunks: Iterable[bytes], limits: XmlLimits, encoding: str = DECLARED) -> None:
-    """Raise the same DecodeError as `parse_document`, without keeping the complete document in memory."""
+    """Check an XML document chunk by chunk, so that it need not fit in memory. Raises the same DecodeError as `parse_document`."""
     _Checker(limits).check(utf8_of(chunks, encoding))

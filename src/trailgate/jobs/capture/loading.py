@@ -104,10 +104,11 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class LoadedCapture:
-    """A capture loaded from files, and what else these files contain.
+    """A capture loaded from files, and further contents of these files.
 
     `notes` are the properties without effect (name, reason), `extract` the parameters of the
-    Extract file if one was read, and `connection` the broker connection's properties (name, value).
+    Extract file if one was read, and `connection` the broker connection's properties (name,
+    value).
     """
 
     capture: Capture

@@ -61,7 +61,7 @@ class Proposal:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """What the user has to fill in, one sentence each."""
+        """One sentence for each property that the user has to fill in."""
         sentences: list[str] = []
         for line in self.text.splitlines():
             if line.startswith(f"# {FILL_IN}"):

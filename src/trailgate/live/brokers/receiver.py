@@ -114,10 +114,10 @@ class BrokerConnection(ABC):
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages after an error.
+        """Return until when the broker may hold this consumer's unacknowledged messages after an error.
 
-        The time is on the clock of ``time.monotonic``; it is 0 if the broker knows that the
-        connection is gone.
+        The result is a time of ``time.monotonic``, or 0 if the broker knows that the
+        connection is gone and has released them.
         """
 
     @abstractmethod

@@ -104,7 +104,7 @@ class KnownIds:
         return found
 
     def add(self, ids: pa.RecordBatch) -> None:
-        """Remember message ids (rows of an id file), and forget the oldest ids beyond the limit."""
+        """Add message ids (rows of an id file), and drop the oldest ids beyond the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
         # A dict keeps the order in which keys were added, so its first keys are the oldest.
         excess = len(self._sums) - self._limit

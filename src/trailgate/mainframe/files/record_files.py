@@ -67,7 +67,7 @@ class SplitSearch(Enum):
 class RecordFile:
     """A file with records in the bytes [begin, size). ``codec`` is set if it is compressed.
 
-    ``partitions`` are the names and values of the folders around it.
+    ``partitions`` are the names and values of the folders ``NAME=VALUE`` that contain it.
     """
 
     path: str

@@ -426,7 +426,10 @@ def read_all_records(
 def read_splits(
     splits: Iterable[RecordSplit], options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of several splits as batches, one split after the other."""
+    """Yield the records of several splits as Arrow batches, one split after the other.
+
+    At least ``first`` rows are yielded before later records are decoded.
+    """
     for split in splits:
         for batch in read_copybook_split(split, options, decoder, first):
             first = max(0, first - batch.num_rows)

@@ -49,7 +49,7 @@ class RestartDialect(NamedTuple):
     - ``kinds``: headers of SEND by the kind of the destination.
     - ``subscribe``: headers of the subscription to the restart queue.
     - ``first``: headers of a group's first restart message.
-    - ``always_first``: the first message may be sent always, because the broker accepts it once.
+    - ``always_first``: the broker accepts the first message only once, so it may be sent at every start.
     - ``browses``: browsing shows held messages too.
     """
 

@@ -101,7 +101,7 @@ class WrittenFile:
             os.ftruncate(self._handle, size)
 
     def sync(self) -> None:
-        """Sync the file's bytes and, the first time, its name."""
+        """Sync the file's bytes to the disk. The first call also syncs its folder, so that the new name is durable."""
         with convert_write_errors(self.path):
             os.fsync(self._handle)
             if not self._is_named:

@@ -99,7 +99,7 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
 class LiveTrail:
     """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last complete transaction known here.
+    ``last`` is the last complete transaction, as far as this writer knows.
     """
 
     def __init__(

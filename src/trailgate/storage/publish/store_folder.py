@@ -200,7 +200,7 @@ class StoreBackend(PublishBackend):
 
     @classmethod
     def of_folder(cls, store: ObjectStore, key: str) -> Self:
-        """Build the backend of a folder in a store, assuming that the folder has no state yet."""
+        """Build the backend of a folder in a store that has no state object yet."""
         return cls(store, f"{key.rstrip('/')}/", "", STATE, None)
 
     @property
@@ -283,7 +283,7 @@ class StoreBackend(PublishBackend):
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Create a folder in the store for this run, with the time of an earlier run of its fingerprint if there is one."""
+        """Create a folder in the store for this run. Its time is that of an interrupted run with the same fingerprint, or else ``now``."""
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):

@@ -158,7 +158,7 @@ class MessageFiles:
         return sum(file.size for file in self.files)
 
     def window(self, range_: MessageRange) -> MessageFiles:
-        """Return only the message files of a range, which is enough unless later messages are needed too."""
+        """Return only the message files that a range needs. Messages after the range cannot be read from the result."""
         return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
@@ -258,10 +258,10 @@ def plan_ranges(
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files of lines are divided. There is one range if messages cannot be read
-    ``apart``, that is, without those before them. For little input, ``SHARED`` ranges of at least
-    ``LEAST_BYTES`` are made. Ranges depend only on the input, so that output files are the same on
-    any number of cores.
+    Only uncompressed files with one message per line are divided. If messages can only be read
+    after those before them (``apart`` is false), there is a single range. Small inputs are
+    divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
+    so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()

@@ -52,7 +52,7 @@ POSITION: Final = OptionType("a position", _position)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of reading a trail: which part, and in what form. None means no limit."""
+    """The options of reading a trail: which operations, and in what form. A limit of None does not restrict."""
 
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
@@ -170,7 +170,7 @@ def _is_above(low: str, high: str) -> bool:
 
 
 def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns that ``select_rows_by_position`` needs."""
+    """Return the columns of a batch that ``select_rows_by_position`` reads."""
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))

@@ -127,8 +127,8 @@ def is_newer(header: FileHeader) -> bool:
 class TrailSplit:
     """A split of a trail: the transactions that begin in [start, end).
 
-    ``whole`` means to start with the first record even if it continues a transaction. This is right
-    for the first split of a read, as no other split would have the rest of that transaction.
+    With ``whole``, reading starts with the first record even if it continues a transaction. The
+    first split of a read is whole, since no other split has the beginning of that transaction.
     """
 
     start: TrailPosition

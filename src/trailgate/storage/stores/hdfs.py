@@ -190,7 +190,7 @@ def _decide(key: str, over: str, own: str) -> Steps:
 
 
 def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
-    """Plan to complete the claim to replace a file, whoever made it. Returns the names of the files in it."""
+    """Plan to complete a claim to replace a file, whichever process made the claim. Returns the names of the files in it."""
     claim = claim_name(key, over)
     names: tuple[str, ...] | None = yield ListStep(claim)
     if names is None:
@@ -268,7 +268,7 @@ class HdfsStore(ObjectStore):
         return True
 
     def take(self, steps: Generator[Step, Any, object]) -> bool:
-        """Execute the steps of a plan for HDFS, and return its result."""
+        """Execute the steps of a plan for HDFS, and return the plan's result."""
         answer: Any = None
         while True:
             try:
@@ -429,7 +429,7 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete hidden HDFS files that were written for wanted keys, and abandoned claims to replace them."""
+        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true, and unfinished claims to replace them."""
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)

@@ -126,11 +126,10 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
-    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target.
+    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target, which can be pickled.
 
-    Its staging folder is created, so that a write that was given up can be recognized by its
-    absence. Definitions may be omitted if the trail has them already. Raises OptionError. A target
-    can be pickled.
+    The staging folder is created here: if it is gone later, the run was given up. Definitions
+    may be omitted if the trail has them already. Raises OptionError.
     """
     target = plan_target(path, options)
     target.location.backend.check()

@@ -62,7 +62,7 @@ BETWEEN: Final = PreviousOperation(
 
 
 class ChainedOperations:
-    """The operations of a batch, and the operation before them.
+    """The operations of a batch, and the operation before the batch (``last``).
 
     ``last`` is None at the beginning of a part, which may continue any transaction.
     """
@@ -128,11 +128,11 @@ class ChainedOperations:
 def check_continuation(
     batch: ChangeBatch, last: PreviousOperation | None, number: int = 0
 ) -> ChainedOperations:
-    """Check that the operations of a batch continue the previous operations' transactions, and return them.
+    """Check that the operations of a batch continue the transactions of the operations before it, and return them.
 
-    ``number`` is the first one's number, for errors. Raises TransactionError if a transaction
-    begins inside another, continues without having begun, or contains an operation with a different
-    id.
+    ``number`` is the number of the first operation, for errors. Raises TransactionError if a
+    transaction begins inside another, continues without having begun, or contains an operation
+    with a different id.
     """
     rows = ChainedOperations(batch, last, number)
     if rows.faults.any():
@@ -345,11 +345,9 @@ def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
-    """Check that parts continue each other's transactions.
+    """Check that consecutive parts continue each other's transactions. Raises TransactionError if they do not.
 
-    Returns the id of the transaction that is open after them, or None.
-
-    Raises TransactionError if the parts do not continue each other.
+    Returns the id of the transaction that is open after the last part, or None.
     """
     check_positions(parts, HINT)
     for ends in parts:

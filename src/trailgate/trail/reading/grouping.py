@@ -149,7 +149,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Find, for each of these records, which are not changes themselves, the change before it."""
+    """For each of these records, which are not changes (such as fragments), find the last change before it."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 

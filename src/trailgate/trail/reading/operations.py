@@ -78,9 +78,9 @@ def hint_at_encryption(
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What a batch of trail records is decoded with.
+    """The context in which a batch of trail records is decoded: its bytes, definitions, large objects and selection.
 
-    ``row`` is the index of its first operation in the result.
+    ``row`` is the row of the batch's first operation in the result.
     """
 
     source: TrailBytes

@@ -138,8 +138,8 @@ def find_frames(
 ) -> tuple[int, int, int]:
     """Write the offsets and lengths of the complete records from ``start`` on. Return their number and their end.
 
-    The loop stops at an incomplete record and at bytes that are not a record. The third result has
-    no meaning: it keeps the compiler from dropping the reads ahead.
+    The loop stops at an incomplete record and at bytes that are not a record. The third result
+    is not meant to be used: it keeps the compiler from dropping the reads ahead.
     """
     at = start
     count = 0

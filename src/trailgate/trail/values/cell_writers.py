@@ -127,7 +127,7 @@ class VaryingCells:
     def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells of varying length.
 
-        ``places`` are the offsets of the cells and become their ends.
+        ``places`` are the offsets of the cells, and are advanced to their ends.
         """
         write_varying(
             body,
@@ -147,11 +147,10 @@ class VaryingCells:
 class PaddedCells:
     """Writes strings into trail cells of one width.
 
-    The end that a shorter value lacks is copied from ``filling``.
-
-    With the filling ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` ends with
-    ``.000``. NULL is written as ``null_filling``. The byte at offset ``colon`` becomes a colon if
-    the cells are wide enough.
+    A value that is shorter than the cell is completed from ``filling``: with the filling
+    ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` gets the end ``.000``. NULL is
+    written as ``null_filling``. The byte at offset ``colon`` becomes a colon if the cells are
+    wide enough.
     """
 
     def __init__(
@@ -197,7 +196,7 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells of fixed width. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of fixed width. ``places`` are the offsets of the cells, and are advanced to their ends."""
         write_filled(
             body,
             places,
@@ -231,7 +230,7 @@ class WordCells:
         add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells of binary words. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of binary words. ``places`` are the offsets of the cells, and are advanced to their ends."""
         rows, states = self.column_values.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
 

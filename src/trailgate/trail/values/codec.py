@@ -95,8 +95,8 @@ class CellTarget:
 class RecordValues:
     """The values of a column to write, and the value of each record: record i has ``values[rows[i]]``.
 
-    ``missing`` marks the values that are not logged: a record with such a row has no cell of the
-    column.
+    ``missing`` marks the values that are not logged: a record of such a value gets no cell of
+    the column.
     """
 
     values: pa.Array
@@ -104,7 +104,7 @@ class RecordValues:
     missing: Mask | None = None  # one per value
 
     def for_records(self) -> RecordValues:
-        """Return only the values that records take, in the order of the records."""
+        """Return the same with one value per record, in the order of the records."""
         if len(self.rows) == len(self.values):
             return self
         missing = None if self.missing is None else self.missing[self.rows]
@@ -127,7 +127,7 @@ class CellWriter(Protocol):
         """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells. ``places`` are the offsets of the cells and become their ends.
+        """Write the cells. ``places`` are the offsets of the cells, and are advanced to their ends.
 
         At least ``following`` bytes after each cell belong to the same record and are written
         later, so a cell may overwrite them.

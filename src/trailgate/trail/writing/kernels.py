@@ -103,9 +103,10 @@ def add_piece_sizes(
 
 
 class PiecedValues(NamedTuple):
-    """Large values of a column: for each its record, its row among the ``offsets``, and its header fields.
+    """Large values of a column to write as pieces: for each value its record, its row in ``offsets``, and header fields.
 
-    These are the time of its piece records, and TransInd of the last one.
+    ``times`` is the time of its piece records, and ``last_indicators`` the TransInd of its last
+    piece.
     """
 
     records: Longs

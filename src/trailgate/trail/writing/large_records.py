@@ -88,7 +88,7 @@ class FragmentWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the long records.
 
-        ``places`` are their offsets and become the ends of their last fragments.
+        ``places`` are their offsets, and are advanced to the ends of their last fragments.
         """
         for start, record in zip(places.tolist(), self.records, strict=True):
             body[start : start + len(record)] = octets(record)
@@ -322,7 +322,7 @@ class PieceWriter:
             self.values.append(selected)
 
     def records_before(self) -> TrailRecordGroup:
-        """Return the group's records for writing: a record with pieces after it must not end its transaction."""
+        """Return the group's records with corrected indicators: a record that is followed by pieces must not end its transaction."""
         indicators = self.group.trans_ind
         split = np.where(self.sizes > 0, indicators_without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
@@ -330,7 +330,7 @@ class PieceWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the piece records.
 
-        ``places`` are the ends of the records they belong to, and become the ends of the pieces.
+        ``places`` are the ends of the records they belong to, and are advanced to the ends of the pieces.
         """
         group, order = self.group, self.group.reference.order
         # The pieces of a record are written column by column. Only the last column's pieces may end

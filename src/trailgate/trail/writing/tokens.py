@@ -115,7 +115,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each operation. ``places`` are their offsets and become their ends."""
+        """Write the GGS tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
         write_entries(
             body,
             places,
@@ -129,7 +129,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each operation. ``places`` are their offsets and become their ends."""
+        """Write the user tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
         write_user_entries(
             body,
             places,

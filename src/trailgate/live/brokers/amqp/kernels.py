@@ -115,9 +115,9 @@ def size_at(data: Octets, at: int, width: int) -> int:
 
 @inner
 def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
-    """Skip the value at an offset, described or not, and return the offset after it, or a problem.
+    """Skip the AMQP value at an offset, with its descriptor if it has one. Return the offset after it, or a problem.
 
-    ``kinds`` maps each code to its type.
+    ``kinds`` maps each constructor code to its type.
     """
     # The values that are still to be skipped: a described value stands for two.
     waiting = 1

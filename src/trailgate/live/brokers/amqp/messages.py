@@ -202,8 +202,8 @@ class EncodedMessages:
     def bodies(self) -> pa.BinaryArray:
         """Return the bodies of AMQP messages as one binary column.
 
-        Text and binary bodies are their bytes; other values stay as encoded; of a malformed message
-        it is the complete message.
+        A text or binary body is returned as its bytes, another AMQP value in its encoded
+        form. The body of a malformed message is the complete message.
         """
         begins, ends = self.pieces[:, kernels.BEGIN], self.pieces[:, kernels.END]
         joined = gather(self.data, begins, ends)
