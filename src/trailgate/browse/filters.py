@@ -55,10 +55,13 @@ class RowKeys:
     def held_by(self, block: ChangeBlock) -> Mask:
         """Return the mask of the operations on the row: those with one of its keys, before or after."""
         found = np.zeros(len(block), bool)
+        # The table was redefined with another key: its rows cannot be compared with these keys.
         if tuple(column.name for column in key_columns(block)) != self.columns:
             return found
         for image in (block.before, block.after):
             texts = key_texts(block, image)
+            # A row has each key only for a time: another row may have had the same key before or
+            # after it.
             for key in self.keys if texts is not None else ():
                 held = np.ones(len(block), bool)
                 for text, value in zip(texts or (), key.values, strict=True):

@@ -240,6 +240,7 @@ class TrailIndex:
         except StoppedError:
             self.problem = "the trail was not read to its end"
         with self.lock:
+            # Also after an error, since the pages show what was read up to it.
             self.transactions.finish(is_open=self._is_open)
             self.done = True
 

@@ -257,6 +257,8 @@ class OperationSearch:
         keep[chosen[:-rows] if self.back else chosen[rows:]] = False
         ordered: list[tuple[int, ShownOperation]] = []
         for block in batch.where(keep).blocks:
+            # Blocks are by table: sorting by ``order`` restores the order of the trail across
+            # tables.
             ordered += zip(block.order.tolist(), _rows(self.index, block), strict=True)
         return [row for _, row in sorted(ordered, key=lambda one: one[0])]
 

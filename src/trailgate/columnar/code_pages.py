@@ -163,6 +163,7 @@ def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
     """Decode byte strings without nulls with a function that is called once per distinct value."""
+    # Data files repeat values, so the slow codec is called once per distinct value.
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
     for raw in encoded.dictionary.to_pylist():
@@ -403,6 +404,8 @@ class MixedPage:
         if shifted.all():
             return self._shift(matrix)
         plain, mixed = self.single.decode(matrix[~shifted]), self._shift(matrix[shifted])
+        # The two groups are decoded separately. ``order`` is where each row is in their
+        # concatenation: for shifted 0 1 0 the values are row 0, row 2, row 1, and order is 0 2 1.
         order = np.empty(len(matrix), np.int64)
         order[~shifted] = np.arange(len(plain.values))
         order[shifted] = np.arange(len(mixed.values)) + len(plain.values)

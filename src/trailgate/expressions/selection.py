@@ -305,6 +305,8 @@ class TableSelection:
         if not tokens:
             return block
         values = [self._token_values(token, block) for token in tokens]
+        # All statements of a table have the same tokens (``of_table`` checks it), so the first
+        # one's are enough.
         token_maps = _maps([token.name for token in tokens], values)
         return replace(
             block,

@@ -198,6 +198,8 @@ class _Work:
                     self._note(part, error)
                     continue
                 half = len(part) // 2
+                # The first half is on top, so that errors are found in the order of the trail.
+                # After ``SOUGHT`` errors a failing set is reported without further search.
                 waiting += [part[half:], part[:half]]
 
     def _read(self, part: Longs) -> None:

@@ -381,6 +381,8 @@ class MessageParser:
         undecided = (
             selected.undecided
             if excluded is None
+            # An excluded operation is not captured in any case. -1 means that its transaction
+            # decides, so it counts as possibly captured.
             else selected.undecided & (excluded[block.order] < 1)
         )
         places = np.flatnonzero(undecided)

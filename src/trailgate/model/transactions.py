@@ -199,6 +199,8 @@ class OperationDropper:
         self._held = rest.held
         if rest.last >= 0:
             block, row = batch.find(rest.last)
+            # It may turn out to be the last of its transaction: its indicator is set when that is
+            # known.
             self._held = HeldOperation(block.take(np.array([row])), rest.tx_ind[rest.last] == BEGIN)
             keep = keep.copy()
             keep[rest.last] = False
@@ -207,5 +209,6 @@ class OperationDropper:
         blocks = [replace(block, tx_ind=letters[block.order]) for block in kept.blocks]
         if rest.released is None:
             return ChangeBatch(blocks, kept.rows)
+        # The released operation is number 0 of this batch.
         moved = [replace(block, order=block.order + 1) for block in blocks]
         return ChangeBatch([rest.released, *moved], kept.rows + 1)

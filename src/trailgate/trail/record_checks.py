@@ -327,6 +327,7 @@ def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
+        # Readers refuse both; only the second kind has a public name.
         inspected.note(kinds.TYPE, refused & ~named)
         inspected.note(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)

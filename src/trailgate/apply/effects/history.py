@@ -317,6 +317,8 @@ def _version_changes(
     valid_from, valid_to = find_period_columns(table)
     added = {
         valid_from: pa.array(times[opened_at]).cast(TIME),
+        # ``ends`` is False for a version that is still current: its ``end`` has no meaning, so it
+        # becomes NULL.
         valid_to: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
         AT: positions.take(chosen),
         UNTIL: positions.take(pa.array(end[opened_at], mask=~ends[opened_at])),
@@ -332,6 +334,7 @@ def _version_changes(
     )
     # Stored rows are closed by the first closing state of their key ...
     firsts = np.full(len(stored_row), NEVER)
+    # ``at`` handles repeated groups: groups 0 0 1 with states 2 5 6 give firsts 2 6.
     np.minimum.at(firsts, group[closes], np.flatnonzero(closes))
     closed = np.flatnonzero((stored_row >= 0) & (firsts != NEVER))
     # ... unless the batch opens a version before that state: then that version is closed.

@@ -138,6 +138,8 @@ def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChang
     deleted = nets.effect == RowEffect.DELETE
     exists = _existing_keys(nets, fetch, written)
     effect = np.where(inserts & exists, RowEffect.REPLACE, nets.effect).astype(np.uint8)
+    # An insert of a marked row replaces it, so it expects the row. Without this it would be a
+    # collision.
     expected = np.where(inserts, exists, nets.expected)
     return replace(nets, effect=effect, expected=expected).where(exists | ~deleted)
 

@@ -193,6 +193,8 @@ class SplitWork:
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
+        # Tables may differ in how far they are applied between the two positions. Errors there are
+        # collected but do not stop: the table may not have applied the operation.
         later = _up_to(block, self.until) & ~settled
         portions = ((settled, faults), (later, OperationErrors(stop=False)))
         return [(block.take(np.flatnonzero(one)), errors) for one, errors in portions if one.any()]

@@ -160,6 +160,7 @@ class TargetTables:
         bounded = target if isinstance(target, BoundedTarget) else None
         self._bounded = bounded
         self._types = types = ChosenColumnTypes.read(options.column or ())
+        # Before the target is opened, so that a wrong mode leaves nothing to close.
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
         self._target: ApplyTarget = target or open_target(to, options.group, options.mode)
@@ -186,6 +187,7 @@ class TargetTables:
         try:
             if self.done is not None and self.done.trail != source:
                 self._change_source(self.done, source, to, is_absent)
+        # The caller gets no object that it could close.
         except BaseException:
             self._target.close()
             raise

@@ -125,6 +125,7 @@ class RecordEncoder:
         real = self.options.depending is DependingLength.REAL
         if original is not None and self.layout.varies:
             counters = self._counters & set(columns)
+            # A counter without a column keeps the value that the original bytes have.
             others = self._counters - set(columns)
             columns = {**columns, **original.values(others)}
             for name, rows in original.find_changes(

@@ -119,6 +119,7 @@ class Framing:
         record_words = (self.little, self.twisted, self.adjustment)
         block_words = (self.block_little, self.block_twisted, self.block_adjustment)
         blocks = (
+            # A setting of blocks that is not stated is that of records.
             record_word if block_word is None else block_word
             for record_word, block_word in zip(record_words, block_words, strict=True)
         )

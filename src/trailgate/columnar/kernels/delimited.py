@@ -650,6 +650,8 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 @inner
 def chosen(word: np.uint64) -> int:
     """Return a hash below ``RECENT`` of the first eight bytes of a text."""
+    # Each step folds the upper half into the lower one, so that all eight bytes reach the lowest
+    # bits.
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)

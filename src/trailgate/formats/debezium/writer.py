@@ -387,6 +387,7 @@ def _member(block: ChangeBlock, number: int) -> JsonMember:
     A value missing in the after image did not change: the before value is used.
     """
     images = block.before[number], block.after[number]
+    # A delete's key is in its before image, every other operation's in its after image.
     first, other = images if block.op_type[0] == DELETE else images[::-1]
     missing, values = first.is_missing(len(block)), first.values
     if missing.any():
@@ -562,6 +563,8 @@ class DebeziumWriter:
         if bounds is None:
             return
         ids = block.tx_id
+        # Of the members below, each row has either the block of its transaction or
+        # `"transaction":null`.
         without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
         yield JsonMember(b',"transaction":{"id":', ids, STRING, without)
         yield JsonMember(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)

@@ -329,6 +329,8 @@ class DelimitedImageReader:
         elif kind == DELETE:
             wanted = [pairing.before or pairing.after, None]
         places = [place(i) for place in wanted if place for i in range(pairing.columns)]
+        # All columns of both images are copied in one call; `image` takes them off one after the
+        # other, before values first.
         strings = iter(group.strings(places))
 
         def image(place: FieldNumber | None) -> Image:
@@ -425,6 +427,7 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
         wrong = self.rows[bad]
 
         def errors_at(rows: Longs) -> ErrorColumns:
+            # `rows` is a subset of `wrong`: the first bad row of each message.
             own = errors.take(np.searchsorted(wrong, rows))
             return self._placed(own, rows, i, place)
 
@@ -458,6 +461,8 @@ def _refuse_names(
     problems = pa.array([f"column {i + 1} is named {name!r}, not {column}" for name in names])
 
     def errors(rows: Longs) -> ErrorColumns:
+        # From row numbers in the batch back to rows of the group, and from those to the name that
+        # each has.
         problem = problems.take(pa.array(codes[np.searchsorted(group.rows, rows)]))
         return group.records.errors(rows, problem, table=table.name, field=column)
 

@@ -161,9 +161,12 @@ def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
     """
     rows = int(offsets[-1])
     first = np.zeros(rows, bool)
+    # The first member of each non-empty group. Example: offsets 0 2 2 3 mark the members 0 and 2.
     first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
     pieces = [_piece(entries[0], first if rows else None, rows)]
     pieces += [_piece(entry, None, rows) for entry in entries[1:]]
+    # Each member is written as a row of its own; `bounds` then joins neighbouring rows to one
+    # string.
     measured = measure_pieces(pieces, rows, JSON_ESCAPES)
     ends = np.concatenate([[0], np.cumsum(measured.sizes)]).astype(np.int64)
     out = np.empty(int(ends[-1]), np.uint8)

@@ -143,6 +143,8 @@ class DelimitedRecordPieces:
         yield self._quoted_piece(field, _positions(block))
         yield self._quoted_piece(field, format_times(block.op_ts, DB2, trimmed=True))
         yield self._quoted_piece(field, block.tx_name)
+        # The segment number is known only when records are cut into messages. Zeros keep its place;
+        # the writer overwrites them.
         segments = matrix_to_strings(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
         yield RowPiece(segments, (PieceForm(field, b""),), plain=True)
 
@@ -270,6 +272,7 @@ def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn
     if after.values is None:
         return StateColumn(before.values, ~same)
     values = pc.if_else(pa.array(same), before.values, after.values)
+    # Rows of `same` now have a value. Rows in which both images lack it stay missing.
     return StateColumn(values, after.is_missing(rows) & ~same)
 
 

@@ -159,6 +159,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     block, large = _without_large(block) if apart and kind != DELETE else (block, ())
     pieces = [_piece(numbers, begin)]
     if large:
+        # A row is flagged if any of its columns has a large object.
         flagged = np.logical_or.reduce([own.rows for own in large])
         forms = (PieceForm(), PieceForm(b' hasLOBCols="1"'))
         pieces.append(RowPiece(None, forms, flagged.astype(np.uint8)))
@@ -617,6 +618,8 @@ class _Batch:
             sizes,
             self.begins,
             options,
+            # The message held back from the last batch is the first one here, if there is room in
+            # it.
             held=-1 if held is None else len(held.rows) + overhead,
             number=0 if held is None else held.number,
             overhead=overhead,
@@ -703,6 +706,8 @@ class _Batch:
     def _envelope(self, first: Longs) -> _Envelope:
         """Return the attributes of messages, taken from their first operations."""
         place = np.empty(self.batch.rows, np.int64)
+        # Blocks are concatenated below: `place` is where each operation of the batch is in that.
+        # Example: two blocks with the orders 0 2 and 1 give place 0 2 1.
         place[np.concatenate([block.order for block in self.blocks])] = np.arange(self.batch.rows)
         which = pa.array(place[first])
 

@@ -123,6 +123,8 @@ class _Messages:
             element, steps = waiting.pop()
             path = (*steps, element.name)
             self.groups.setdefault(path, []).append(element)
+            # Reversed, because the stack returns the last one first: groups then are in document
+            # order.
             waiting += [(child, path) for child in reversed(element.children)]
 
     def text(self) -> str:

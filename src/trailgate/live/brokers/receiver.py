@@ -255,6 +255,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
     def receive(self, seconds: float) -> MessageWindow | None:
         """Return the messages that have arrived, after reconnecting if the connection was lost; see ``Receiver``."""
         until = time.monotonic() + seconds
+        # ``is_due`` waits between attempts, so this does not spin while the broker is away.
         while self.is_connected or self._backoff.is_due(until):
             try:
                 connection = self._connection or self._connect()
@@ -265,6 +266,8 @@ class ReconnectingReceiver(ABC, Generic[C]):
                 self._warn(error)
                 continue
             if window is not None:
+                # A connection alone is no success: a broker may accept the login and then close.
+                # Messages are.
                 self._backoff.reset()
             if window is not None or time.monotonic() >= until:
                 return window

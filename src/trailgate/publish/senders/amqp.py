@@ -332,6 +332,8 @@ class AmqpSender(QueueSender):
             message.annotations = {library.symbol(JMS_TYPE): library.byte(TEXT_MESSAGE)}
             message.subject = jms_type(one)
             waiting.append(self._send_in(link.sender, message.encode(), transaction))
+            # Waiting for each answer would cost a round trip per message; not waiting at all,
+            # unbounded memory.
             if len(waiting) >= UNANSWERED:
                 self._wait_for(waiting)
         self._wait_for(waiting)

@@ -100,6 +100,8 @@ class BrokerSink:
         is_full = self._ready.count >= self.most or self._ready.bytes >= BATCH_BYTES
         if is_full or waited > BATCH_SECONDS:
             self._wait()
+            # After ``_wait`` the buffer of the last batch is empty, and collects the next one while
+            # this one is sent.
             self._ready, self._sending = self._sending, self._ready
             self._running = self._thread.submit(self._store, state)
 

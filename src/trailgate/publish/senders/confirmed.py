@@ -103,6 +103,8 @@ class ConfirmedStompSender(StompSender):
         self._send_confirmed(
             (frame for part in parts for frame in self._frames(part, own)), waiting
         )
+        # The position follows once all messages are confirmed. If the run is killed in between,
+        # they are sent again: at least once.
         kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt(waiting)}
         self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting)
 
@@ -149,6 +151,8 @@ class ConfirmedStompSender(StompSender):
                 if time.monotonic() > until:
                     problem = f"another run of the group {self._group} publishes there"
                     raise self._connected.error(problem, refused=True, hint=STOP_ONE) from None
+                # RabbitMQ deletes an exclusive queue with its connection, which it may notice only
+                # after some heart-beats.
                 time.sleep(AGAIN)
             else:
                 return

@@ -147,6 +147,8 @@ def lock_holder(prefix: str) -> str | None:
     except FileNotFoundError:
         return None
     try:
+        # The range 0 to 0 is the complete file. The answer is F_UNLCK if a read lock would be
+        # granted, or else the lock that prevents it.
         lock_query = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
         kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
         return None if kind == fcntl.F_UNLCK else _holder(handle)
@@ -165,6 +167,7 @@ def _acquire(handle: int, until: float) -> bool:
     """Try to get the lock until a time of ``time.monotonic``. Returns False if it was not free."""
     while True:
         try:
+            # Without LOCK_NB the call could not be given up after a time.
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:

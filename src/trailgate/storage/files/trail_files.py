@@ -288,6 +288,7 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         read = read_manifest(listing.prefix, listing.store)
         manifest = None if read is None else read.by_name()
     except StorageError as error:
+        # A damaged manifest is a finding of the check, not the end of it.
         faults.append(error.problem)
     if not listing.files and manifest is None:
         raise StorageError("no trail files here", where=Where(source=path), hint=HINT)

@@ -143,6 +143,7 @@ class TrailAppender:
         known = self._definitions.table(block.table.name)
         if known is not block.table and known != complete_table(block.table):
             raise DefinitionError("the table differs from the trail's definition", where=where)
+        # File headers have room for a CSN of this size only, and are patched in place.
         longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
         if longest > LONGEST_CSN:
             raise EncodeError(f"a CSN has {longest} bytes, the limit is {LONGEST_CSN}", where=where)

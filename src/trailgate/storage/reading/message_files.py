@@ -485,6 +485,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
         try:
             body, header = read_line(bytes(view[start:end]))
         except TrailgateError as error:
+            # The line stays a message, with its number and offset: its problem refers to it.
             body, header = b"", NO_HEADERS
             offset = begin.offset + start
             problems.append(Problem(i, error.with_place(source=source, offset=offset)))

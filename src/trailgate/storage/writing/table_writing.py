@@ -58,6 +58,7 @@ def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts,
     transactions = 0
     for block in batch.blocks:
         here = (block.order >= begin) & (block.order < stop)
+        # Operation types are ASCII letters, so 256 bins are enough for any of them.
         kinds = np.bincount(block.op_type[here], minlength=256)
         by_kind = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
         if by_kind:

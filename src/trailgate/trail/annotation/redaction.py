@@ -121,6 +121,8 @@ class Redactor:
         return self._date(raw) if DATETIME.fullmatch(raw) else self._mask(raw)
 
     def _date(self, raw: bytes) -> bytes:
+        # Each byte of the stream chooses one part of the date. ``% DAYS`` keeps the day valid in
+        # every month.
         stream = self._stream(raw, len(raw))
         year, month, day = (
             FIRST_YEAR + stream[0] % YEARS,

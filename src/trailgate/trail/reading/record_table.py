@@ -219,6 +219,7 @@ def _partition_index(source: TrailBytes, view: RecordColumns, head: Structs) -> 
     has_index = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
     index = np.zeros(len(view), np.int32)
     rows = np.flatnonzero(has_index)
+    # The name area has two u16 numbers, the index of the table and that of the partition.
     index[rows] = source.order.words(source.data, "u2")[view.offsets[rows] + NAME_AT + 2]
     return pa.array(index, mask=~has_index)
 

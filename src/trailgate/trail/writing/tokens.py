@@ -84,6 +84,7 @@ class OperationTokens:
         self.table, self.big = block.table.name, order is ByteOrder.BIG
         self.entries = entries = _Entries.of(block.tokens)
         names = entries.names.dictionary_encode()
+        # Token names repeat in every row, so each distinct name is looked up once.
         codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
         self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
         self.codes = codes = np.where(_is_length(self.codes, entries), LENGTH_TOKEN, self.codes)

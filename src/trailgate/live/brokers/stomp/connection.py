@@ -212,6 +212,7 @@ class StompConnection(BrokerConnection):
             if left <= 0:
                 return None
             self._check_silence()
+            # Wake up at least this often, to notice that the broker has been silent for too long.
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
