@@ -108,6 +108,7 @@ class Option(NamedTuple):
             where = error.with_place(field=self.spelling).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
+            # Bool is an int in Python: True is shown as the user would write it.
             shown = _shown(given) if isinstance(given, int) else repr(given)
             problem = f"{self.spelling} must be {self.kind.words}, not {shown}"
             raise OptionError(problem) from None

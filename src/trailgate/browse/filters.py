@@ -237,6 +237,7 @@ class OperationFilters:
         text = formatter_for(column)(image.values)
         if self.match == EQUALS:
             return logged & as_mask(pc.equal(text, self.text))
+        # A missing value is null in ``values``, and null matches nothing.
         return as_mask(pc.match_substring(text, self.text, ignore_case=True))
 
 

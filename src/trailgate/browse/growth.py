@@ -70,6 +70,7 @@ class GrowingIndex(TrailIndex):
 
     def follow(self) -> None:
         """Read records as they are added to the trail, until the index is stopped."""
+        # ``wait`` returns True as soon as the index is stopped, so that ends the pause too.
         while not self.problem and not self._stop.wait(LOOK_EVERY):
             try:
                 self.read_on()

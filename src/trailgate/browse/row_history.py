@@ -103,6 +103,8 @@ class KeyUpdates:
                 for part in read_span(index, span, wanted):
                     if not isinstance(part, UnreadOperations):
                         updates = (_key_updates_of(one, columns) for one in part.blocks)
+                        # Blocks are by table and type of operation. A ``KeyUpdate`` begins with its
+                        # position, so sorting restores the order of the trail.
                         self.found += sorted(chain.from_iterable(updates))
                 self.reached = span.stop
             self.reached, self.complete = end, done

@@ -40,10 +40,12 @@ def bar_edges(begin: int, end: int, width: int, most: int) -> list[int]:
     ``TimeHistogram``, whose width is given: from a second to a month, or of some days if the bins
     are wider than a day.
     """
+    # A bar is a whole number of bins, as counts within a bin cannot be divided.
     for step in BAR_STEPS:
         edges = _covering(begin, end, step)
         if step * SECOND % width == 0 and len(edges) - 1 <= most:
             return list(edges)
+    # Months consist of whole days, so bins of at most a day fit into them.
     if DAY * SECOND % width == 0:
         first = _month(begin)
         last = _month(end - 1) + 1

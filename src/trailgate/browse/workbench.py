@@ -170,6 +170,7 @@ class Workbench:
             if folder is not None and not Path(folder).is_dir():
                 raise StorageError("there is no such folder", where=Where(source=folder))
         if properties is not None:
+            # Only read here: the page reads the file again, as it is then.
             self._text(properties)  # an error now rather than on the page
         self.copybooks: frozenset[str] = frozenset()
 

@@ -187,6 +187,7 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
         try:
             results.append(encode(text))
         except UnicodeError:
+            # The first row with this value.
             row = encoded.indices.to_pylist().index(number)
             raise unencodable_error(page, text, row) from None
     return pa.array(results, pa.binary()).take(encoded.indices)
@@ -424,6 +425,7 @@ class MixedPage:
         opened = np.take_along_axis(matrix, np.maximum(last, 0), axis=1) == SHIFT_OUT
         double = opened & (last >= 0) & ~shift
         first = double & ((column - last) % 2 == 1)
+        # At each byte the number that it forms with the next one. Only those at ``first`` are used.
         pairs = matrix.astype(np.uint16) << 8
         pairs[:, :-1] |= matrix[:, 1:]
         codes = np.where(double, double_codes(self.double.name)[pairs], self._codes[matrix])
@@ -541,6 +543,7 @@ class Utf16Page:
 
     def decode(self, matrix: Octets) -> DecodedText:
         """Decode rows of UTF-16 in the page's byte order."""
+        # An odd number of bytes is no UTF-16. Python's codec marks all rows as bad.
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)

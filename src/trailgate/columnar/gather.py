@@ -102,6 +102,7 @@ def measure_error(problem: int, size: int) -> DecodeError:
 
 def check_text(values: pa.Array, starts: Longs) -> None:
     """Raise DecodeError for the first value of a column that is not UTF-8."""
+    # The column was built as text without a check. The cast from binary checks it.
     raw = values.view(pa.binary())
     try:
         raw.cast(pa.string())

@@ -44,7 +44,9 @@ def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> i
             check(values.slice(start, size))
         except (DecodeError, pa.ArrowException):
             break
+        # These rows are good. If all slices are, the bad row is in the rest.
         start, size = start + size, 2 * size
+    # From here on, the bad row is known to be in the ``size`` rows from ``start`` on.
     size = min(size, len(values) - start)
     while size > 1:
         half = size // 2

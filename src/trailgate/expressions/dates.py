@@ -247,6 +247,7 @@ def date_value(scope: EvaluationScope, call: FunctionCall) -> Value:
         text = value.text()
         shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
         parts_read, own_nulls = read_parts(_descriptor(descriptor, is_input=True), shown)
+        # Later values override earlier ones: @DATE (f, 'YYMMDD', A, 'HHMI', B) collects both.
         known |= parts_read
         nulls |= own_nulls
         values.append(value)

@@ -264,6 +264,7 @@ class TableSelection:
         letter = _letter(block)
         every = RowSelection(np.ones(rows, bool), np.zeros(rows, bool))
         if letter in rule.ignored:
+            # No row is selected, and none is undecided: ``every.undecided`` is all False.
             return RowSelection(every.undecided, every.undecided)
         selections = (
             self._select(block, rule, condition)
@@ -339,6 +340,8 @@ def _letter(block: ChangeBlock) -> str:
 
 def _both(left: RowSelection, right: RowSelection) -> RowSelection:
     """Combine two selections: a row must be selected by both."""
+    # Three-valued AND: a row is out if one side is certainly false, selected if both are certainly
+    # true, and undecided otherwise.
     maybe = (left.selected | left.undecided) & (right.selected | right.undecided)
     both = left.selected & right.selected
     return RowSelection(both, maybe & ~both)

@@ -518,6 +518,7 @@ class FileTotals:
         view = found.view
         change = view.role == RecordRole.CHANGE
         self.records += len(found)
+        # An update of two records is one operation: its before image does not count.
         self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
         self.transactions += int(((followed.marks & BEGINS != 0) & view.readable).sum())
         self.types += np.bincount(view.io_type[view.readable], minlength=256)

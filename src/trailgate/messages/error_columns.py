@@ -358,6 +358,7 @@ def _begin_with(raw: pa.BinaryArray, start: pa.BinaryArray) -> Mask:
     offsets, data = _bounds(raw)
     begins = offsets[:-1]
     sizes = np.asarray(pc.binary_length(start)).astype(np.int64)
+    # The first ``sizes`` bytes of each value, or all of it if it is shorter; then it is not equal.
     head = gather(data, begins, np.minimum(offsets[1:], begins + sizes))
     same: Mask = np.asarray(pc.equal(head, start)) & (sizes > 0)
     return same

@@ -283,6 +283,7 @@ def as_messages(
         data=pa.py_buffer(data),
         starts=bounds[:-1],
         ends=bounds[1:],
+        # A broadcast array is read-only and has no memory per row, which kernels do not accept.
         files=np.broadcast_to(np.asarray(number, np.int64), count).copy(),
         offsets=offsets,
         headers=HeaderColumns(received["headers"]),

@@ -70,6 +70,7 @@ class FollowedTransactions:
         )
         if self.is_open:
             outcomes[-1] = TransactionOutcome.WAITING
+        # After WAITING: a restart may have abandoned the last transaction too.
         outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
         return outcomes
 

@@ -233,6 +233,8 @@ class Publication:
         self._seen = set[str]()
         self._closing = ExitStack()
         form = self._form(settings)
+        # If anything below fails, the stack releases the folder's lock. At the end ``pop_all``
+        # moves the lock to the publication, which releases it when it is closed.
         with ExitStack() as stack:
             if is_address(str(to)):
                 address = parse_address(str(to), direction=Direction.SENT)
@@ -330,6 +332,8 @@ class Publication:
                 self.run()
                 seen = sizes
             pause = STORE_LISTING_PAUSE if is_stored(self._prefix) else LISTING_PAUSE
+            # A slow listing (thousands of files in a store) makes the pauses longer, so that
+            # listing takes at most a fixed share of the time.
             time.sleep(max(0.0, begun + max(pause, LISTING_SHARE * took) - time.monotonic()))
 
     def lag_bytes(self) -> int:

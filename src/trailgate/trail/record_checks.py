@@ -207,6 +207,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
     good &= (inspected.name[one] == inspected.name[two]) & (
         inspected.index[one] == inspected.index[two]
     )
+    # FIRST or MIDDLE (0, 1), then MIDDLE or LAST (1, 2): no transaction ends or begins in between.
     good &= (inspected.trans_ind[one] < 2) & np.isin(inspected.trans_ind[two], (1, 2))
     inspected.note(kinds.PAIR, one[~good])
 

@@ -121,6 +121,7 @@ def _representatives(
     It has the position of the operation ``nets.first``.
     """
     picked = pa.array(chosen)
+    # ``take`` need not copy the columns that are replaced below.
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)
     return replace(

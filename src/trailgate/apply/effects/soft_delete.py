@@ -109,6 +109,7 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
     values = (
         one
         if column.name in (DELETED, AT)
+        # In such a row only the marks are logged, so that the update keeps all other columns.
         else StateColumn(one.values, one.is_missing(len(part)) | last)
         for column, one in zip(part.table.columns, part.values, strict=True)
     )

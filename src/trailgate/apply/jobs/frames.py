@@ -213,6 +213,8 @@ def _sort_by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     same = np.asarray(pc.equal(sorted_positions[1:], sorted_positions[:-1]))
     if not same.any():
         return batch
+    # The second and later rows of each position. ``_check_equal`` raises unless they equal the
+    # first one.
     twice = np.flatnonzero(same) + 1
     _check_equal(batch, twice)
     keep = np.ones(batch.rows, bool)

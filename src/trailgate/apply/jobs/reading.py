@@ -183,6 +183,8 @@ class SplitWork:
             split.blocks.append((moved, numbers))
         for portion, errors in self._portions(moved, faults):
             for mapped in self.prepare(portion, errors):
+                # A mapped block may have fewer rows. Its ``order`` still numbers the split, so the
+                # batch's rows are that minus ``split.rows``.
                 chosen = numbers if mapped is moved else transactions[mapped.order - split.rows]
                 self._add(split, parts, (mapped, chosen), errors, block.table)
 

@@ -413,6 +413,7 @@ class TargetTables:
             if by_row := find_refused_operations(tried, refusal, retry):
                 without = replace(batch, errors={**batch.errors, **by_row})
                 return self._apply_parts(without, policy, rounds - 1)
+        # Halves are applied one after the other, since the second may depend on rows of the first.
         middle = find_middle(batch)
         if middle is not None:
             parts = slice_batch(batch, 0, middle), slice_batch(batch, middle, batch.rows)

@@ -282,6 +282,8 @@ class _Directives:
         obeys = _OBEYED.get(name)
         if obeys is not None:
             obeys(self, _Expression(token, line, rest, self._constants))
+        # A `$` may begin an ordinary word of another dialect, so only an unknown `>>` is an error.
+        # In text that is not compiled, a directive of another compiler is none either.
         elif mark == ">>" and name not in _OTHERS and self.active:
             problem = f"{token.text} is not a known directive"
             raise token.error(

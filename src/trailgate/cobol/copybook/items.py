@@ -367,6 +367,7 @@ class _Walk:
         bad = (count < occurs.fewest) | (count > occurs.most)
         if unread is not None:
             bad |= unread
+        # A counter in an element that a record does not have may contain anything.
         bad = bad if active is None else bad & active
         depends = depends | {occurs}
         # A bad count is treated as 0, so that offsets stay inside the record.
@@ -374,6 +375,7 @@ class _Walk:
             return _Counted(count, None, depends)
         unread = np.zeros_like(bad) if unread is None else unread & bad
         known = _known(at.depends)
+        # If an earlier counter is bad, the offset of this one is a guess and not shown.
         offset = at.bytes if known is None else np.where(known, at.bytes, UNPLACED)
         self.bad_counts.append(
             BadCount(

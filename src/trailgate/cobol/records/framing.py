@@ -313,6 +313,7 @@ def _find_lines(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
 
 def _find_descriptors(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find records with descriptor words (RDW), or blocks of them (BDW)."""
+    # Each record has a descriptor of four bytes, so there cannot be more records than that.
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     return _check(

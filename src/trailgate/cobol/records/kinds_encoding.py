@@ -69,6 +69,7 @@ class KindsEncoder:
     def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
         """Split the batch into the rows of each kind."""
         if self._kinds.parents:
+            # Reading adds ids to kinds with parents. They are not part of a record.
             given = {name: column for name, column in given.items() if not _is_id(name)}
         if self._only is not None:
             return [RowsOfKind(self._only, given, np.arange(rows))]
@@ -79,6 +80,7 @@ class KindsEncoder:
             if name not in given:
                 continue
             rows_of_kind = np.flatnonzero(kind == number)
+            # In the rows of other kinds this struct is NULL.
             struct = given[name].take(pa.array(rows_of_kind))
             columns = dict(
                 zip((field.name for field in struct.type), struct.flatten(), strict=True)

@@ -89,6 +89,8 @@ def _of_packed(field: CopybookField, _: ValueOptions) -> Classify:
 
     def classify(matrix: Octets) -> Octets:
         low, last = matrix & 0x0F, matrix[:, -1] & 0x0F
+        # All digit nibbles, in any order: the low one of the last byte is the sign, if there is
+        # one.
         halves = np.concatenate([matrix >> 4, low[:, : -1 if signed else None]], axis=1)
         digits: Mask = np.greater(halves, 9).any(axis=1)
         wrong_sign: Mask = ~np.isin(last, good) & signed

@@ -106,6 +106,8 @@ def times_of_day(units: int) -> Decode:
         bad = (numbers <= -most) | (numbers >= most)
         if bad.any():
             raise row_error("not a time of day", dense, int(np.argmax(bad)), _RANGE)
+        # `_clock` formats times of one day. Only if a value of the batch is outside of that, hours
+        # and sign are written separately.
         spans = (numbers < 0) | (numbers >= 24 * hour)
         if not spans.any():
             return _clock(numbers, units)
@@ -170,6 +172,7 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
         raise row_error(problem, values, int(rows[np.argmax(bad)]))
     shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(
+        # 19 characters are YYYY-MM-DD HH:MI:SS.
         pc.utf8_slice_codeunits(shifted, 0, 19), part.field("fraction"), ""
     )
 

@@ -239,6 +239,7 @@ def measure_by_type(
     Raises EncodeError if a message has more than `most` bytes.
     """
     for block in batch.blocks:
+        # A template has one form per operation type, since the types have different images.
         for _, rows in group_rows(block.op_type.astype(np.int64)):
             part = block.take(rows)
             objects = measured(part)

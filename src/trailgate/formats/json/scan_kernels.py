@@ -328,6 +328,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
         byte = np.int64(text[place])
         if 48 <= byte <= 57:
             digit = byte - 48
+        # The bit 0x20 makes A to F lower case, and changes no other byte to one of a to f.
         elif 97 <= byte | 0x20 <= 102:
             digit = (byte | 0x20) - 87
         else:

@@ -173,6 +173,8 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
     """
     data_view = memoryview(messages.data)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    # One copy per message, because a message must be decoded by itself: shift states of a mixed
+    # page do not continue in the next one.
     bodies = pa.array([bytes(data_view[begin:end]) for begin, end in bounds], pa.binary())
     text, bad = decode_column(page, bodies)
     if bad is not None and bad.any():

@@ -157,6 +157,7 @@ class DelimitedRecordPieces:
             # Before values of large objects are always NULL (IBM, structure of delimited messages).
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
+            # A record has all before values, and then all after values.
             afters.append((column, _fill(before, after, changes)))
         for column, after in afters:
             yield self._piece(block, column, after, deletes)
@@ -177,6 +178,8 @@ class DelimitedRecordPieces:
         text = None if values.values is None else column.format(values.values)
         if text is None:
             return RowPiece(None, (PieceForm(self.delimiters.fielddelim),))
+        # State 1 is the form without a value. Without `states`, the template uses it for null
+        # values by itself.
         states = without | np.asarray(text.is_null()) if without.any() else None
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 

@@ -161,6 +161,8 @@ class _Gathered:
                 if row >= 0:
                     known[number] = row
                 ahead = next(waiting, None)
+            # `removed` counts the bad messages before each message. If the count has not grown
+            # since the last row, no message between the two was removed.
             whole = removed is None or last < 0 or removed[last] == removed[message]
             return known if whole else {}
 
@@ -263,6 +265,8 @@ def _check_awaited(
         if (row, name) not in found:
             refuse(row, f"no lob message has the large object {name}", _HINT)
     given = {row for row, _ in found}
+    # Rows with a large object in the row itself. Type -1 (unknown) reads the last item of the
+    # table, which the second condition excludes.
     inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
     for row in np.flatnonzero(rows.large).tolist():
         if row not in given and row not in inline:

@@ -133,6 +133,7 @@ class _Found:
     def _check_counts(self) -> None:
         """Refuse messages without rows, and rowOp messages with several."""
         envelopes = self.envelopes
+        # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))
         few = envelopes.of(*OF_ROWS) & (count == 0)
         for message in envelopes.message[few].tolist():

@@ -203,6 +203,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
     _check_key(block, i, state)
     states = _states(state, len(block))
     opened = column.begin + column.type
+    # In the order of the states: present, NULL, missing.
     forms = (
         PieceForm(opened + b">", column.end),
         PieceForm(opened + _NIL + b"</col>"),

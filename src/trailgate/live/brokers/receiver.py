@@ -191,9 +191,11 @@ def _connect(address: BrokerAddress) -> socket.socket:
         raise BrokerError(problem, where=where, hint=hint) from error
     except OSError as error:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
+    # Frames are small and wait for answers: Nagle's algorithm would delay each one by up to 40 ms.
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         opened = _encrypt(plain, address) if address.tls else plain
+        # Only now: the handshake needs a blocking socket.
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()

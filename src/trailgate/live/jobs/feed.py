@@ -505,6 +505,7 @@ class KafkaFeed:
         try:
             has_more = self._receiver.next < self._receiver.bounds()[1]
         except BrokerError as error:
+            # When the silence began. One failed question is not an error yet.
             self._silent = self._silent or time.monotonic()
             if time.monotonic() - self._silent > self._receiver.silence:
                 raise error.with_place(source=str(self._address)) from error

@@ -283,6 +283,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
         raise DecodeError(problem, where=where, hint=NOT_FIXED)
     first = file.begin + framing.skip_first * length
     stop = file.size - framing.skip_last * length
+    # Counted in records, so that every split begins at one.
     step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
 

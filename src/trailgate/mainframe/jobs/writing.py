@@ -196,6 +196,8 @@ def write_to(
         at = written
         try:
             if batch is not None:
+                # An encoding error counts from the first row of this batch; a framing error, from
+                # the first record that is not written yet.
                 at = written + len(pending)
                 pending = pending.followed_by(encoder.encode(batch))
             at = written

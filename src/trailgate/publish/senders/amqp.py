@@ -341,6 +341,7 @@ class AmqpSender(QueueSender):
     def _wait_for(self, waiting: list[Any]) -> None:
         """Wait for the broker's answers, and free the deliveries."""
         link = self._connected
+        # ``remote_state`` is 0 until the broker has answered.
         if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):
             raise link.error("the broker does not answer to messages")
         for one in waiting:

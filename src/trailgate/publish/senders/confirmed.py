@@ -177,6 +177,7 @@ class ConfirmedStompSender(StompSender):
     def _send_confirmed(self, frames: Iterable[bytes], waiting: set[str]) -> None:
         """Send frames, and wait until the broker has confirmed all."""
         self._send_frames(frames)
+        # ``<=`` is the subset test: until all receipts waited for have arrived.
         while not waiting <= self._receipts:
             known = len(self._receipts)
             if not self._wait(lambda known=known: len(self._receipts) > known, SECONDS):  # type: ignore[misc]

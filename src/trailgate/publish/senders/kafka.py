@@ -218,6 +218,7 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException:
+                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
                 admin.poll(0)
                 if self._refusal is not None or time.monotonic() > until:
                     raise

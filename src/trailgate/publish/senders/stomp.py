@@ -106,6 +106,8 @@ class StompSender(QueueSender):
             raise self._other_run()
         held, text = self._messages[0]
         if dialect.browses and not text:
+            # Two runs of a new group may both have sent a first message. The one that receives an
+            # empty message while another exists gives way.
             if len(self._browse()) > 1:
                 self._confirm("ACK", {"id": held["ack"]})  # the broker removes it
                 raise self._other_run()

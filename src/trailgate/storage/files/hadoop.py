@@ -162,6 +162,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
         _LAST[:] = os.getpid(), time.monotonic()
         return REQUESTS[request](client, path, *arguments)
     except (FileNotFoundError, FileExistsError) as error:
+        # The first line names the path; the others are Java's stack trace.
         raise type(error)(str(error).partition("\n")[0]) from None
     except MissingDependencyError:
         raise

@@ -56,6 +56,8 @@ class TrailAppender:
         self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
         self._broken, self._last = False, BETWEEN
         with ExitStack() as resources:
+            # First the lock, so that nothing is read that another writer may be changing. If a
+            # later step fails, the stack undoes the earlier ones in reverse.
             resources.enter_context(lock(self._prefix))
             known = load_checkpoint(self._prefix, options)
             self._definitions = tables_of(local_trail(self._prefix), definitions)

@@ -63,10 +63,13 @@ class SequenceCheck:
         if self._is_first and len(plain):
             self._is_first = False
             first = self._position(run, int(plain[0]))
+            # Reading may begin inside a transaction, whose first record is then before the trail:
+            # that is no loss.
             if len(headless) and headless[0] == plain[0] and may_be_inside(self._trail, first):
                 headless = headless[1:]
         error: DecodeError | None = None
         if len(headless) or len(unended):
+            # The earliest contradiction of either kind: ``union1d`` sorts.
             row = int(np.union1d(headless, unended)[0])
             earlier = followed.firsts[followed.firsts < row]
             place = self._position(run, row)

@@ -271,6 +271,7 @@ def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: 
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
 
+    # The store itself checks that no blob exists, at the moment at which it creates this one.
     condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing} if fresh else {}
     listed = [BlobBlock(name) for name in blocks]
     store.call("commit_block_list", key, block_list=listed, **condition)

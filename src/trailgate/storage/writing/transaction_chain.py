@@ -299,9 +299,12 @@ def _begins(rows: ChainedOperations) -> Mask:
     Raises TransactionError if an operation contradicts its indicator.
     """
     other = rows.differs("tx_id")
+    # Databases reuse ids: the next transaction may have the same id, but not the same CSN. Inside a
+    # transaction, a different CSN is checked elsewhere.
     other |= rows.differs("csn") & (rows.opens | rows.after_end)  # a reused transaction id
     wrong = ~other & (rows.faults != 0)
     if rows.starts_part:
+        # The operation before a part is unknown, so its first one cannot contradict it.
         other[0], wrong[0] = True, False
     if wrong.any():
         at = int(np.argmax(wrong))

@@ -55,6 +55,7 @@ def _table(
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
+            # The last byte is the NUL that ends the name area.
             return TrailTable(0, normalize_table_name(name[:-1].decode()))
         except UnicodeDecodeError:
             start = int(view.offsets[row]) + NAME_AT

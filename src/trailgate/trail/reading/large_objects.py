@@ -211,6 +211,7 @@ def insert_large_objects(
             raise cells.error(f"a large object, but {explain_unreadable(column)}", 0)
         if selection.values:
             new = decode_leniently(decode, cells) if selection.lenient else (decode(cells), None)
+            # In the record itself, a value in pieces is NULL or missing.
             columns[index] = _overlay(columns[index], rows[chosen], new, count)
     return tuple(columns)
 

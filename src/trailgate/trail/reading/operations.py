@@ -108,6 +108,7 @@ def read_blocks(
         user = find_user_tokens(source, view.user.take(slice(operations.records)))
         marks = marks_as_tokens(source, view, operations.records)
         if marks is not None:
+            # Undo flags and system keys are not in the user area, but are shown as user tokens.
             user = marks if user is None else marks.merge(user)
         maps = build_token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:

@@ -147,6 +147,7 @@ def build_record_table(
         "problem": pc.coalesce(_problems(view), problem, _TIME_PROBLEM.take(pa.array(undated * 1))),
     }
     columns |= {name: pa.array(head[name].astype(np.int32)) for name in _PLAIN}
+    # ``_LETTER`` has a string for each of the 256 bytes, so that a lookup converts the column.
     columns |= {name: _LETTER.take(pa.array(head[name])) for name in _LETTERS}
     # The statement of DDL records is in their data, so this needs the column above.
     columns["ddl"] = _ddl(columns["data"], view.io_type == IO_DDL)

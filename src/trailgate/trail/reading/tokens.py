@@ -299,6 +299,7 @@ class CarriedTokens:
 
     def at(self, row: int) -> str | None:
         """Return the token's text for one record."""
+        # These continue a transaction from before the first record.
         if row < self.leading:
             return self.before
         if self.nulls[row]:
@@ -416,6 +417,7 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     names = user.names.take(pa.array(rows))
     is_ggs_name = pc.is_in(names, value_set=NAMES)
     names = pc.if_else(is_ggs_name, pc.binary_join_element_wise("USER:", names, ""), names)
+    # GGS tokens come first, so that of two equal names theirs is kept below.
     owner = np.concatenate([maps.owner, owner_of_token[rows]])
     keys = pa.concat_arrays([maps.keys, names])
     items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])

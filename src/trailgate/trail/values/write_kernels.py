@@ -240,6 +240,8 @@ def ordered_word(word: np.uint64, big: bool) -> np.uint64:
         return word
     low = np.uint64(0x00FF00FF00FF00FF)
     pairs = np.uint64(0x0000FFFF0000FFFF)
+    # Swap neighbouring bytes, then neighbouring pairs, then halves: 01 02 03 04 05 06 07 08 becomes
+    # 02 01 04 03 06 05 08 07, then 04 03 02 01 08 07 06 05, then 08 07 ... 01.
     word = (word >> np.uint64(8)) & low | (word & low) << np.uint64(8)
     word = (word >> np.uint64(16)) & pairs | (word & pairs) << np.uint64(16)
     return word >> np.uint64(32) | word << np.uint64(32)

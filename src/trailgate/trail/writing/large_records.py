@@ -125,6 +125,7 @@ def _token_areas(
     """
     lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
+    # Two frames: of the data area and of the trailer.
     rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
     if rooms.min(initial=1) <= 0:
         problem = "the tokens of a record leave no room for its data"

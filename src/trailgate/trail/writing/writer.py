@@ -122,6 +122,8 @@ def _writers(
         if not long.any() and not large:
             yield _Writer(group, writer, None)
             continue
+        # Both writers get positions by ``order``, so the records return to the order of the
+        # operations.
         for chosen in (~long, long):
             if chosen.any():
                 yield _part(group.take(np.flatnonzero(chosen)), large, long=chosen is long)

@@ -220,6 +220,7 @@ def measure_cells(
         own = column * TOTALS
         totals[own + BYTES], totals[own + NULLS], totals[own + GONE] = total, nulls, gone
         totals[own + BEGIN], totals[own + LONGEST] = begin, longest
+        # The next column begins after the bytes reserved for this one.
         begin += total + spare
     return begin
 

@@ -274,6 +274,7 @@ def _uuids(raw: pa.BinaryArray) -> pa.Array:
 
 
 def _characters(points: Longs) -> tuple[pa.Array, Mask]:
+    # Half a surrogate pair is a code point, but no character.
     half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
     wrong = (points > _LAST_CHARACTER) | half
     strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]

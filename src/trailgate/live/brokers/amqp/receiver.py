@@ -246,6 +246,7 @@ class AmqpConnection(BrokerConnection):
             now = time.monotonic()
             if now >= end:
                 return False
+            # ``due`` is when the engine must send a heart-beat, even if nothing arrives.
             self._wait((min(end, due) if due else end) - now, to_send=not self.is_sent)
 
     def close(self) -> None:
