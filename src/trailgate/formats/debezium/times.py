@@ -173,7 +173,9 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
     shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(
         # 19 characters are YYYY-MM-DD HH:MI:SS.
-        pc.utf8_slice_codeunits(shifted, 0, 19), part.field("fraction"), ""
+        pc.utf8_slice_codeunits(shifted, 0, 19),
+        part.field("fraction"),
+        "",
     )
 
 

@@ -122,7 +122,7 @@ class TransactionOrdinals:
 
 
 def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> TransactionOrdinals:
-    """Number a batch's operations within their transactions, as change events state it.
+    """Assign each operation of a batch its ordinals within its transaction, as change events state them.
 
     `open_one` is updated to the transaction that is still open at the batch's end.
     """

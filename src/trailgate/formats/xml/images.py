@@ -377,8 +377,8 @@ class _XmlGroup(CellGroup[XmlRecords]):
             known = columns_by_name(self.table)
             columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
         refused = kernels.place_columns(
-            self.rows, self.records.cell_bounds(), found.records, found.width, plan, words,
-            columns, *sides, starts, lengths,
+            self.rows, self.records.cell_bounds(), found.records, found.width, plan,
+            kernels.CellNames(words, columns), *sides, starts, lengths,
         )  # fmt: skip
         if refused:
             cells = CellColumns(self) if cells is None else cells

@@ -18,7 +18,7 @@ from trailgate.model.positions import long_position, parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_options, instance
-from trailgate.trail.values.codec import find_charset
+from trailgate.trail.values.charsets import find_charset
 
 ALL_RECORDS: Final = "all"
 OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")

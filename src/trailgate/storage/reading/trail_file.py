@@ -46,7 +46,7 @@ from trailgate.trail.records.table_metadata import (
     TrailTable,
     TrailTables,
 )
-from trailgate.trail.values.codec import UTF_8, find_charset
+from trailgate.trail.values.charsets import UTF_8, find_charset
 
 LONGEST: Final = 64 << 10  # the maximum length of a record or header
 # The bytes near a file's end that are checked. As a record has at most LONGEST bytes, one starts in

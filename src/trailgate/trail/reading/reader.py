@@ -44,7 +44,7 @@ from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
-from trailgate.trail.values.codec import UTF_8, find_charset
+from trailgate.trail.values.charsets import UTF_8, find_charset
 
 PEEK: Final = 64  # records checked at once when looking for the end of a batch
 MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has

@@ -332,10 +332,7 @@ def carry_token_strings(
         ids,
         view.indicator,
         is_open,
-        starts,
-        ends,
-        nulls,
-        leading,
+        kernels.CarriedArrays(starts, ends, nulls, leading),
     )
     if bad >= 0:
         list_tokens(source, areas, np.arange(count))  # raises

@@ -31,6 +31,7 @@ from trailgate.trail.values.codec import (
 from trailgate.trail.values.write_kernels import (
     MISSING,
     NULL_VALUE,
+    CellFilling,
     add_sizes,
     find_bad_times,
     write_filled,
@@ -162,8 +163,8 @@ class PaddedCells:
         null_filling: bytes,
         colon: int = MAX_CELL,
     ) -> None:
-        self.target, self.column_values, self.colon = target, column_values, colon
-        self.filling, self.null_filling = octets(filling), octets(null_filling)
+        self.target, self.column_values = target, column_values
+        self.filling = CellFilling(octets(filling), octets(null_filling), colon)
         self.strings, self.states = StringBytes.of(column_values.values), cell_states(column_values)
         self.head = target.head(INDICATOR_BYTES + len(filling))
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + len(filling))
@@ -173,7 +174,7 @@ class PaddedCells:
 
         Raises EncodeError if a value is too long.
         """
-        width = len(self.filling)
+        width = len(self.filling.of_value)
         size = CELL_HEAD + INDICATOR_BYTES + width
         longest, record = add_sizes(
             self.column_values.rows, self.states, self.strings.offsets, size, False, sizes
@@ -184,7 +185,7 @@ class PaddedCells:
 
     def check_times(self) -> None:
         """Raise EncodeError for the first value that is not a date time of the column's length."""
-        width, strings = len(self.filling), self.strings
+        width, strings = len(self.filling.of_value), self.strings
         unlike, unparted = find_bad_times(
             self.column_values.rows, self.states, strings.offsets, strings.data, width
         )
@@ -206,10 +207,8 @@ class PaddedCells:
             self.strings.data,
             self.head,
             self.filling,
-            self.null_filling,
-            self.colon,
             # A wide copy writes a multiple of 32 bytes: with a width of 40, up to 24 bytes after the cell.
-            following >= -len(self.filling) % SPARE,
+            following >= -len(self.filling.of_value) % SPARE,
         )
 
 

@@ -36,13 +36,8 @@ from trailgate.trail.format.record_types import (
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 from trailgate.trail.values.cell_writers import StringBytes
-from trailgate.trail.values.codec import (
-    MAX_CELL,
-    UTF_8,
-    VARIABLE_HEAD,
-    column_charset,
-    encode_strings,
-)
+from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
+from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (
     MIDDLE,

@@ -107,8 +107,6 @@ FIELDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 )
 
 
-_NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
-_BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
 MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
@@ -171,7 +169,11 @@ def _kinds() -> Octets:
     return kinds
 
 
-KINDS: Final = _kinds()
+_CODES: Final = kernels.AmqpCodes(
+    kinds=_kinds(),
+    names=np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8),
+    bounds=np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64),
+)
 
 
 @dataclass(frozen=True)
@@ -233,8 +235,8 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     while True:
         pieces = np.empty(room * count * _PIECES * kernels.PIECE, np.int64)
         cells = np.empty(room * count * _CELLS * kernels.CELL, np.int64)
-        arrays = octets, places, KINDS, _NAMES, _BOUNDS, rows, pieces, cells, counts
-        if kernels.find_messages(*arrays) != kernels.FULL:
+        into = kernels.MessageTables(rows, pieces, cells, counts)
+        if kernels.find_messages(octets, places, _CODES, into) != kernels.FULL:
             break
         room *= 2
     return EncodedMessages(
