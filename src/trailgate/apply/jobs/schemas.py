@@ -88,7 +88,7 @@ class TargetSchemas:
         by_position: bool = True,
     ) -> None:
         self._target, self._options = target, options
-        self._bound, self._by_position = bound, by_position
+        self._bound, self.by_position = bound, by_position
         self.modes = TableModes(options.mode, options.meta, mapping)
         self._types = types
         self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
@@ -141,7 +141,7 @@ class TargetSchemas:
             # A batch without operations on a table does not update its position, only that of all
             # tables. So the later of the two counts.
             done = max((one.position for one in (at, reached) if one), default="")
-            if not self._by_position:
+            if not self.by_position:
                 self.positions[name], done = done, ""
             until = "" if self._bound is None else self._bound(expected)
             target = self._target.plan_table(expected) if existing is None else existing
