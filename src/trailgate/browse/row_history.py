@@ -49,7 +49,7 @@ class KeyUpdate(NamedTuple):
     after: tuple[str, ...]
 
 
-def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the table, the values of the key, and the names of its columns. Raises OptionError."""
     table = query.get("table", "")
     with index.lock:
@@ -201,7 +201,7 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
 
     Raises OptionError if the address names no row.
     """
-    table, key, columns = _asked(index, query)
+    table, key, columns = _read_query(index, query)
     updates = lists.of(index, table)
     if not updates.complete:
         updates.read_on(index, columns, SECONDS)

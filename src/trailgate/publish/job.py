@@ -36,7 +36,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.brokers import broker_sink, sender_for
+from trailgate.publish.senders.broker import broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
 from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink, StoredState
 from trailgate.storage.files.addresses import is_stored

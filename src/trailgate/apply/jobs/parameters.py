@@ -21,8 +21,12 @@ from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.extract_files import ParameterRemark
 from trailgate.expressions.selection import items_of
-from trailgate.jobs.machine import add_machine_items
-from trailgate.jobs.parameter_includes import find_parameter_file, include_reader, not_utf8
+from trailgate.jobs.parameter_files import (
+    add_machine_items,
+    find_parameter_file,
+    include_reader,
+    not_utf8,
+)
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_text_file
 from trailgate.trail.reading.images import ReadSelection

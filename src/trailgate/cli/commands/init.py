@@ -55,7 +55,7 @@ def command(
     message_per: MessagePer = "file",
 ) -> None:
     """Propose the properties of a capture from messages."""
-    from trailgate.jobs.proposals.sample import read_sample
+    from trailgate.jobs.proposals.proposal import read_sample
     from trailgate.live.jobs.source import broker_address
 
     if broker_address(source, {}) is not None:

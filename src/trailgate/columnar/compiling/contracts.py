@@ -91,7 +91,7 @@ def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hint if is_group(hint) else None for name, hint in _hints(function).items()}
 
 
-def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
+def flatten_groups(arguments: Iterable[Any]) -> tuple[Any, ...]:
     """Replace each group in a kernel's arguments by its fields."""
     flat: list[Any] = []
     for argument in arguments:
@@ -102,8 +102,8 @@ def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(flat)
 
 
-def grouped(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
-    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flattened``."""
+def rebuild_groups(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
+    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flatten_groups``."""
     values = iter(flat)
     return [
         next(values) if group is None else group(*(next(values) for _ in group._fields))

@@ -117,17 +117,19 @@ def _splatted(builder: Any, byte: Any, width: int) -> Any:
     return builder.shuffle_vector(first, undefined, every)
 
 
-def _escape(_typing: Any, data: Any, at: Any, special: Any) -> Any:
-    # ``special`` is the type of a tuple of bytes, and ``arguments[2]`` its value, an LLVM array.
+def _escape(
+    _typing: Any, data: Any, at: Any, _first: Any, _second: Any, _third: Any, _fourth: Any, _fifth: Any
+) -> Any:  # fmt: skip
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         loaded = _load(context, builder, signature, arguments, 32)
         mask = builder.icmp_unsigned("<", loaded, _splat(32, 32))
-        for index in range(len(special)):
-            wanted = _splatted(builder, builder.extract_value(arguments[2], index), 32)
+        for byte in arguments[2:]:
+            wanted = _splatted(builder, byte, 32)
             mask = builder.or_(mask, builder.icmp_unsigned("==", loaded, wanted))
         return builder.zext(builder.bitcast(mask, ir.IntType(32)), _WORD)
 
-    return numba.types.uint64(data, at, special), code
+    byte = numba.types.uint8
+    return numba.types.uint64(data, at, byte, byte, byte, byte, byte), code
 
 
 def _name_end(_typing: Any, data: Any, at: Any) -> Any:

@@ -175,7 +175,7 @@ def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool
 @inner
 def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
     """Return a bit for each of 32 bytes, before ``end``, that is special or a control."""
-    marks = escape_marks(data, at, (special[0], special[1], special[2], special[3], special[4]))
+    marks = escape_marks(data, at, special[0], special[1], special[2], special[3], special[4])
     if end - at < WINDOW:
         marks &= (ONE << np.uint64(end - at)) - ONE
     return marks & EVERY

@@ -171,12 +171,14 @@ def string_marks(data: Any, at: int) -> Any:
 
 
 @instruction
-def escape_marks(data: Any, at: int, special: tuple[Any, ...]) -> Any:
-    """Return a bit for each of 32 bytes that is a control or one of the ``special`` bytes."""
+def escape_marks(
+    data: Any, at: int, first: Any, second: Any, third: Any, fourth: Any, fifth: Any
+) -> Any:
+    """Return a bit for each of 32 bytes that is a control or one of five bytes."""
     marks = np.uint64(0)
     for index in range(32):
         byte = data[at + index]
-        if byte < 0x20 or byte in special:
+        if byte < 0x20 or byte in (first, second, third, fourth, fifth):
             marks |= np.uint64(1) << np.uint64(index)
     return marks
 

@@ -427,14 +427,14 @@ class _PublicationImages(DelimitedImageReader):
         if point == "." or column.family not in _NUMBERS:
             return convert
 
-        def pointed(values: pa.Array) -> pa.Array:
+        def convert_with_point(values: pa.Array) -> pa.Array:
             other = pc.match_substring(values, ".")
             if pc.any(other).as_py():
                 problem = f"not a number whose decimal point is {point}"
                 raise row_error(problem, values, pc.index(other, True).as_py())
             return convert(pc.replace_substring(values, point, "."))
 
-        return pointed
+        return convert_with_point
 
 
 def _equals_neighbour(numbers: Longs) -> Mask:

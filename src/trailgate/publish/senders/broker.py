@@ -3,7 +3,7 @@
 After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
 of neither the last batch nor the one before, another run is publishing, and this run stops.
 
-A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
+``SENDERS`` has the sender of each protocol. A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
 """
 
 from __future__ import annotations
@@ -13,10 +13,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
+from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import BrokerRefusedError, Where
+from trailgate.errors import BrokerRefusedError, OptionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
+from trailgate.messages.publishing import TRANSACTION, PublishOptions
 from trailgate.publish.senders.sender import (
     STOP_ONE,
     OutgoingMessages,
@@ -25,6 +29,16 @@ from trailgate.publish.senders.sender import (
     StoredState,
 )
 from trailgate.publish.senders.waiting import WaitingMessages
+
+# Only the module in use is imported: its library may not be installed.
+SENDERS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
+    {
+        ProtocolFamily.KAFKA: "kafka:KafkaSender",
+        ProtocolFamily.STOMP: "confirmed:ConfirmedStompSender",
+        ProtocolFamily.AMQP: "amqp:AmqpSender",
+    }
+)
+WITH_TOMBSTONES: Final = frozenset({"debezium"})
 
 BATCH_MESSAGES: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
@@ -158,3 +172,32 @@ class BrokerSink:
         self._tried = StoredState(self._run, state, self._sender.tables).encode()
         self._sender.send(self._sending, self._tried)
         self._stored = self._tried
+
+
+def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
+    """Create the sender to a broker address, for messages of the format ``name``. Raises OptionError."""
+    place = SENDERS.get(address.family)
+    if place is None:
+        known = ", ".join(f"{one.value}://" for one in SENDERS)
+        problem = f"messages cannot be sent to {address.protocol}://"
+        raise OptionError(problem, hint=f"Supported protocols: {known}")
+    module, _, kind = place.partition(":")
+    made: Sender = getattr(import_module(f"trailgate.publish.senders.{module}"), kind)(
+        address,
+        group,
+        is_whole=options.content == TRANSACTION,
+        has_tombstones=name in WITH_TOMBSTONES,
+    )
+    return made
+
+
+def broker_sink(
+    address: BrokerAddress,
+    group: str,
+    options: PublishOptions,
+    name: str,
+    retries: Retries,
+    sent: Callable[[PublishedState], None],
+) -> BrokerSink:
+    """Create the sink that publishes to a broker address."""
+    return BrokerSink(sender_for(address, group, options, name), str(address), retries, sent=sent)

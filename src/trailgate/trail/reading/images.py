@@ -38,9 +38,9 @@ from trailgate.trail.values.codec import (
     NULL,
     TrailCells,
     TrailValueCodec,
+    decode_leniently,
 )
 from trailgate.trail.values.codecs import explain_unreadable, select_codecs
-from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
 HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"

@@ -267,10 +267,13 @@ def mark_size(text: Octets, begin: int, end: int) -> int:
 
 @inner
 def after_declaration(text: Octets, start: int, end: int, names: NameArrays) -> int:
-    """Return the offset after an XML declaration, `start` if there is none, or a negative reason to refuse the message.
+    """Return the offset after an XML declaration.
 
-    Only declarations that are already in the table of names are accepted. The caller checks
-    other declarations and adds them.
+    This is the same offset if there is no declaration. Negative values are reasons to refuse the
+    message.
+
+    Only declarations that are already among the words are accepted; the caller checks and adds new
+    ones.
     """
     at = start
     # `<?xml` and a blank.

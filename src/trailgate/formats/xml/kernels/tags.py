@@ -230,7 +230,10 @@ def find_namespace(
 
 @inner
 def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
-    """Return whether an attribute's prefix is bound and no earlier attribute of the tag has the same name in the same namespace."""
+    """Return whether an attribute's prefix is declared and its name is unique.
+
+    Two attributes of a tag must not have the same local name in the same namespace.
+    """
     number = attributes[each * ATTRIBUTES]
     prefix = info[number * INFO + PREFIX]
     if prefix < 0 or prefix == XMLNS:
