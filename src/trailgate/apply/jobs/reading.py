@@ -31,7 +31,7 @@ from trailgate.model.tables import Table
 from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
-from trailgate.storage.reading.splits import NoticeLog, SplitReader, TrailSplit
+from trailgate.storage.reading.splits import NoticeLog, SplitOptions, SplitReader, TrailSplit
 from trailgate.trail.reading.images import ReadSelection
 
 FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which they are folded
@@ -134,9 +134,8 @@ class SplitWork:
 
     def read(self, split: TrailSplit) -> SplitOperations:
         """Read a split of the trail as operations on target tables. Raises TrailgateError."""
-        return self.read_batches(
-            SplitReader(self.trail, split, self.wanted, notices=self.notices).batches()
-        )
+        options = SplitOptions(self.wanted)
+        return self.read_batches(SplitReader(self.trail, split, options, self.notices).batches())
 
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitOperations:
         """Convert batches of complete transactions as if they were one split."""

@@ -189,30 +189,38 @@ def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
     return trail.window(first, split.end.number + AHEAD).without_definitions()
 
 
-class SplitReader:
-    """Reads a split of a trail once, from its first transaction to the end of its last.
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
-    Only what is ``wanted`` is decoded. ``charset`` None means the charset of the file or the
-    definitions. With ``give_open``, the last operation of a transaction that is open at the trail's
-    end is returned; otherwise it is skipped with a notice.
+    ``charset`` None means the character set that the file's header or the definitions state. With
+    ``give_open``, the last operation of a transaction that is open at the trail's end is returned;
+    otherwise it is skipped with a notice. With ``allow_torn``, records that are missing inside a
+    transaction are a notice instead of an error.
     """
 
-    def __init__(  # noqa: PLR0913  what is read, and how
+    selection: ReadSelection = EVERYTHING
+    charset: str | None = None
+    give_open: bool = False
+    allow_torn: bool = False
+
+
+READ_ALL: Final = SplitOptions()
+
+
+class SplitReader:
+    """Reads a split of a trail once, from its first transaction to the end of its last."""
+
+    def __init__(
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        selection: ReadSelection = EVERYTHING,
-        charset: str | None = None,
-        *,
-        give_open: bool = False,
-        allow_torn: bool = False,
+        options: SplitOptions = READ_ALL,
         notices: NoticeLog | None = None,
     ) -> None:
-        self._trail = trail
-        self._split = split
-        self._state = ReaderState(wanted=selection)
-        self._charset, self._give_open = charset, give_open
-        self._allow_torn, self._sequence = allow_torn, SequenceCheck(trail)
+        self._trail, self._split, self._options = trail, split, options
+        self._state = ReaderState(wanted=options.selection)
+        self._sequence = SequenceCheck(trail)
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
@@ -247,7 +255,7 @@ class SplitReader:
             return True
         self._notices.of_header(reader)
         earlier = EarlierTables(reader, offset)
-        charset = self._charset or usual_charset(reader.header, self._definitions)
+        charset = self._options.charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, offset)
         while offset < file.size:
@@ -264,7 +272,7 @@ class SplitReader:
                 self._definitions,
                 file_number=file.number,
                 base_offset=offset,
-                state=replace(self._state, gives_open=at_end and self._give_open),
+                state=replace(self._state, gives_open=at_end and self._options.give_open),
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(run, last=last),
             )
@@ -282,7 +290,7 @@ class SplitReader:
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
-                    held = UNPAIRED if self._give_open else HELD
+                    held = UNPAIRED if self._options.give_open else HELD
                     self._notices.once(held, file.path, offset + decoded.consumed)
                 return last
             offset += decoded.consumed
@@ -313,7 +321,7 @@ class SplitReader:
         if error is None:
             return
         error.with_place(source=path)
-        if not self._allow_torn:
+        if not self._options.allow_torn:
             raise error
         self._notices.once(LOST, str(error))
 
