@@ -205,9 +205,6 @@ class SplitOptions:
     allow_torn: bool = False
 
 
-READ_ALL: Final = SplitOptions()
-
-
 class SplitReader:
     """Reads a split of a trail once, from its first transaction to the end of its last."""
 
@@ -215,11 +212,11 @@ class SplitReader:
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        options: SplitOptions = READ_ALL,
+        options: SplitOptions | None = None,
         notices: NoticeLog | None = None,
     ) -> None:
-        self._trail, self._split, self._options = trail, split, options
-        self._state = ReaderState(wanted=options.selection)
+        self._trail, self._split, self._options = trail, split, options or SplitOptions()
+        self._state = ReaderState(wanted=self._options.selection)
         self._sequence = SequenceCheck(trail)
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
