@@ -161,6 +161,7 @@ class OperationFilters:
         if self.keys is not None:
             columns = frozenset(map(str.casefold, self.keys.columns))
         if self._has_value_test:
+            # A value that is sought in any column needs all of them (None).
             columns = (columns or frozenset()) | {self.column.casefold()} if self.column else None
         return ReadSelection(self.tables, columns=columns, lenient=True)
 

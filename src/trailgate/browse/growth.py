@@ -135,6 +135,7 @@ class GrowingIndex(TrailIndex):
         with self.lock:
             if isinstance(step, FileBeginning):
                 self._unchecked = step
+                # The last CSN is carried over, since the CSNs of the next file must not be lower.
                 self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
             assert self._totals is not None
             if isinstance(step, CheckedChunk):

@@ -218,6 +218,7 @@ class TrailIndex:
         If a file was purged before it was read, start again with the remaining files.
         """
         self._read()
+        # Only a purged file is a reason to read again; any other problem would return.
         while self.problem and not self._stop.is_set() and self.look_for_gone():
             with self.lock:
                 try:

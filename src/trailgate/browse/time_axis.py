@@ -59,6 +59,7 @@ def _covering(begin: int, end: int, step: int) -> range:
     """Return the multiples of a step in seconds from the last one before a time to the first one after it."""
     origin, width = _origin(step), step * SECOND
     first = begin - (begin - origin) % width
+    # ``-(x) % width`` is the distance up to the next multiple: for 7 and a width of 5 it is 3.
     return range(first, end + -(end - origin) % width + 1, width)
 
 

@@ -268,6 +268,8 @@ class SingleBytePage:
         """
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
+        # Of two bytes with the same character only one is written; the other is set to a mark that
+        # no text has.
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
         try:
             encoded, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))

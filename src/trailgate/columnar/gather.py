@@ -82,6 +82,7 @@ def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bo
     """
     valid = None
     if len(nulls) and nulls.any():
+        # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.
         valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     kind = pa.string() if text else pa.binary()
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -151,6 +151,8 @@ def flat_rows(matrix: Octets) -> tuple[Octets, int]:
     rows, size = matrix.shape
     if not rows:
         return np.zeros(0, np.uint8), size
+    # The bytes of a row must be adjacent, and rows must follow each other. Gaps between rows are
+    # allowed: ``step`` includes them.
     if matrix.strides[1] != 1 or matrix.strides[0] < 1:
         matrix = np.ascontiguousarray(matrix)
     step = matrix.strides[0]
@@ -182,6 +184,8 @@ def mask_differing_rows(left: pa.StringArray, right: pa.StringArray) -> Mask:
 
 def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
     """Return the offsets, data and validity bits of a column; the bits are empty if all values are valid."""
+    # The validity bits of a sliced column may begin inside a byte. Copying the column realigns
+    # them.
     if values.offset and values.null_count:
         values = pa.concat_arrays([values])
     valid = values.buffers()[0] if values.null_count else None
@@ -291,6 +295,7 @@ class BadRowIsolation:
         rows = self._rows
         half = len(rows) // 2
         if half:
+            # A stack: the first half is on top, so that parts are yielded in ascending order.
             self._waiting += [rows[half:], rows[:half]]
         else:
             self.errors[rows.start] = error

@@ -122,6 +122,7 @@ def _number(block: ChangeBlock, first: int, end: int) -> Data:
     """
     known = pc.equal(pc.utf8_length(block.position), 2 * DIGITS)
     digits = pc.utf8_slice_codeunits(pc.if_else(known, block.position, None), first, end)
+    # Through an integer, which drops the leading zeros.
     return pc.cast(pc.cast(digits, pa.int64()), pa.string())
 
 

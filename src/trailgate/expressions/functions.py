@@ -489,6 +489,7 @@ def _test(scope: EvaluationScope, call: FunctionCall) -> Value:
     column = scope.value(call.arguments[0])
     rows = len(scope.block)
     missing = np.zeros(rows, bool) if column.missing is None else column.missing
+    # A missing value is null in ``data`` too.
     null = np.asarray(_column(column.data, rows).is_null()) & ~missing
     # A value that cannot be converted is an error of its message, so none is INVALID here.
     states = {

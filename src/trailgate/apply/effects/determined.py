@@ -172,6 +172,7 @@ def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
     flags: list[StateColumn] = []
     for at in _other_columns(table):
         missing = nets.values[at].is_missing(rows)
+        # Where the value is missing, its flag is too: a patch then changes neither of them.
         flags.append(StateColumn(pa.array(~missing & ~deleted), missing))
     flags.append(StateColumn(pa.array(~deleted)))
     values = tuple(_clear_rows(one, deleted) for one in nets.values)
@@ -338,6 +339,7 @@ class _Replay:
             values=self._image(rows),
         )
         changes = _with_flags(nets, deleted)
+        # A forgotten key that the table does not have needs no delete.
         return changes.where(~forgotten | changes.expected)
 
     def _image(self, rows: Sequence[_Row | None]) -> Image:

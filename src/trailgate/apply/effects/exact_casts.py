@@ -105,6 +105,7 @@ def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     except pa.ArrowNotImplementedError:
         raise _no_cast(values.type, arrow_type) from None
     except pa.ArrowInvalid:
+        # Arrow does not state which row it refused.
         row = find_failing_row(lambda part: cast(part, arrow_type), values)
         raise lost_value_error(values, row, arrow_type) from None
 

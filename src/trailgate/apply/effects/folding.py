@@ -29,6 +29,8 @@ def fold_operations(operations: TargetOperations) -> TargetOperations:
     """
     parts = [_fold_part(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
+    # Parts end at truncates, and ``join_operations`` sorts by order: each truncate returns to its
+    # place.
     if len(truncates) or not parts:
         parts.append(operations.take(truncates))
     return join_operations(parts)

@@ -333,6 +333,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
 def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
     """Concatenate operations on one target table, sorted by ``order``."""
     joined = parts[0] if len(parts) == 1 else _join(parts)
+    # Usually sorted already, because the parts follow each other in the trail.
     if (joined.order[1:] >= joined.order[:-1]).all():
         return joined
     return joined.take(np.argsort(joined.order, kind="stable"))

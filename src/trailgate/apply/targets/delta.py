@@ -436,4 +436,6 @@ def _version(position: str) -> int:
             f"the position {number}:{offset} does not fit the version of a Delta transaction",
             hint="It holds file numbers below 2^30 and offsets below 2^33",
         )
+    # A transaction version of Delta is a signed 64-bit integer: 30 bits of file number and 33 of
+    # offset are 63.
     return number << OFFSET_BITS | offset

@@ -146,6 +146,8 @@ class KindsEncoder:
                 raise _at_row(error, part.rows) from None
             if len(parts) == 1:
                 return encoded
+            # Row 0 of ``starts`` has the starts, row 1 the ends, both within the concatenated
+            # bytes. ``gather`` then copies the records in the order of the rows.
             starts[:, part.rows] = encoded.starts + ends, encoded.ends + ends
             data.append(encoded.data)
             ends += len(encoded.data)

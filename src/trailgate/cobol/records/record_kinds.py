@@ -441,6 +441,7 @@ def _not_blank(errors: pa.Array) -> Mask:
     low = pc.match_substring_regex(errors.flatten().field("raw"), "^00( 00)*$")
     wrong = ~low.to_numpy(zero_copy_only=False)
     mask = np.zeros(len(errors), bool)
+    # ``repeat`` gives the record of each error: lists of 2 and 1 errors are records 0 0 1.
     mask[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
     return mask
 

@@ -331,6 +331,7 @@ def scale_pairs(numbers: Words, zeros: int) -> int:
     for row in range(rows):
         low, high = numbers[row * 2], numbers[row * 2 + 1]
         negative = int(high >> _SIGN_BIT)
+        # The absolute value is multiplied, and the sign returns after it.
         high, low = _negate(high, low, negative)
         for _ in range(zeros):
             high, low = _multiply_add(high, low, 10, 0)

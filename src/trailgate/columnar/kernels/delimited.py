@@ -639,6 +639,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:
+            # Example: for size 3 the mask is 0xFFFFFF, which keeps the three lowest bytes.
             word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
         return word
     word = np.uint64(0)

@@ -175,6 +175,7 @@ class DebeziumRecords(JsonRecords):
         Raises BadMessagesError if a time is outside the years 1 to 9999.
         """
         numbers = self._integers(values)
+        # Compared in the event's unit: in microseconds the product could overflow.
         bad = (numbers < YEAR_1 // units) | (numbers >= YEAR_10000 // units)
         if bad.any():
             text = "{} is not a time in the years 1 to 9999"
