@@ -83,6 +83,8 @@ class LogdumpSession:
         """Run a command line and yield its results. A failure ends it, and is its last result."""
         try:
             for text in split_commands(line):
+                # Added before the command runs, so that HISTORY lists itself and FC can repeat a
+                # failed command.
                 self.history.append(text)
                 yield from self.command(text)
         except TrailgateError as error:

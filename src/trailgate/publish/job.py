@@ -118,6 +118,7 @@ def read_changes(
                     keep[block.order] = later
         return keep
 
+    # Without a choice no operation is skipped, so the batches need no new indicators.
     takes_all, remaining = tables is None and not after, OperationDropper()
     for split in splits:
         for batch in SplitReader(trail, split).batches():

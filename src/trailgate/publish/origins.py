@@ -139,5 +139,7 @@ def _count_equal(rows: Longs, before: int) -> Longs:
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = rows[1:] != rows[:-1]
+    # The running maximum is the index at which the current group began, so the difference counts
+    # from 0 within each group.
     numbers: Longs = at - np.maximum.accumulate(np.where(fresh, at, 0)) + (rows < 0) * before
     return numbers

@@ -214,6 +214,8 @@ class TrailStreamReader(FileStreamReader):
         rest = self.stream.rest(reached)
         if rest is None:
             return
+        # A trail that is being written always has a rest for a moment: the record that is just
+        # arriving. Only a rest that stays the same is worth a warning.
         self._note(rest.notices if self.stream.ends else self._patience.due(rest))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -457,6 +457,8 @@ class DebeziumWriter:
         """Return the topic of each event, in Debezium's naming."""
         prefix = self.options.prefix
         names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
+        # Code 0 is the topic of the BEGIN and END events, code n the topic of the batch's n-th
+        # table. `own` are the places of the operations among all events.
         codes = np.zeros(count, np.int64)
         codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))

@@ -128,6 +128,7 @@ class FixedWidthRecords(MessageRecords):
 
     def _unreadable(self, rows: Longs, reader: FieldReader) -> ErrorColumns:
         raw = self._place(rows, reader)["raw"]
+        # The same bytes often recur in many records, so explain each distinct value once.
         coded = raw.dictionary_encode()
         explained = [reader.explain(value) for value in coded.dictionary.to_pylist()]
         problem, hint = (

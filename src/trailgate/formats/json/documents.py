@@ -525,6 +525,7 @@ class JsonRecords(MessageRecords):
 
 def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
     """Return a text with the name of each JSON type."""
+    # Format the text once for each distinct type, and repeat it by index.
     known, which = np.unique(kinds, return_inverse=True)
     texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(which))

@@ -71,6 +71,7 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
         offsets, data = text_view(dense)
         lengths = np.diff(offsets).astype(np.int64)
         ends = np.zeros(len(dense) + 1, np.int32)
+        # Each 3 bytes begun become 4 characters: 0, 1, 3 and 4 bytes become 0, 4, 4 and 8.
         np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
         out = np.empty(int(ends[-1]), np.uint8)
         kernels.encode_base64(data, offsets, octets(_ALPHABET), ends, out)

@@ -255,11 +255,13 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:
         sizes[slots] = objects.sizes
+    # Body i is written to bytes places[i] to places[i + 1] of `out`, whichever part it comes from.
     places = np.concatenate([[0], np.cumsum(sizes)])
     out = np.empty(int(places[-1]), np.uint8)
     for slots, objects in parts:
         objects.write(places[slots], out)
     strings = bodies_of(out, places)
+    # A message has at least its braces, so a body without bytes belongs to a slot without a part.
     if sizes.all():
         return strings
     return pc.if_else(pa.array(sizes > 0), strings, pa.scalar(None, strings.type))

@@ -217,6 +217,9 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
     """Insert all names into an empty hash table. Return the number of names."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
+        # The table's length is a power of two, so the mask is the remainder. A name whose place is
+        # taken moves on to the next free one; there is always one, because the table is at most
+        # half full.
         place = hash_name(pool, pooled, size) & (len(table) - 1)
         while table[place] != ROOT:
             place = (place + 1) & (len(table) - 1)

@@ -253,6 +253,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         count = len(self.message)
         marks = np.zeros(count, bool)
         delimited_kernels.mark_boundaries(*text_view(ids)[::-1], self.message, marks)
+        # An empty batch has no first and last record to mark.
         marks[[0, -1] if count else []] = True
         rows = np.flatnonzero(marks)
         strings = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
@@ -263,6 +264,8 @@ class DelimitedPublicationRecords(DelimitedRecords):
         follow = rows < count - 1
         alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
         digests = np.zeros(len(rows), np.int64)
+        # The digest is Python work for each record, so only compute it where two neighbours have
+        # the same number, or where the neighbour is in another batch and its number is unknown.
         for at in np.flatnonzero(
             alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
         ):
@@ -439,6 +442,8 @@ class _PublicationImages(DelimitedImageReader):
 
 def _equals_neighbour(numbers: Longs) -> Mask:
     """Return the mask of numbers that equal the number before or after them."""
+    # same[i] compares the numbers i - 1 and i, and is False at both edges: for 5, 7, 7 it is F F T
+    # F. A number equals a neighbour if the mark at its left or at its right is set.
     same = np.zeros(len(numbers) + 1, bool)
     same[1:-1] = numbers[1:] == numbers[:-1]
     return same[1:] | same[:-1]

@@ -168,6 +168,8 @@ class Journal:
         self._firsts: dict[int, int] = {}  # the number of each segment's first message
         self._ids: dict[int, list[pa.RecordBatch]] = {}  # ids of segments written by this process
         self.next = 0
+        # If opening fails halfway, the stack releases the lock and closes the files. `pop_all` at
+        # the end hands them over to the journal, whose `close` releases them.
         with ExitStack() as resources:
             resources.enter_context(lock(str(folder), wait, "journal"))
             with convert_write_errors(folder):

@@ -298,6 +298,8 @@ class PrefetchingFeed:
         Raises an error of the thread that was not raised yet.
         """
         with self._changed:
+            # The thread may wait for room or for a turn. It must see the flag when it wakes up, so
+            # set the flag before the notification, and join only after the lock is free.
             self._closing = True
             self._changed.notify_all()
         if self._thread is not None:

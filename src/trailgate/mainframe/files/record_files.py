@@ -258,10 +258,14 @@ def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -
     cuts = [SplitStart(file.begin, 0)]
     count = 0
     all_records = RecordSplit(file, file.begin, file.size)
+    # A kept index serves later reads with other splits, so its cuts have a fixed distance.
+    # Otherwise a quarter of a split is fine enough: each split begins at most that far from its
+    # ideal place.
     size = KEPT_BYTES if is_kept else min(CHUNK, max(1, step // 4))
     try:
         for chunk in _chunks(all_records, framing, size):
             assert chunk.first is not None, "one split has all records"
+            # The first chunk begins at the file's begin, which is already the first cut.
             if chunk.base > file.begin:
                 cuts.append(SplitStart(chunk.base, chunk.first, chunk.left))
             count = chunk.first + len(chunk.starts)

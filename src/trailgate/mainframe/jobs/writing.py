@@ -290,6 +290,8 @@ def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
         return iter([given])
     if isinstance(given, pa.Table):
         return iter(given.to_batches())
+    # A class has the attribute of its instances too, so DuckDB's or Polars' class itself would pass
+    # for a stream.
     if hasattr(given, "__arrow_c_stream__") and not isinstance(given, type):
         try:
             return iter(pa.RecordBatchReader.from_stream(given))

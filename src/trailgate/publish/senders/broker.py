@@ -134,6 +134,8 @@ class BrokerSink:
     def discard(self) -> None:
         """Disconnect from the broker without sending more. A batch that is being sent is not tried again."""
         self._is_ended = True
+        # The thread must not send while its lists are cleared, so wait for the batch in progress
+        # first.
         with suppress(Exception):  # another error ends the run
             self._wait()
         self._thread.shutdown()

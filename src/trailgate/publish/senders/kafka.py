@@ -306,6 +306,8 @@ class KafkaSender:
         sizes = pc.binary_length(part.messages.bodies).to_numpy()
         least = min(self._limits[topic] for topic in set(topics))
         margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
+        # Look at single messages only if the largest body could exceed the lowest limit, with the
+        # most that its headers may add. That is rare, and an array of limits is saved.
         if (
             int(sizes.max(initial=0)) + 2 * LIMIT // 1000 + margin < least
             and part.messages.keys is None
@@ -329,6 +331,8 @@ class KafkaSender:
         """
         end = self._end(committed=False)
         until = time.monotonic() + TRANSACTION_SECONDS + self._patience
+        # Kafka's last stable offset stays before the first open transaction. Once it has reached
+        # the end seen above, every state written until then can be read.
         while self._end(committed=True) < end:
             if time.monotonic() > until:
                 problem = f"an open transaction hides the positions in {POSITIONS}"

@@ -44,6 +44,9 @@ def replace_whole_file(path: Path, data: bytes) -> None:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+        # The data must be on the disk before the new name, else a power failure may leave an empty
+        # file under it. The folder is synced last, because the new name is part of the folder's
+        # data.
         temporary.replace(path)
         sync_folder(path.parent)
 

@@ -238,6 +238,7 @@ def _without_files(
 
 def even_step(size: int, most: int) -> int:
     """Return the size of the parts if files of this total size are divided evenly: into as few parts as possible of at most ``most`` bytes."""
+    # -(-a // b) rounds up: 10 bytes with at most 4 are 3 parts of at most 4 bytes (4, 4 and 2).
     parts = max(1, -(-size // most))
     return max(1, -(-size // parts))
 

@@ -215,6 +215,8 @@ def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, which may have begun in earlier records."""
+        # The last begin at or before the record. None means that the transaction began before these
+        # records, as the tail knows it.
         before = begins[begins <= record]
         known = tail_records.mark(int(before[-1])) if len(before) else tail.current
         return None if known is None else replace(known, io_time=int(view.io_time[record]))

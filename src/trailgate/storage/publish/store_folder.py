@@ -174,6 +174,7 @@ def scratch_folder() -> str | None:
     """
     named = os.environ.get(OF_SPARK, "").split(",")
     writable = [folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)]
+    # Spread the workers of one machine over its disks.
     return writable[os.getpid() % len(writable)] if writable else None
 
 
@@ -419,6 +420,8 @@ class StoreBackend(PublishBackend):
         except _CompletedError:
             return
         except StorageError:
+            # If the state no longer names the record, another run has completed the commit, and the
+            # failure only shows that its staged objects are deleted. Else it is a real fault.
             if self._names(record):
                 raise
             return  # another run has completed it, and deleted what was staged

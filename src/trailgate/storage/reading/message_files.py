@@ -360,6 +360,8 @@ def _read_unlined(
 
     try:
         for batch in cutter.cut(chunks, number, files.longest):
+            # The offsets are in ascending order: skip the parts before the position where an
+            # earlier run ended.
             later = int(np.searchsorted(batch.offsets, offset))
             if later < len(batch):
                 yield ReadMessages(batch.slice(later, len(batch)))

@@ -217,6 +217,8 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     digits = pc.utf8_ltrim(csn, "0")
     number = bound.lstrip("0")
     length = pc.utf8_length(digits)
+    # "00123" > "99": without zeros 3 digits are more than 2. With equally many digits, the order of
+    # the texts is that of the numbers.
     same = pc.equal(length, len(number))
     as_number = pc.if_else(same, holds(digits, number), holds(length, len(number)))
     return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)

@@ -373,6 +373,8 @@ class SplitReader:
         view = reader.view(data, offset)
         run = RecordRun(number, offset, view, change_marks(view))
         if number >= end.number:
+            # In the file of the split's end only records from its offset on belong to others; in a
+            # later file all do.
             limit = end.offset if number == end.number else 0
             # Transactions that begin at or after the split's end belong to the next split.
             others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
@@ -381,6 +383,8 @@ class SplitReader:
                 return own, TrailPosition(number, int(run.starts[others[0]]))
         if offset + len(data) < reader.file.size:
             return _to_last_end(run), None
+        # All bytes of the file were in `data`, so the bytes after the last complete record are a
+        # rest. Each call raises its own error for it.
         if not may_grow and view.end < len(data):
             reader.left_over(offset + view.end)  # raises if records follow
             reader.view(data, offset, finish=True)  # raises

@@ -127,6 +127,8 @@ def _to_words(target: CellTarget, column_values: RecordValues) -> Integers:
         )
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
+    # A decimal128 is two words of 64 bits, the low one first. The array may be a slice of its
+    # buffer.
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
     low, high = pairs[:, 0].copy(), pairs[:, 1]
     # The value fits in 64 bits if the high word only extends the sign of the low one.

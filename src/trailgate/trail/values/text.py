@@ -181,6 +181,7 @@ def _in_charset(target: CellTarget, column_values: RecordValues, width: int | No
         raise target.error(UNKNOWN_NATIONAL)
     values = column_values.values
     if width is not None:
+        # The width counts bytes and `utf8_rpad` characters: in UTF-16 a blank has two bytes.
         values = pc.utf8_rpad(values, width // len(" ".encode(charset)), " ")
     try:
         return replace(column_values, values=encode_strings(values, charset))

@@ -191,6 +191,7 @@ def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
 
 def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
     """Create the writer of the group's only image, or of the second image."""
+    # All other records, those with both images too, end with the after image.
     images = {RecordImages.NONE: (), RecordImages.BEFORE: group.block.before}
     return ImageWriter(group, images.get(group.images, group.block.after))
 

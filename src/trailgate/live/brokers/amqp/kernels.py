@@ -178,6 +178,9 @@ def kind_at(data: Octets, at: int, kinds: Octets) -> int:
 @inner
 def content_at(data: Octets, at: int) -> int:
     """Return the offset of a value's content, after its code and its size."""
+    # The high half of a code gives the form of its value: 4 to 9 have a fixed width, so the content
+    # follows the code. A, C and E have a size of one byte before the content, B, D and F (odd) one
+    # of four bytes.
     high = int(data[at]) >> 4
     if high < 10:
         return at + 1

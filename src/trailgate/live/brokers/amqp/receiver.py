@@ -292,6 +292,8 @@ class AmqpConnection(BrokerConnection):
 
         Raises BrokerError.
         """
+        # The state is a set of bits, and this one is set until the peer has opened or closed its
+        # side.
         waits = self._proton.Endpoint.REMOTE_UNINIT
         if not self.work(CONNECT_SECONDS, lambda: not endpoint.state & waits):
             raise self.error("the broker does not answer")

@@ -204,6 +204,8 @@ class StompConnection(BrokerConnection):
         while True:
             self._fill()
             found = self._reader.take(limit)
+            # Frames that arrived before the broker closed the connection are returned first. Its
+            # end is only an error once nothing is left to read.
             if len(found):
                 return found
             if self._is_ended:

@@ -83,6 +83,9 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
 
     def _settle(self, connection: StompConnection, seconds: float) -> bool:
         until = time.monotonic() + seconds
+        # Every answer of the broker may confirm one receipt or bring messages, which are kept in
+        # `_waiting`. Take as many answers as it needs until no receipt is open, or until the time
+        # is over.
         while self._unconfirmed:
             left = until - time.monotonic()
             if left <= 0 or not self._take(connection, left):
