@@ -229,6 +229,8 @@ class TrailIndex:
             self._read()
 
     def _read(self) -> None:
+        # A generator: `_watch` gets the chunks of a file while the loop waits for the file's
+        # totals.
         done = check_files(self.found, self._sources, self._findings, self._watch)
         try:
             for number, (totals, _) in enumerate(done):
@@ -358,9 +360,12 @@ class TrailIndex:
 
     def begin_of(self, text: str) -> TrailPosition | None:
         """Return where the first transaction with this id begins, or None if the part of the trail that is read has none."""
+        # Python salts `hash` differently in each process, which does not matter for a temporary
+        # file of this one.
         wanted, raw, at = hash(text), text.encode(), 0
         handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
+            # The building thread may be writing: leave out an entry that is not complete yet.
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             # Equal hashes are rare, so that few ids are read and compared.
             for row in rows[rows["hash"] == wanted]:
@@ -414,6 +419,8 @@ class TrailIndex:
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
         present = np.flatnonzero(counted.kinds[:-1].any(axis=1)).tolist()
         kinds = np.flatnonzero(counted.kinds.any(axis=0)).tolist()
+        # The span keeps the state before its records, with which they can be decoded without those
+        # before.
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
             IndexSpan(
@@ -502,6 +509,8 @@ class TrailIndex:
 
     def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
         """Add the transactions of a chunk."""
+        # Transaction 0 of a chunk is the one that continues from the chunk before, if any; the
+        # others begin at `firsts`.
         starts = np.append([0], step.followed.firsts)
         offsets = step.base + step.found.view.offsets[starts]
         tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))

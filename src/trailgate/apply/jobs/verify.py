@@ -189,6 +189,8 @@ class _Expected(ApplyTarget):
         """Return the numbers of a block's operations that are in the discard file."""
         if self.discards is None:
             return ()
+        # Skipped here as well, since the target lacks them too; their keys are noted in
+        # `record_discarded`.
         numbers = self.discards.find_listed(block)
         chosen = np.flatnonzero(np.isin(block.order, numbers))
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
@@ -240,11 +242,14 @@ class _Expected(ApplyTarget):
             nets = effects.nets
             real = replace(nets.table, name=theirs.name)
             if self.loaded:
+                # The flags of known values are the last columns, and the real table does not have
+                # them.
                 real = _without_flags(real)
                 nets = replace(nets, values=nets.values[: len(real.columns)])
             try:
                 self.real.check_values(replace(effects, nets=replace(nets, table=real)))
             finally:
+                # Nothing of the check may stay in the real table, also after an error.
                 self.real.rollback()
         bare = replace(effects, nets=replace(effects.nets, table=_bare(effects.nets.table)))
         self.scratch.write(bare, at)
@@ -253,6 +258,8 @@ class _Expected(ApplyTarget):
 
     def commit(self, at: AppliedPosition) -> None:
         self.scratch.commit(at)
+        # A truncate is only certain with the commit, since a batch that is rolled back is read
+        # again.
         self._emptied |= self._emptied_now
         self._emptied_now.clear()
 
@@ -321,6 +328,8 @@ def verify_tables(
             scratch = _open_scratch(Path(folder, file), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
+            # Operations that the comparison itself discards must not be added to the user's discard
+            # file.
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             scratch_run = ApplyRun(
                 trail, to, own, definitions=definitions, reading=reading, target=expected
@@ -332,6 +341,8 @@ def verify_tables(
         with first:
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
             comparisons = _compare_tables(expected, first.mapped, examples)
+            # Not by the counts: with examples=0 no rows are returned, so that no positions are
+            # needed either.
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
@@ -395,6 +406,8 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
         return None
     with closing(open_target(to, f"{options.group}.discards")) as repaired:
         done = repaired.position(None)
+    # A repair stores the hash of the file that it applied, in place of a CSN. If lines were added
+    # since, the hash differs.
     if done is not None and done.csn == hash_discard_file(path.read_bytes()):
         return None
     return DiscardFile(str(path), read_only=True)
@@ -496,6 +509,8 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDi
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
+    # An extra row has only actual values (place 1 of a pair), every other row has expected ones
+    # (place 0).
     key_values = {name: pairs[name][kind == "extra"] for name in key}
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"

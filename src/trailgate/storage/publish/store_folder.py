@@ -247,6 +247,8 @@ class StoreBackend(PublishBackend):
             if not record:
                 recovered = replace(self, base=stored.tag, generation=generation_of(stored.data))
                 return RecoveredState(recovered, stored.data, completed)
+            # After this the state names no record, unless another run has decided in the meantime:
+            # so look again.
             self._complete(record, stored.tag)
             completed = True
 
@@ -271,6 +273,7 @@ class StoreBackend(PublishBackend):
 
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names of objects in the store. Names in subfolders contain slashes."""
+        # A listing is in the order of the keys, so it can begin after the last known name.
         keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
         return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
 
@@ -281,6 +284,8 @@ class StoreBackend(PublishBackend):
         """
         if name.startswith(OF_STREAM):
             return Path(self._hidden + name)
+        # The generation comes first, so that `_sweep_runs` can tell from a key alone whether its
+        # run is older than the published state.
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
@@ -366,6 +371,8 @@ class StoreBackend(PublishBackend):
             if tag is not None:
                 self._complete(record, tag, content)
         except StorageError as error:
+            # An error such as a lost connection does not say whether the put took effect. Only if
+            # the state is still the recovered one is it certain that nothing was published.
             if not self._is_unchanged():
                 error.hint = error.hint or MAY_BE_DECIDED
             raise
@@ -416,6 +423,8 @@ class StoreBackend(PublishBackend):
         """
         try:
             content = self._read_record(record) if content is None else content
+            # Every step of this can be repeated with the same result, because another run may apply
+            # the record at the same time, or this one may be killed halfway.
             self._apply(content, record)
         except _CompletedError:
             return
@@ -472,6 +481,8 @@ class StoreBackend(PublishBackend):
     def _place_file(self, content: CommitRecord, file: StagedFile) -> None:
         """Copy a staged file to its final name, with its header patched."""
         source = f"{content.staging}/{file.staged}"
+        # An object cannot be changed in place. Only the first bytes, which the patches concern, are
+        # read and uploaded again; the store itself copies the rest.
         head = bytearray(self.store.part(ObjectRange(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data

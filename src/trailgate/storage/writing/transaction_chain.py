@@ -74,6 +74,8 @@ class ChainedOperations:
         self.marks = indicator_marks(self.indicators)
         self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
         # True if no transaction is open before the first operation.
+        # If the operation before is unknown, its transaction is taken to have ended exactly if the
+        # first operation begins one, so that the first operation is never a fault.
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.faults = follow(self.marks, is_open=not first).faults
@@ -110,6 +112,8 @@ class ChainedOperations:
         again = pc.and_not(pc.equal(position, before), numbered)
         wrong = pc.or_(pc.less(position, before), again).fill_null(fill_value=False)
         disordered = _mask(pc.and_(wrong, pc.and_(_place(position), _place(before))))
+        # `_before` gives the first operation of a part itself as its previous one, so it is not
+        # compared.
         disordered[0] &= not self.starts_part
         if disordered.any():
             at = int(np.argmax(disordered))
@@ -255,6 +259,8 @@ class RepairingTransactionChain(TransactionChain):
         ends = np.append(begins[1:], ended)
         opened, mixed = self._of_transactions(rows, begins)
         # Transactions that lack their first or last operation.
+        # At the last remaining operation of a transaction: complete only if the first remaining one
+        # is the original begin, and this one the original end.
         torn = ends & ~(opened & rows.closes)
         known = self._extend_ends(rows)
         if (torn & mixed).any():
@@ -262,6 +268,8 @@ class RepairingTransactionChain(TransactionChain):
             rows.fail(int(np.argmax(torn & mixed)), problem)
         if torn.any():
             known = self.ends = replace(known, repaired=(*known.repaired, _names(rows, torn)))
+        # Checked for each batch: a transaction repaired earlier is also in doubt if an operation
+        # without a position comes later.
         if known.repaired and not known.placed:
             at = int(np.argmin(_mask(_place(rows.position))))
             rows.fail(
