@@ -545,7 +545,7 @@ class Utf16Page:
 
     def decode(self, matrix: Octets) -> DecodedText:
         """Decode rows of UTF-16 in the page's byte order."""
-        # An odd number of bytes is no UTF-16. Python's codec marks all rows as bad.
+        # An odd number of bytes cannot be UTF-16. Python's codec marks all rows as bad.
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)

@@ -57,7 +57,7 @@ class MessageFormat(ABC, Generic[R]):
 
     @property
     def has_befores(self) -> bool:
-        """Whether records of updates may have before values, which inserts do not have."""
+        """Whether an update may contain before values. Inserts never do."""
         return True
 
     @abstractmethod

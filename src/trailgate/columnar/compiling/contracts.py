@@ -15,7 +15,7 @@ import numpy as np
 
 
 class ArrayContract(NamedTuple):
-    """The contract of a kernel's array argument."""
+    """The requirements of a kernel on an array argument: its element type, and whether the kernel writes to it."""
 
     dtype: np.dtype[Any]
     writes: bool

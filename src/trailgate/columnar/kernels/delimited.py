@@ -281,7 +281,7 @@ def is_token(
     tokens: Octets,
     token: int,
 ) -> bool:
-    """Return whether a token begins at an offset and ends before ``end``. Most have one or two bytes."""
+    """Return whether a token begins at an offset and ends before ``end``. Most tokens have one or two bytes."""
     return bool(
         data[offset] == first
         and offset + size <= end

@@ -268,7 +268,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
                 self._warn(error)
                 continue
             if window is not None:
-                # A connection alone is no success: a broker may accept the login and then close.
+                # A connection alone proves nothing: a broker may accept the login and then close.
                 # Messages are.
                 self._backoff.reset()
             if window is not None or time.monotonic() >= until:

@@ -64,7 +64,7 @@ class SequenceCheck:
             self._is_first = False
             first = self._position(run, int(plain[0]))
             # Reading may begin inside a transaction, whose first record is then before the trail:
-            # that is no loss.
+            # that loses nothing.
             if len(headless) and headless[0] == plain[0] and may_be_inside(self._trail, first):
                 headless = headless[1:]
         error: DecodeError | None = None

@@ -161,9 +161,9 @@ def find_frames(
 
 @kernel()
 def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int) -> int:
-    """Return the first offset from ``start`` on where a record and ``followers`` more begin, or -1.
+    """Return the offset of the first record that ``followers`` more records follow directly, or -1.
 
-    At the end of the data fewer followers are enough.
+    The search begins at ``start``. At the end of the data fewer followers are enough.
     """
     for start_of_chain in range(start, len(data)):
         at = start_of_chain

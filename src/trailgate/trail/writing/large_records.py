@@ -226,7 +226,7 @@ def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeVal
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
     large_columns = []
-    # ``rows`` restricts the rows whose values may be taken out of the record; None means all.
+    # ``rows`` restricts the rows whose values may leave the record; None means all.
     for is_before, image, rows in ((True, before, parted), (False, after, None)):
         for index, state in enumerate(image):
             raw = _possibly_large(block, index, state)
