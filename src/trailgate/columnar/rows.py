@@ -32,7 +32,7 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row of a column that ``check`` refuses. It must be known that it refuses ``values``.
+    """Return the index of the first row of a column that ``check`` refuses. The caller knows that it refuses ``values`` as a whole.
 
     ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called
     with slices, each twice as long as the one before, until one is refused; that one is

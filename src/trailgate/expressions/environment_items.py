@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ from trailgate.arrays import Octets
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.syntax import (
+    Expression,
     FunctionCall,
     TextLiteral,
     double_quotes_hint,
@@ -186,6 +187,12 @@ def environment_item(call: FunctionCall) -> tuple[str, str]:
     group = words[0].upper()
     item = words[1] if len(words) > 1 else ""
     return group, item if group == OS_VARIABLE else item.upper()
+
+
+def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
+    """Return the groups and items of @GETENV that these expressions use."""
+    calls = (call for one in expressions for call in one.calls())
+    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.maps import merge_maps
 from trailgate.errors import DefinitionError, OptionError, Where
-from trailgate.expressions.environment_items import environment_item
+from trailgate.expressions.environment_items import items_of
 from trailgate.expressions.evaluation import (
     RowSelection,
     evaluate_as_text,
@@ -408,12 +408,6 @@ def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
 
 def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
     return items_of(one for rule in statements for one in rule.expressions)
-
-
-def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
-    """Return the groups and items of @GETENV that these expressions use."""
-    calls = (call for one in expressions for call in one.calls())
-    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def find_excluded(

@@ -109,9 +109,10 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
 
     def source(name: str) -> ValueSource | None:
-        """Return a value's source.
+        """Return where a value of an event comes from.
 
-        Without a property, a value of rows comes from the member added by the transformation.
+        With model=row, a value without a property comes from the member that Debezium's
+        transformation adds.
         """
         if rows and read.entry(name) is None and name in ROW_MEMBERS:
             members = (f"{prefix}{member}" for member in ROW_MEMBERS[name])
