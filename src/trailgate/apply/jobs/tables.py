@@ -134,7 +134,14 @@ class TargetTables:
         except BaseException:
             self._target.close()
             raise
-        self._writer = BatchWriter(self._target, self._schemas, changes, options, bounded, done)
+        self._writer = BatchWriter(
+            target=self._target,
+            schemas=self._schemas,
+            changes=changes,
+            options=options,
+            bounded=bounded,
+            done=done,
+        )
 
     def _change_source(
         self, done: AppliedPosition, source: str, to: str, is_absent: Callable[[str], bool]
