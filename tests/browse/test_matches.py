@@ -98,7 +98,7 @@ def test_counts_are_those_of_the_operations_that_pass(
     index: TrailIndex, rows: list[dict[str, Any]], query: str
 ) -> None:
     expected = [row for row in rows if FILTERS[query](row)]
-    filters = OperationFilters.of(dict(part.split("=", 1) for part in query.split("&") if part))
+    filters = OperationFilters.of(dict(part.split("=", 1) for part in query.split("&") if part), "")
     summary = MatchSummary(filters)
     while not summary.is_complete(index):
         summary.count_on(index, 0)

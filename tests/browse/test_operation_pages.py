@@ -127,6 +127,12 @@ def test_filters_leave_what_passes_all_of_them(ask: Ask, query: str, count: int)
         ("operations?kinds=X", "kinds='X' may contain only the letters IUKDT"),
         ("operations?at=x", "'x' is not a position"),
         ("operations?from_time=soon", "'soon' is not a time"),
+        (
+            "operations?from_csn=abc",
+            "from_csn is 'abc', but the CSNs of the trail are numbers such as",
+        ),
+        ("matches?to_csn=abc", "to_csn is 'abc', but the CSNs of the trail are numbers such as"),
+        ("export?from_csn=1.5&to=csv", "from_csn is '1.5', but the CSNs of the trail are numbers"),
         ("operations?column=A", "a column needs a text to search for"),
         ("operations?table=,", "',' is not a list of tables"),
         ("bytes", "the address has no at=POSITION of a record"),

@@ -278,6 +278,11 @@ class TrailIndex:
         ]
 
     @property
+    def known_csn(self) -> str:
+        """The last CSN that was read so far, or "" if the trail has none."""
+        return self._csn or ""
+
+    @property
     def is_damaged(self) -> bool:
         """Whether the check has found an error so far."""
         return any(one.severity is Severity.ERROR for one in self.findings)

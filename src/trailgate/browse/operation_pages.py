@@ -71,7 +71,7 @@ Extents = LatestResults[TrailPosition, TransactionExtent]
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
     """Return the template values for the page of operations."""
-    filters = OperationFilters.of(query)
+    filters = OperationFilters.of(query, index.known_csn)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
@@ -137,7 +137,7 @@ def _matches(
     index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
 ) -> dict[str, Any]:
     """Return the counts of all matches, after counting for some seconds, or without counting for None."""
-    filters, given = OperationFilters.of(query), _filters(query)
+    filters, given = OperationFilters.of(query, index.known_csn), _filters(query)
     summary = summaries.of(index, filters)
     if seconds is not None and not summary.is_complete(index):
         summary.count_on(index, seconds)

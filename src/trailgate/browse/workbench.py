@@ -38,7 +38,7 @@ from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_file
-from trailgate.storage.files.file_search import folder_of, member_finder
+from trailgate.storage.files.file_search import MemberFinder, folder_of
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
@@ -357,8 +357,12 @@ class _Texts:
 
         # Only a copybook that the command's properties name may COPY files of its folder: a path
         # typed in the page must not make the server read files.
-        member = member_finder([folder_of(path)] if path in self.copybooks else [])
-        return read_copybook(self._text(path), source=path, dialect=dialect, member=member)
+        folders = [folder_of(path)] if path in self.copybooks else []
+        hint = "Copy the member into this folder" if folders else "Paste it in place of its COPY"
+        members, text = MemberFinder.of(folders, hint), self._text(path)
+        return read_copybook(
+            text, source=path, dialect=dialect, member=members, missing=members.missing
+        )
 
     def _text(self, path: str) -> str:
         if path in self.files:

@@ -265,6 +265,12 @@ class DelimitedRecords(MessageRecords):
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
 
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the distinct values of a header field and each delimited record's index into them. None if they are many."""
+        place = self.values.options.header.index(name)
+        codes, known = self.values.spans(self.fields.first, place, 1)
+        return None if known is None else (self.values.text(self.fields.first[known], place), codes)
+
     @property
     def notes(self) -> frozenset[str]:
         """Warnings about delimited records that a run reports once."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import DecodeError, TrailgateError
 from trailgate.jobs.capture.loading import infer_from, messages_from
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
@@ -77,6 +77,11 @@ class Proposal:
         return tuple(sentences)
 
 
+def has_content(body: bytes) -> bool:
+    """Return False for a blank message and for null: such a tombstone does not show the format."""
+    return body.strip(_BLANKS) not in (b"", b"null")
+
+
 def propose(
     bodies: Sequence[bytes], messages: MessageBatch | None = None, *, cut: bool = False
 ) -> Proposal:
@@ -84,12 +89,11 @@ def propose(
 
     ``messages`` are the same messages with their headers and positions, if known. ``cut`` means
     that more messages follow, so that a transaction may be open at the end. Raises DecodeError if
-    messages cannot be read, and OptionError if nothing can be recognized.
+    messages cannot be read, or if nothing can be recognized.
     """
-    # Empty bodies and null are tombstones, which do not show the format.
-    seen = [body for body in bodies if body.strip(_BLANKS) not in (b"", b"null")]
+    seen = [body for body in bodies if has_content(body)]
     if not seen:
-        raise OptionError("the message is empty", hint="Paste one, or choose one")
+        raise DecodeError("the message is empty", hint="Paste one, or choose one")
     form = next(form for form in FORMS if form.fits(seen[0]))
     text = form.propose(seen)
     batch = messages_from(bodies, "message") if messages is None else messages
@@ -117,23 +121,35 @@ def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> Trailga
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sample messages of a proposal, and whether more exist that were not read."""
+    """The sample messages of a proposal, and whether more exist that were not read.
+
+    ``empty_note`` names the empty files among them.
+    """
 
     messages: MessageBatch
     cut: bool
+    empty_note: str = ""
 
     def propose(self) -> Proposal:
         """Propose properties for the sample messages. Raises the same errors as ``propose``."""
         batch = self.messages
         data = memoryview(batch.data)
         bounds = zip(batch.starts.tolist(), batch.ends.tolist(), strict=True)
-        return propose([bytes(data[begin:end]) for begin, end in bounds], batch, cut=self.cut)
+        bodies = [bytes(data[begin:end]) for begin, end in bounds]
+        if not any(map(has_content, bodies)):
+            raise _no_messages(self.empty_note)
+        return propose(bodies, batch, cut=self.cut)
 
 
 def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
-    """Read sample messages from files. Raises StorageError if there are none, or the first reading error."""
+    """Read sample messages from files.
+
+    Raises StorageError if there are no files, DecodeError if they have no messages, or the first
+    reading error.
+    """
+    files = find_messages(addresses, per_line)
     parts, size, cut = [], 0, False
-    for read in read_messages(find_messages(addresses, per_line), chunk=_PORTION):
+    for read in read_messages(files, chunk=_PORTION):
         if size >= SAMPLED:
             cut = True
             break
@@ -141,11 +157,16 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
             raise _with_suffix_hint(read.problems[0].error)
         parts.append(read)
         size += int(read.messages.data.size)
-    return Sample(join_messages(parts).messages, cut)
+    if not parts:
+        raise _no_messages(files.empty_note)
+    return Sample(join_messages(parts).messages, cut, files.empty_note)
+
+
+def _no_messages(empty_note: str) -> DecodeError:
+    return DecodeError("there are no messages", hint=empty_note or "The files are blank")
 
 
 def _with_suffix_hint(error: TrailgateError) -> TrailgateError:
     """Add a hint to an error of a file that was read as an export: a .jsonl file may contain plain messages."""
     hint = "If each line is a message, use a different suffix than .jsonl, and --message-per line"
-    error.hint = f"{error.hint}. {hint}" if error.hint else hint
-    return error
+    return error.add_hint(hint)
