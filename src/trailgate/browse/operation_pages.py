@@ -86,7 +86,9 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
     newer = place is None and before is None
     if newer:
         place = end
-    return _matches(index, query, summaries, 0.0 if index.bytes <= AT_ONCE else None) | {
+    # Each table of a span is decoded by itself, so that many tables take as long as a large trail.
+    is_small = index.bytes <= AT_ONCE and len(index.tables) <= NAMED
+    return _matches(index, query, summaries, 0.0 if is_small else None) | {
         "rows": result.rows,
         "tables": [exact_table(one) if SPECIAL & set(one) else one for one in names],
         "operations": total,
@@ -171,6 +173,11 @@ def _matches(
             "tops": tops,
             "query": dict.fromkeys(OperationFilters.__dataclass_fields__, "") | given,
             "chips": list(_chips(given)),
+            "times": {
+                name: at
+                for name, at in (("from", filters.from_time), ("to", filters.to_time))
+                if at is not None
+            },
             "filtered": bool(given),
             "count_more": link_to("matches", **given),
             "exports": [

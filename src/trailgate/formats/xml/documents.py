@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from xml.parsers import expat
 
@@ -65,6 +66,38 @@ _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 _SHOWN: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"
 _AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
+_CUT_SHORT: Final = "Is the message cut short?"
+# What to try about a syntax fault, by expat's name for it.
+_SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        expat.errors.codes[text]: hint
+        for text, hint in (
+            (expat.errors.XML_ERROR_NO_ELEMENTS, "Is the message empty or cut short?"),
+            (expat.errors.XML_ERROR_UNCLOSED_TOKEN, _CUT_SHORT),
+            (expat.errors.XML_ERROR_PARTIAL_CHAR, _CUT_SHORT),
+            (
+                expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT,
+                "A message is one element; is it several messages, one per line (--message-per line)?",
+            ),
+            (
+                expat.errors.XML_ERROR_INVALID_TOKEN,
+                "In text & is written &amp; and < is &lt;, values of attributes are quoted, and control characters are not allowed",
+            ),
+            (
+                expat.errors.XML_ERROR_TAG_MISMATCH,
+                "The innermost open element has another name than this end tag",
+            ),
+            (
+                expat.errors.XML_ERROR_UNDEFINED_ENTITY,
+                "Defined are &lt; &gt; &amp; &quot; &apos; and numbers such as &#233;",
+            ),
+            (
+                expat.errors.XML_ERROR_UNBOUND_PREFIX,
+                "The element or one around it has to declare the prefix: xmlns:PREFIX",
+            ),
+        )
+    }
+)
 _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
@@ -320,6 +353,7 @@ class XmlFault(NamedTuple):
     """
 
     problem: str
+    hint: str
     line: int
     column: int
     offset: int
@@ -350,7 +384,8 @@ def syntax_fault(body: bytes, limits: XmlLimits, encoding: str = DECLARED) -> Xm
     except expat.ExpatError as error:
         at = max(parser.ErrorByteIndex, 0)
         problem = _with_surroundings(expat.ErrorString(error.code), body, at)
-        return XmlFault(problem, error.lineno, error.offset + 1, at)
+        hint = _SYNTAX_HINTS.get(error.code, "")
+        return XmlFault(problem, hint, error.lineno, error.offset + 1, at)
     return None
 
 
@@ -391,7 +426,7 @@ class _Checker:
             except expat.ExpatError as error:
                 text = expat.ErrorString(error.code)
                 place = error.lineno, error.offset, self.parser.ErrorByteIndex
-                raise self._fault(text, place) from None
+                raise self._fault(text, place, _SYNTAX_HINTS.get(error.code, "")) from None
 
     def _start(self, _: str, attributes: list[str]) -> None:
         self.depth += 1
@@ -511,7 +546,12 @@ def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=done - pending + error.start, raw=raw)
-            error_in_text = DecodeError(f"the message is not {encoding} text", where=where)
+            hint = (
+                'The document may declare another encoding: <?xml version="1.0" encoding="NAME"?>'
+            )
+            error_in_text = DecodeError(
+                f"the message is not {encoding} text", where=where, hint=hint
+            )
             good = error.object[: error.start].decode(encoding, "replace")
             line, column = _after(place, good)
             raise error_in_text.with_place(line=line, column=column) from None

@@ -123,9 +123,9 @@ class RuleReader:
 def _fault_errors(faults: Sequence[XmlFault]) -> ErrorColumns:
     # One fault per message becomes one list per field: problems, lines, columns and offsets.
     parts = list(zip(*faults, strict=True)) or [()] * len(XmlFault._fields)
-    problem, line, column, offset = (list(part) for part in parts)
-    problems = pa.array(problem, pa.string())
-    return ErrorColumns.of(len(faults), problems, line=line, column=column, offset=offset)
+    problem, hint, line, column, offset = (list(part) for part in parts)
+    problems, hints = pa.array(problem, pa.string()), pa.array(hint, pa.string())
+    return ErrorColumns.of(len(faults), problems, hints, line=line, column=column, offset=offset)
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
