@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import (
     ApplyError,
     BrokerError,
+    BrokerFullError,
     BrokerRefusedError,
     DecodeError,
     DefinitionError,
@@ -66,6 +67,7 @@ __all__ = [
     "ApplyError",
     "ApplyReport",
     "BrokerError",
+    "BrokerFullError",
     "BrokerRefusedError",
     "ByteOrder",
     "Capture",

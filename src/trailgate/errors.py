@@ -265,6 +265,12 @@ class BrokerRefusedError(BrokerError):
     retriable: ClassVar[bool] = False
 
 
+class BrokerFullError(BrokerError):
+    """A broker has no room for messages now. It takes them again when consumers have made room."""
+
+    reason: ClassVar[str] = "full"
+
+
 class MissingDependencyError(TrailgateError, ImportError):
     """An optional dependency is not installed. The hint is the command that installs it."""
 

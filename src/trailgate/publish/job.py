@@ -36,9 +36,16 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.broker import broker_sink, sender_for
+from trailgate.publish.senders.broker import BatchRefusedError
+from trailgate.publish.senders.brokers import broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
-from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink, StoredState
+from trailgate.publish.senders.sender import (
+    LOG,
+    OutgoingMessages,
+    PublishedState,
+    Sink,
+    StoredState,
+)
 from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
@@ -230,7 +237,7 @@ class Publication:
         source = self._files = self._source()
         self._stream = TrailStream(lambda: self._files, PUBLISHED)
         self._prefix = source.prefix
-        after = _position_to_start_after(settings.after, source)
+        after = self._after = _position_to_start_after(settings.after, source)
         self._seen = set[str]()
         self._closing = ExitStack()
         form = self._form(settings)
@@ -244,7 +251,8 @@ class Publication:
                     settings.group or name_group(source.prefix),
                     self._options,
                     self._format,
-                    retries or Retries(address.number("patience", PATIENCE)),
+                    retries
+                    or Retries(address.number("patience", PATIENCE), what="the broker", log=LOG),
                     sent,
                 )
                 form |= {"to": address.destination}
@@ -303,12 +311,27 @@ class Publication:
 
     def run(self, progress: Progress | None = None) -> int:
         """Publish all complete transactions that the trail has now, and return their number of operations."""
+        before = self._state.operations
+        while True:
+            try:
+                self._publish_rest(progress)
+            except BatchRefusedError as refused:
+                self._state = refused.rewind()
+                self._place = _find_beginning(
+                    self._stream, self._source(), self._state, self._after
+                )
+                self._skipped = self._state.position or self._after
+            else:
+                return self._state.operations - before
+
+    def _publish_rest(self, progress: Progress | None) -> None:
+        """Publish the complete transactions after the state that was reached."""
         self._files = self._source()
         end = self._stream.latest(self._place)
         # One split, because messages are written in the order of the trail.
         # None if no transaction has ended since the last run.
         planned = self._stream.splits(self._place, end, WHOLE_TRAIL)
-        before, run = self._state, _Run(self._sink, self._state, self._writer(), progress)
+        run = _Run(self._sink, self._state, self._writer(), progress)
         try:
             if planned is not None:
                 for batch in read_changes(*planned, self._skipped, self._chosen, self._seen):
@@ -323,7 +346,6 @@ class Publication:
         finally:
             self._state = run.state
         self._sink.flush()
-        return self._state.operations - before.operations
 
     def _writer(self) -> tuple[MessageWriter, OriginFinder]:
         return writer_for(self._format, self._options), OriginFinder(self._options)

@@ -26,6 +26,7 @@ import pyarrow as pa
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.backoff import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
+from trailgate.messages.messages import HeaderColumns
 
 CONNECT_SECONDS: Final = 10.0
 WINDOW: Final = 4096  # the most messages that are acknowledged at once
@@ -41,10 +42,14 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them."""
+    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them.
+
+    ``headers`` are those of messages that have no such column.
+    """
 
     messages: pa.RecordBatch
     token: Any = None
+    headers: HeaderColumns | None = None
 
 
 class Receiver(Protocol):

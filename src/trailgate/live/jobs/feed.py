@@ -452,7 +452,7 @@ class JournalFeed:
         """Raise BrokerRefusedError if a message does not have the needed header."""
         if self._needed is None:
             return
-        if HeaderColumns(window.messages["headers"]).values(self._needed).null_count:
+        if HeaderColumns.of(window.messages["headers"]).values(self._needed).null_count:
             problem = f"messages come without {self._needed}, which jms.id or $jmsid needs"
             raise BrokerRefusedError(problem, where=Where(source=self._address), hint=NO_ID)
 
@@ -525,7 +525,8 @@ class KafkaFeed:
         self._end = self._receiver.known_end()
         numbers = window.token
         zeros = np.zeros(len(numbers), np.int64)
-        messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
+        place, source = (numbers, zeros), str(self._address)
+        messages, problems = as_messages(window.messages, place, source, window.headers)
         return FeedPart(messages, problems, numbers, int(numbers[-1]) + 1)
 
     @property

@@ -64,6 +64,14 @@ class DuplicateSkipper:
         count = self._recovered.transactions
         return self._seen > count or not count
 
+    @property
+    def is_behind(self) -> bool:
+        """True until the source has returned all transactions that the trail has.
+
+        A commit would state a position before the trail's end: what follows would be appended again.
+        """
+        return self._seen < self._recovered.transactions
+
     def rest(self, batch: ChangeBatch) -> ChangeBatch | None:
         """Return the operations of a batch that the trail does not have, or None."""
         if self.is_done:
