@@ -226,11 +226,15 @@ class Workbench:
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
         """Write the edited properties to the workbench's folder for them, and return the path.
 
-        Raises OptionError if the file exists, unless ``overwrite`` is set.
+        Raises OptionError if the file exists, unless ``overwrite`` is set, and if it is a link,
+        because the file that it names may be in another folder.
         """
         if self.save_to is None or not _FILE_NAME.fullmatch(name):
             raise OptionError(f"{name!r} is not a valid name for the file")
         path = Path(self.save_to, name)
+        if path.is_symlink():
+            problem = f"{name} is a link to another file"
+            raise OptionError(problem, where=Where(source=str(path)), hint="Choose another name")
         try:
             # "xb" fails if the file exists, also if it was created a moment ago.
             with path.open("wb" if overwrite else "xb") as file:
