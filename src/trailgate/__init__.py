@@ -125,7 +125,7 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ApplyReport": "trailgate.apply.jobs.tables",
+        "ApplyReport": "trailgate.apply.jobs.reports",
         "apply_repaired": "trailgate.apply.jobs.repaired",
         "apply_trail": "trailgate.apply.jobs.apply",
         "VerifyReport": "trailgate.apply.jobs.verify",

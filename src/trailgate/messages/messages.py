@@ -324,6 +324,7 @@ def as_messages(
         data=pa.py_buffer(data),
         starts=bounds[:-1],
         ends=bounds[1:],
+        # A broadcast array is read-only and has no memory per row, which kernels do not accept.
         files=np.broadcast_to(np.asarray(number, np.int64), count).copy(),
         offsets=offsets,
         headers=HeaderColumns.of(received["headers"]) if headers is None else headers,
@@ -341,7 +342,7 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """The number of messages, from the first on, that can be parsed now.
+    """How many messages at the beginning of a batch can be parsed without later messages.
 
     `later` describes the messages after them.
     """
@@ -355,11 +356,11 @@ class WaitingFormat(Protocol):
     """The interface of formats in which messages may have to wait for later messages."""
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the messages need not wait for later messages."""
+        """Count the messages at the beginning of the batch that can be parsed without later messages."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether the messages that wait so far keep waiting after these, whatever they are."""
+        """Return whether the messages that wait so far must still wait after these ones, whatever messages follow."""
         ...
 
 

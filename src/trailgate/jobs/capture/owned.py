@@ -16,8 +16,8 @@ class OwnedBatch:
 
     The first unit may have begun in the previous batch, and the last unit may continue in the
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
-    `problems` are in the order of their messages, one for each bad message; message -1 is the unit
-    that was open before the batch.
+    `problems` has one problem for each bad message, in order; message -1 is the unit that was
+    open before the batch.
     """
 
     messages: MessageBatch

@@ -352,6 +352,8 @@ class KafkaReceiver:
                 if self._refusal is not None:
                     problem = f"Kafka: {self._refusal}"
                     raise BrokerRefusedError(problem, where=self._where) from error
+                # librdkafka retries by itself, and reports only a timeout here. The cause is known
+                # from `_note`.
                 if time.monotonic() > until:
                     if self._trouble is not None:
                         problem = f"the broker cannot be reached: {self._trouble}"

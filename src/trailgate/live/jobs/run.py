@@ -94,7 +94,8 @@ class SourcePosition:
 def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
     """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
 
-    Raises StorageError if it is not a live capture's, or belongs to another source than ``source``.
+    Raises StorageError if the commit was not written by a live capture, or if its position
+    belongs to another source than ``source``.
     """
     if text is None:
         return None
@@ -421,9 +422,9 @@ class LiveCapture:
 
     @property
     def open_problem(self) -> str | None:
-        """The problem of a last transaction without an end, or with an unknown end, or None.
+        """Why messages at the end of the feed are not captured yet, or None if all are: for example, their transaction has no end.
 
-        The next start continues with its messages.
+        The next start of the capture reads them again.
         """
         ended = self._capture.at_end(self._state)
         if ended.problems:

@@ -62,7 +62,7 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STO
 
 
 class RestartQueue(NamedTuple):
-    """How an AMQP sender recognizes a new group, whose restart queue is as empty as one whose message another run holds.
+    """How an AMQP sender distinguishes a new group from one whose restart message another run holds: both restart queues look empty.
 
     ``first`` are properties of a group's first restart message, which the broker accepts once.
     Without them the queue is browsed. ``is_managed``: the broker answers questions (``artemis.py``).
@@ -119,9 +119,10 @@ class SendingConnection(AmqpConnection):
         return link
 
     def browse(self, queue: str) -> list[str]:
-        """Return the bodies of the first messages of a queue by an AMQP browser, whoever holds them.
+        """Return the bodies of the first messages of a queue without removing them, even if another run holds them.
 
-        The broker has shown all messages when it gives back the rest of the credit (AMQP 1.0, 2.6.7: drain).
+        The broker has shown all messages when it gives back the rest of the credit (AMQP
+        1.0, 2.6.7: drain).
         """
         link = self.listen(queue, browse=True)
         link.drain(BROWSED)
@@ -190,7 +191,7 @@ class SendingConnection(AmqpConnection):
         )
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait for the AMQP broker's answer to a delivery. Raises BrokerError if the broker refuses it."""
+        """Wait until the AMQP broker has accepted or refused a delivery. Raises BrokerError if it is refused."""
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
         if delivery.remote_state == self._proton.Delivery.REJECTED:
@@ -402,6 +403,8 @@ class AmqpSender(QueueSender):
             message.annotations = {library.symbol(JMS_TYPE): library.byte(TEXT_MESSAGE)}
             message.subject = jms_type(one)
             waiting.append(self._send_in(link.sender, message.encode(), transaction))
+            # Waiting for each answer would cost a round trip per message; not waiting at all,
+            # unbounded memory.
             if len(waiting) >= UNANSWERED:
                 self._wait_for(waiting)
         self._wait_for(waiting)
@@ -409,6 +412,7 @@ class AmqpSender(QueueSender):
     def _wait_for(self, waiting: list[Any]) -> None:
         """Wait for the broker's answers, and free the deliveries."""
         link = self._connected
+        # ``remote_state`` is 0 until the broker has answered.
         if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):
             raise link.error("the broker does not answer to messages")
         for one in waiting:

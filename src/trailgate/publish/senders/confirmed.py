@@ -169,6 +169,9 @@ class ConfirmedStompSender(StompSender):
 
     def _declare_lock(self) -> None:
         """Declare the exclusive queue, and wait for a message in it: a refusal comes after the receipt."""
+        # The receipt of SUBSCRIBE does not prove that this session has the queue: RabbitMQ refuses
+        # a second consumer of an exclusive queue with an ERROR frame that may follow the receipt. A
+        # message with this session's random text does prove it.
         name, own = f"{self._queue}{LOCK}", uuid.uuid4().hex
         link = self._connected
         link.send("SUBSCRIBE", {"id": LOCK, "destination": f"/queue/{name}", **_LOCKING})

@@ -238,6 +238,7 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException:
+                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
                 admin.poll(0)
                 if self._refusal is not None or time.monotonic() > until:
                     raise
@@ -325,6 +326,8 @@ class KafkaSender:
         sizes = pc.binary_length(part.messages.bodies).to_numpy()
         least = min(self._limits[topic] for topic in set(topics))
         margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
+        # Look at single messages only if the largest body could exceed the lowest limit, with the
+        # most that its headers may add. That is rare, and an array of limits is saved.
         if (
             int(sizes.max(initial=0)) + 2 * LIMIT // 1000 + margin < least
             and part.messages.keys is None

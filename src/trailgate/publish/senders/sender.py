@@ -42,10 +42,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """The state of a publication: from which source, with which options, up to which position it was published.
+    """The state of a publication: its source and options, and the position up to which it was published.
 
-    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at ``position``, and
-    ``reached`` is where the next run begins; they are empty if they are not known (``StoredPosition``).
+    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at
+    ``position``, and ``reached`` is where the next run begins; they are empty if they are not
+    known (``StoredPosition``).
     """
 
     source: str

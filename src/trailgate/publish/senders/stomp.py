@@ -63,7 +63,7 @@ class RestartDialect(NamedTuple):
     - ``kinds``: headers of SEND by the kind of the destination.
     - ``subscribe``: headers of the subscription to the restart queue.
     - ``first``: headers of a group's first restart message.
-    - ``always_first``: the first message may be sent always, because the broker accepts it once.
+    - ``always_first``: the broker accepts the first message only once, so it may be sent at every start.
     - ``browses``: browsing shows held messages too.
     """
 
@@ -122,6 +122,8 @@ class StompSender(QueueSender):
             raise self._other_run()
         held, text = self._messages[0]
         if dialect.browses and not text:
+            # Two runs of a new group may both have sent a first message. The one that receives an
+            # empty message while another exists gives way.
             if len(self._browse()) > 1:
                 self._confirm("ACK", {"id": held["ack"]})  # the broker removes it
                 raise self._other_run()

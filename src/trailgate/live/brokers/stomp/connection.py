@@ -197,6 +197,8 @@ class StompConnection(BrokerConnection):
         while True:
             self._fill()
             found = self._reader.take(limit)
+            # Frames that arrived before the broker closed the connection are returned first. Its
+            # end is only an error once nothing is left to read.
             if len(found):
                 return found
             if self._is_ended:
@@ -205,6 +207,7 @@ class StompConnection(BrokerConnection):
             if left <= 0:
                 return None
             self._check_silence()
+            # Wake up at least this often, to notice that the broker has been silent for too long.
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
