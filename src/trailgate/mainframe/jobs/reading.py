@@ -177,13 +177,8 @@ class CopybookOptions:
             layouts = tuple(_layouts(given, dialect))
         layouts = _with_pages(layouts, given["code_pages"])
         elements = names.elements(layouts)
-        # As a tree, all elements of an OCCURS are one list column, so an element has no column to
-        # rename.
-        if elements and (given["shape"] or shape) is ColumnShape.TREE:
-            problem = f"rename: {next(iter(elements))} is a column only with shape=flat"
-            raise OptionError(problem)
-        if given["element_names"] and (given["shape"] or shape) is ColumnShape.TREE:
-            raise OptionError("elementNames: elements are columns only with shape=flat")
+        if (given["shape"] or shape) is ColumnShape.TREE:
+            _check_elements(given, elements)
         layouts, given = names.layouts(layouts), _rename_items(given, names)
         values = ValueOptions(
             dialect,
@@ -221,16 +216,8 @@ class CopybookOptions:
         # framing, which skips these.
         given, layouts = skip_named_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
-        if kinds is not None and record is not None:
-            raise OptionError("record and kinds cannot be combined", hint="Omit one of them")
-        if kinds is not None:
-            find_kind_layouts(layouts, kinds)  # only for its error, which names the rule
         split_bytes = given["split_bytes"]
-        for name in ("segment", "parents"):
-            if kinds is None and given[name] is not None:
-                raise OptionError(
-                    f"{name} is an option of files of several kinds", hint="Add kinds"
-                )
+        _check_kinds(given, layouts)
         _check_nesting(given)
         if given["parents"]:
             # A record's parent precedes it in the file, so one task must read the complete file.
@@ -294,6 +281,27 @@ class CopybookOptions:
         if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _check_elements(given: Mapping[str, Any], renamed: Iterable[str]) -> None:
+    """Raise OptionError if columns of elements are named: as a tree, all elements of an OCCURS are one list column."""
+    for element in renamed:
+        raise OptionError(f"rename: {element} is a column only with shape=flat")
+    if given["element_names"]:
+        raise OptionError("elementNames: elements are columns only with shape=flat")
+
+
+def _check_kinds(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> None:
+    """Raise OptionError if ``kinds`` contradicts other options or names a record that the copybooks lack."""
+    kinds = given["kinds"]
+    if kinds is not None:
+        if given["record"] is not None:
+            raise OptionError("record and kinds cannot be combined", hint="Omit one of them")
+        find_kind_layouts(layouts, kinds)  # only for its error, which names the rule
+        return
+    for name in ("segment", "parents"):
+        if given[name] is not None:
+            raise OptionError(f"{name} is an option of files of several kinds", hint="Add kinds")
 
 
 def _check_nesting(given: Mapping[str, Any]) -> None:
