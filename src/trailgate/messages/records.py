@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import encode_distinct
+from trailgate.columnar.rows import encode_distinct, first_of_each
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
@@ -292,7 +292,7 @@ class MessageRecords(ABC):
         `rows` ascend, so the first row of a message is its first bad record.
         """
         # `first` is the index of each message's first bad row.
-        messages, first = np.unique(self.message[rows], return_index=True)
+        messages, first = first_of_each(self.message[rows])
         found = MessageErrors()
         found.add(messages, errors(rows[first]))
         raise BadMessagesError(found)
@@ -357,7 +357,7 @@ class MessageRecordGroup(Generic[R]):
         `errors` creates the errors of each message's first bad row.
         """
         if len(rows):
-            messages, first = np.unique(self.records.message[rows], return_index=True)
+            messages, first = first_of_each(self.records.message[rows])
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
