@@ -93,11 +93,7 @@ class ErrorColumns:
         parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
         return ErrorColumns(
             count,
-            {
-                name: _column(name, value)
-                for name, value in parts.items()
-                if value is not None
-            },
+            {name: _column(name, value) for name, value in parts.items() if value is not None},
         )
 
     @staticmethod
@@ -209,7 +205,9 @@ class ErrorColumns:
         first = np.zeros(len(counts), np.int64)
         first[numbers[::-1]] = np.arange(self.count)[::-1]
         reasons: dict[str, int] = {}
-        for text, errors in zip(_texts(alone.take(first)).to_pylist(), counts.tolist(), strict=True):
+        for text, errors in zip(
+            _texts(alone.take(first)).to_pylist(), counts.tolist(), strict=True
+        ):
             reasons[text] = reasons.get(text, 0) + errors  # empty and unknown parts look alike
         return reasons
 
@@ -294,24 +292,29 @@ def _pieces(errors: ErrorColumns) -> list[RowPiece] | None:
 
 def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
     """Return a part as text, and the mask of rows without it, None if all rows have it. Empty text is not printed."""
+    if name in NUMBERED:
+        return _printed_numbers(part)
     if isinstance(part, pa.Scalar):
-        if name in NUMBERED:
-            return part.cast(pa.string()), None
         empty = name != "raw" and not part.as_buffer().size
         return part, np.ones(1, bool) if empty else None
     absent: Mask | None = np.asarray(part.is_null()) if part.null_count else None
-    if name in NUMBERED:
-        values = np.asarray(part.fill_null(0)) if part.null_count else np.asarray(part)
-        if absent is None and len(values) and (values == values[0]).all():
-            return part[0].cast(pa.string()), None
-        return part.cast(pa.string()), absent
-    if name == "raw":
-        return part, absent
-    offsets, _ = text_view(part)
-    empty_rows: Mask = offsets[1:] == offsets[:-1]
-    if not empty_rows.any():
-        return part, absent
-    return part, empty_rows if absent is None else absent | empty_rows
+    if name != "raw":
+        offsets, _ = text_view(part)
+        empty_rows: Mask = offsets[1:] == offsets[:-1]
+        if empty_rows.any():
+            absent = empty_rows if absent is None else absent | empty_rows
+    return part, absent
+
+
+def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
+    """Return numbers as text: one for all rows if they are the same, as most record numbers are."""
+    if isinstance(part, pa.Scalar):
+        return part.cast(pa.string()), None
+    if part.null_count:
+        return part.cast(pa.string()), np.asarray(part.is_null())
+    values = np.asarray(part)
+    same = len(values) and (values == values[0]).all()
+    return (part[0] if same else part).cast(pa.string()), None
 
 
 def _add_value(template: _Template, between: str, errors: ErrorColumns) -> None:

@@ -455,7 +455,10 @@ class MetadataValues:
 
     def _refuse_times(self, rows: Longs, found: ErrorColumns) -> NoReturn:
         if not self.options.timestamp_format:
-            hint, more = found.columns["hint"], ": set timestamp.format if the messages have another format"
+            hint, more = (
+                found.columns["hint"],
+                ": set timestamp.format if the messages have another format",
+            )
             longer = pc.binary_join_element_wise(hint, more, "")
             found = found.replace(hint=pc.if_else(pc.equal(hint, ""), "", longer))
 

@@ -215,7 +215,7 @@ def check(given: XmlOptions, bodies: list[bytes]) -> ScanResult:
     found = scanned(given, messages)
     taken = [number for number in range(len(bodies)) if number not in found.refused]
     assert all(readable(bodies[number], given.limits) for number in taken)
-    wanted, _ = XmlFormat(given).reader.general(messages, taken)
+    wanted, _ = XmlFormat(given).reader.general(messages, np.array(taken, np.int64))
     assert operations(found.matches) == operations(wanted)
     assert rules_seen(found.matches) == rules_seen(wanted)
     return found
@@ -410,7 +410,7 @@ def test_messages_of_all_encodings_give_operations_together(bodies: list[bytes])
     found = form.records(batch_of(bodies)).matches
 
     assert operations(found) == operations(
-        form.reader.general(batch_of(bodies), range(len(bodies)))[0]
+        form.reader.general(batch_of(bodies), np.arange(len(bodies)))[0]
     )
 
 

@@ -144,9 +144,7 @@ class RangeReader:
         if self._begun:
             yield from self._at_end()
 
-    def _deduplicate(
-        self, read: ReadMessages
-    ) -> tuple[MessageBatch, Sequence[Problem], Problems]:
+    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem], Problems]:
         """Return the messages whose ids are new, their problems, and those of the unreadable ones among these."""
         if self._ids is None:
             return read.messages, read.problems, read.problems

@@ -66,7 +66,11 @@ def write_lines(
                 (PieceForm(b"{}" if own is None else b"", None if own is None else b""),),
                 plain=True,
             ),
-            *([] if isinstance(source, str) else [RowPiece(source, (PieceForm(b', "source": "', b'"'),))]),
+            *(
+                []
+                if isinstance(source, str)
+                else [RowPiece(source, (PieceForm(b', "source": "', b'"'),))]
+            ),
             RowPiece(positions, (PieceForm(before, b'"'),), plain=True),
             RowPiece(reasons, (PieceForm(b', "reason": "', b'"}\n'),)),
         ],

@@ -162,7 +162,9 @@ class LocalBackend(PublishBackend):
         for file in commit.files:
             _place_file(staging, self.folder, file)
         if commit.parts:
-            append_files(self.folder / commit.log, commit.kept, [staging / name for name in commit.parts])
+            append_files(
+                self.folder / commit.log, commit.kept, [staging / name for name in commit.parts]
+            )
         # Renames are only durable once the folders are synced; the state must not be replaced before.
         for folder in {self.folder, *((self.folder / file.name).parent for file in commit.files)}:
             sync_folder(folder)
