@@ -455,7 +455,8 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
     visible = _counts(kinds == _GRAPHIC, bounds) > 0
     # A text is shown if it has something to see and no control characters, such as b"AB C". Of
     # b"\x00\x01" and b"   " only the hex digits say anything.
-    readable = visible & (control == 0)
+    hidden = _not_decoded(data, offsets, high > 0 if own is None else (high > 0) & ~own)
+    readable = visible & (control == 0) & ~hidden
     parts = pc.binary_join_element_wise("text ", _quoted(_ascii(cut, high == 0)), "")
     # Bytes are printed in hex too if the text does not show them completely.
     plain = _are_plain(data, offsets)
@@ -474,12 +475,24 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
         both = pa.array(readable[in_hex])
         joined = pc.binary_join_element_wise(parts.take(pa.array(in_hex)), hexed, ", ")
         parts = _put(parts, in_hex, pc.if_else(both, joined, hexed))
-    odd = np.flatnonzero((high > 0) & np.asarray(raw.is_valid()))
+    odd = np.flatnonzero((high > 0) & ~hidden & np.asarray(raw.is_valid()))
     if len(odd):
         parts = _put(parts, odd, _described(raw, text, odd))
     if raw.null_count:
         parts = pc.if_else(raw.is_valid(), parts, None)
     return parts
+
+
+def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
+    """Return the mask of values that are not UTF-8 in the bytes that a text shows. Of these only hex digits are shown."""
+    hidden = np.zeros(len(perhaps), bool)
+    rows = np.flatnonzero(perhaps)
+    if len(rows):
+        begins, ends = offsets[rows], offsets[rows + 1]
+        at, stop = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        kernels.find_not_utf8(data, begins, np.minimum(ends, begins + _DECODED), at, stop)
+        hidden[rows] = (at >= 0) & (at - begins < np.minimum(SHOWN, ends - begins))
+    return hidden
 
 
 def _bounds(values: pa.Array) -> tuple[Longs, Octets]:

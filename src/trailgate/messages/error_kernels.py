@@ -1,4 +1,7 @@
-"""The kernels that prepare the texts of errors: what values look like in them, and whether they may contain a login."""
+"""The kernels that prepare the errors of messages and their texts.
+
+They find the bytes that are not UTF-8, what values look like in a text, and whether a text may contain a login.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets, Offsets
+from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, marks64
 
@@ -75,3 +78,57 @@ def begins_login(data: Octets, at: int) -> bool:
         return at + 2 < len(data) and data[at + 1] == SLASH and data[at + 2] == SLASH
     # `t` or `g` in either case.
     return at > 0 and (data[at - 1] | 0x20 == 0x74 or data[at - 1] | 0x20 == 0x67)
+
+
+@kernel(writes=("places", "stops"))
+def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops: Longs) -> None:
+    """Write the bounds of the first bytes of each value that are not UTF-8, as Python reports them; -1 if there are none.
+
+    Example: in `a\xe2\x82b` they are the bytes 1 to 3, a character without its last byte.
+    """
+    for row in range(len(starts)):
+        places[row] = stops[row] = -1
+        at, end = starts[row], ends[row]
+        if at < 0 or end > len(data):
+            continue
+        while at < end:
+            if data[at] < 0x80:
+                at += 1
+                continue
+            size = character_size(data[at])
+            valid = 1
+            while valid < size and at + valid < end and may_follow(data, at, valid):
+                valid += 1
+            if size == 0 or valid < size:
+                places[row] = at
+                # The bytes at the end that would begin a character belong together.
+                stops[row] = at + valid
+                break
+            at += size
+
+
+@inner
+def character_size(first: int) -> int:
+    """Return the size of a character that begins with a byte that is not ASCII, or 0 if none does."""
+    if first < 0xC2 or first > 0xF4:
+        return 0
+    if first < 0xE0:
+        return 2
+    return 3 if first < 0xF0 else 4
+
+
+@inner
+def may_follow(data: Octets, at: int, number: int) -> bool:
+    """Return whether the byte `number` of a character that begins at `at` is allowed.
+
+    After E0 and F0 a low second byte would be an overlong form, after ED a high one a surrogate, and after F4 one
+    beyond the last character.
+    """
+    first, byte = data[at], data[at + number]
+    if byte & 0xC0 != 0x80:
+        return False
+    if number > 1:
+        return True
+    if (first == 0xE0 and byte < 0xA0) or (first == 0xF0 and byte < 0x90):
+        return False
+    return not ((first == 0xED and byte >= 0xA0) or (first == 0xF4 and byte >= 0x90))

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
@@ -74,11 +74,12 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
+from trailgate.messages.error_kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
 # XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROLS: Final = byte_mask({*range(0x20)} - {0x09, 0x0A, 0x0D})
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
@@ -241,20 +242,27 @@ class _Scan:
     def scan(self) -> ScanResult:
         """Scan the batch, and return the matches and the refused messages."""
         bad = self._with_forbidden()
-        if bad:  # scanned as empty messages, which are refused
+        if len(bad):  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
         refused = np.flatnonzero(self.refused)
         return ScanResult(_Finished(self).matches(), refused, self.crowded, self.names.seen())
 
-    def _with_forbidden(self) -> list[int]:
+    def _with_forbidden(self) -> Longs:
         """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
         if not has_forbidden(self.text, 0, self.size):
-            return []
-        text = self.text[: self.size].tobytes()
-        bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [number for number, (s, e) in enumerate(bounds) if _is_bad(text[s:e])]
+            return np.zeros(0, np.int64)
+        text = self.text[: self.size]
+        places, stops = np.empty(self.count, np.int64), np.empty(self.count, np.int64)
+        find_not_utf8(text, self.starts, self.ends, places, stops)
+        # `before[i]` counts the control characters before offset i.
+        before = np.append(0, np.cumsum(_CONTROLS[text]))
+        bad: Mask = (places >= 0) | (before[self.ends] > before[self.starts])
+        for found in _NO_CHARACTERS.finditer(text):
+            at = int(np.searchsorted(self.starts, found.start(), "right")) - 1
+            bad[at] |= found.start() < self.ends[at]
+        return np.flatnonzero(bad)
 
     def _run(self) -> None:
         longest = int((self.ends - self.starts).max(initial=0))
@@ -324,10 +332,6 @@ def has_forbidden(text: Octets, start: int, end: int) -> bool:
     """
     flags = find_unusual_bytes(text, start, end)
     return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
-
-
-def _is_bad(text: bytes) -> bool:
-    return _is_no_text(text) or _CONTROLS.search(text) is not None
 
 
 def _is_no_text(text: bytes) -> bool:
