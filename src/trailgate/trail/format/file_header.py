@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,7 @@ from trailgate.trail.format.tokens import (
     token,
 )
 
+_HEADERS: Final = 64  # headers, and groups of headers, that are remembered
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 
 # trail format §4.1: URIHistory nests tokens with the same id as itself, each a string.
@@ -407,16 +409,28 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
     """
     view = memoryview(data)
     length, order = _outer_length(view)
+    return _decode_complete(bytes(view[:length]), order), length
+
+
+@lru_cache(_HEADERS)
+def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
+    """Decode a complete file header. A file's header is read once to find a table, and once with its records."""
+    view = memoryview(data)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
     unknown: list[UnknownHeaderField] = []
-    for code, info, start, end in walk.inner_tokens(FRAME, length - FRAME):
+    for code, info, start, end in walk.inner_tokens(FRAME, len(data) - FRAME):
         group = _GROUPS.get(code)
         if group is None:
             unknown.append(UnknownHeaderField(code, None, info, bytes(view[start:end])))
-        else:
-            values[group.name] = _decode_group(walk, group, (start, end), unknown)
-    return FileHeader(**values, unknown=tuple(unknown), order=order), length
+            continue
+        try:
+            value, more = _decode_known_group(code, bytes(view[start:end]), order)
+        except TrailgateError:
+            value, more = _decode_group(walk, group, (start, end))  # raises with the offset in the file
+        values[group.name] = value
+        unknown += more
+    return FileHeader(**values, unknown=tuple(unknown), order=order)
 
 
 def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
@@ -496,11 +510,21 @@ class _Walk:
         return tokens
 
 
+@lru_cache(_HEADERS)
+def _decode_known_group(
+    code: int, data: bytes, order: ByteOrder
+) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
+    """Decode a group. The files of a trail differ in few groups, so the others are decoded once."""
+    return _decode_group(_Walk(memoryview(data), order), _GROUPS[code], (0, len(data)))
+
+
 def _decode_group(
-    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int], unknown: list[UnknownHeaderField]
-) -> Any:
+    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int]
+) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
+    """Decode the fields of a group. Return its value and its unknown fields."""
     # A field that is missing in the file keeps its default; an unset one becomes None.
     values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
+    unknown: list[UnknownHeaderField] = []
     known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
@@ -514,7 +538,7 @@ def _decode_group(
                 values[field.name] = field.codec.decode(payload, walk.order)
             except TrailgateError as error:
                 raise error.with_place(offset=start, field=field.name, raw=payload) from None
-    return group.kind(**values)
+    return group.kind(**values), tuple(unknown)
 
 
 def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
