@@ -41,6 +41,8 @@ HISTORY_ID: Final = 0x35
 
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+_SIGNED: Final = ByteOrder.BIG.raw(len(SIGNATURE), 2)  # its length in the frame before it
+_TRAILER: Final = bytes((TRAILER,))
 
 ORACLE: Final = 7  # a vendor
 
@@ -462,6 +464,11 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
+    # Most headers are big-endian, and their signature says so.
+    if bytes(view[3 * FRAME - 2 : 3 * FRAME]) == _SIGNED:
+        length = ByteOrder.BIG.number(head[2:])
+        if length >= 2 * FRAME and bytes(view[length - FRAME : length]) == _TRAILER + head[1:]:
+            return length, ByteOrder.BIG
     # Some order must have a trailer. Without one, the header is unfinished if its stated length exceeds the data.
     unfinished = len(head) < FRAME
     # A length such as 03 03 is the same in both orders, so the order that fits the signature's
@@ -470,7 +477,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
         length = order.number(head[2:])
         unfinished |= length > len(view) and _is_signed(view, order)
         tail = bytes(view[length - FRAME : length]) if length >= 2 * FRAME else b""
-        if len(tail) == FRAME and tail == bytes((TRAILER,)) + head[1:]:
+        if len(tail) == FRAME and tail == _TRAILER + head[1:]:
             return length, order
     if unfinished:
         raise TruncatedError("the input ends inside the file header", where=Where(offset=len(view)))
