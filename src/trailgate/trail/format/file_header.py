@@ -429,7 +429,9 @@ def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
         try:
             value, more = _decode_known_group(code, bytes(view[start:end]), order)
         except TrailgateError:
-            value, more = _decode_group(walk, group, (start, end))  # raises with the offset in the file
+            value, more = _decode_group(
+                walk, group, (start, end)
+            )  # raises with the offset in the file
         values[group.name] = value
         unknown += more
     return FileHeader(**values, unknown=tuple(unknown), order=order)
