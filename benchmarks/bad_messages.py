@@ -233,8 +233,8 @@ def _command_seconds(form: Form, lines: bytes, times: int) -> float:
     with TemporaryDirectory(prefix="trailgate-bench-") as name:
         folder = _folder(Path(name), form, lines)
         for number in range(times):
-            words = ["capture", "messages", f"{number}/ot", "a.properties"]
-            options = ["--message-per", "line", "--on-error", "quarantine"]
+            words = ["capture", "--properties", "a.properties", "--from", "messages"]
+            options = ["--to", f"{number}/ot", "--message-per", "line", "--on-error", "quarantine"]
             before = os.times()
             subprocess.run(
                 [sys.executable, "-m", "trailgate", *words, *options],
