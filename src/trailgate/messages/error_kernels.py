@@ -82,7 +82,7 @@ def begins_login(data: Octets, at: int) -> bool:
 
 @kernel(writes=("places", "stops"))
 def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops: Longs) -> None:
-    """Write the bounds of the first bytes of each value that are not UTF-8, as Python reports them; -1 if there are none.
+    r"""Write the bounds of the first bytes of each value that are not UTF-8, as Python reports them; -1 if there are none.
 
     Example: in `a\xe2\x82b` they are the bytes 1 to 3, a character without its last byte.
     """
