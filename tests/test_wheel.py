@@ -72,7 +72,7 @@ with contextlib.chdir("sample"):
     rows = trailgate.read_trail("dirdat/ot").read_all()
     orders = trailgate.read_trail("dirdat/ot", table="GG.SHOP_ORDERS").read_all()
 print(summary.operations, rows.num_rows, orders.num_rows)
-print([name for name in ("pyspark", "typer", "rich", "prompt_toolkit") if name in sys.modules])
+print([name for name in ("pyspark", "typer", "rich") if name in sys.modules])
 """
 
 

@@ -1,4 +1,4 @@
-"""The numpy array types used in annotations, tables indexed by a byte, and the chunk size in which files are processed."""
+"""The numpy array types used in annotations, tables indexed by a byte, the chunk size in which files are processed, and what malloc does with freed arrays."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ Structs: TypeAlias = npt.NDArray[np.void]
 # arrays of record offsets to stay in the CPU cache, and memory use does not grow with the file.
 CHUNK: Final = 4 << 20
 
+# The largest array that glibc's malloc may keep for reuse after it is freed (DEFAULT_MMAP_THRESHOLD_MAX),
+# less some pages for malloc's own header.
+MOST_KEPT: Final = (32 << 20) - (16 << 10)
+
 
 def byte_table(values: Mapping[int, int], default: int = 0) -> Octets:
     """Build a read-only table with one element for each of the 256 bytes: its value, or `default` if it has none.
@@ -41,3 +45,17 @@ def byte_mask(codes: Iterable[int]) -> Mask:
     """Build a read-only mask with one element for each of the 256 bytes: whether it is one of `codes`."""
     mask: Mask = byte_table(dict.fromkeys(codes, 1)).view(bool)
     return mask
+
+
+def keep_freed_memory() -> None:
+    """Make malloc keep the memory of freed arrays for later ones (decision 0155).
+
+    glibc takes each array of 128 KB or more from the system, and returns it when it is freed. The
+    next batch gets the same memory again page by page, and each page costs more time than parsing
+    the bytes in it. glibc raises this limit to the size of the largest array that was freed, up to
+    32 MB. So one array of that size is allocated and freed, without ever being written.
+    """
+    np.empty(MOST_KEPT, np.uint8)
+
+
+keep_freed_memory()

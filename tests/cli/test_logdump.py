@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pty
+import re
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from sample_trail import Op, write_trail
 from trailgate.cli.main import run
-
-pytest.importorskip("prompt_toolkit")
-
-from prompt_toolkit.application import create_app_session
-from prompt_toolkit.completion import CompleteEvent
-from prompt_toolkit.document import Document
-from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.output import DummyOutput
-
-from trailgate.logdump import command as logdump
 from trailgate.logdump.completion import make_completer
 from trailgate.logdump.conversation import Conversation
 from trailgate.logdump.syntax import EPOCH
@@ -96,19 +91,54 @@ def test_a_failure_is_an_object_too(file: str, capsys: pytest.CaptureFixture[str
     assert failure["where"]["offset"] == 3
 
 
-def test_a_terminal_has_numbered_prompts_and_editing(
-    file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(logdump, "HISTORY", str(tmp_path / "history"))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    with create_pipe_input() as typed, create_app_session(input=typed, output=DummyOutput()):
-        typed.send_text("GHDR ON\rN\rFC GHDR\r\x7f\x7fOFF\r\x04")
-        assert run(["logdump", file]) == 0
+def test_a_terminal_has_numbered_prompts_editing_and_completion(file: str, tmp_path: Path) -> None:
+    lines = [b"GHDR ON\r", b"N\r", b"FC GHDR\r", b"\x7f\x7fOFF\r", b"nosuch"]
+    typed = [(PROMPT, line) for line in lines]
+    typed += [(b"nosuch", CTRL_C), (PROMPT, b"DETAIL D\t\r"), (PROMPT, b"\x04")]
+    shown = _at_terminal(["logdump", file], typed, tmp_path)
 
-    out = capsys.readouterr().out
-    assert "Ghdr set to On" in out
-    assert "Ghdr set to Off" in out
-    assert "GHDR OFF" in (tmp_path / "history").read_text()
+    assert "Logdump 2 >" in shown
+    assert "Ghdr set to On" in shown
+    assert "Ghdr set to Off" in shown
+    history = (tmp_path / ".trailgate_logdump_history").read_text().splitlines()
+    assert history == ["GHDR ON", "N", "FC GHDR", "GHDR OFF", "DETAIL DATA"]
+
+
+CTRL_C = b"\x03"
+PROMPT = rb"Logdump \d+ >"
+# Makes the terminal that it gets as standard input its own, so that Ctrl-C interrupts it.
+AT_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "trailgate", *sys.argv[1:]])
+"""
+
+
+def _at_terminal(arguments: list[str], typed: list[tuple[bytes, bytes]], home: Path) -> str:
+    """Run the program at a terminal, type each text once what is before it is shown, and return all that is shown."""
+    mine, its = pty.openpty()
+    environment = {**os.environ, "HOME": str(home), "TERM": "dumb", "INPUTRC": os.devnull}
+    command = [sys.executable, "-c", AT_TERMINAL, *arguments]
+    shown = b""
+    with subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=environment) as process:
+        os.close(its)
+        try:
+            for expected, text in typed:
+                before = len(shown)
+                while not re.search(expected, shown[before:]):
+                    shown += os.read(mine, 4096)
+                if text == CTRL_C:  # Python's readline sees a signal only while it waits for a key
+                    time.sleep(0.5)
+                os.write(mine, text)
+            while more := os.read(mine, 4096):
+                shown += more
+        except OSError:  # the program has ended
+            pass
+        finally:
+            os.close(mine)  # which ends the program in any case
+    assert process.returncode == 0, shown
+    return shown.decode()
 
 
 @pytest.mark.parametrize(
@@ -124,9 +154,8 @@ def test_a_terminal_has_numbered_prompts_and_editing(
 )
 def test_the_tab_key_offers_what_may_follow(typed: str, offered: list[str]) -> None:
     talk = Conversation(lambda: EPOCH)
-    found = make_completer(talk.session).get_completions(Document(typed), CompleteEvent())
 
-    assert [completion.text for completion in found] == offered
+    assert make_completer(talk.session)(typed) == offered
 
 
 @pytest.mark.parametrize(
@@ -143,9 +172,8 @@ def test_the_tab_key_offers_what_may_follow(typed: str, offered: list[str]) -> N
 def test_the_tab_key_offers_tables_and_types(file: str, typed: str, offered: list[str]) -> None:
     talk = Conversation(lambda: EPOCH)
     list(talk.answer(f"OPEN {file}"))
-    found = make_completer(talk.session).get_completions(Document(typed), CompleteEvent())
 
-    assert [completion.text for completion in found] == offered
+    assert make_completer(talk.session)(typed) == offered
 
 
 def test_the_tab_key_passes_over_damage(file: str) -> None:
@@ -153,19 +181,20 @@ def test_the_tab_key_passes_over_damage(file: str) -> None:
     talk = Conversation(lambda: EPOCH)
     list(talk.answer(f"OPEN {file}"))
 
-    assert (
-        list(make_completer(talk.session).get_completions(Document("SFT I, M"), CompleteEvent()))
-        == []
-    )
+    assert make_completer(talk.session)("SFT I, M") == []
 
 
 def test_the_tab_key_offers_files(tmp_path: Path) -> None:
-    (tmp_path / "ot000000000").touch()
+    (tmp_path / "dirdat").mkdir()
+    (tmp_path / "dirdat/ot000000000").touch()
     talk = Conversation(lambda: EPOCH)
     talk.session.folder = str(tmp_path)
-    found = make_completer(talk.session).get_completions(Document("OPEN ot"), CompleteEvent())
+    complete = make_completer(talk.session)
 
-    assert [completion.text for completion in found] == ["000000000"]
+    assert complete("OPEN dir") == ["dirdat/"]
+    assert complete("OPEN dirdat/o") == ["dirdat/ot000000000"]
+    assert complete(f"OPEN {tmp_path}/d") == [f"{tmp_path}/dirdat/"]
+    assert complete("OPEN nowhere/o") == []
 
 
 def test_a_prefix_opens_the_first_file_of_the_trail(

@@ -22,6 +22,7 @@ from typing import Any, Final
 import trailgate
 from trailgate.cli.startup import (
     QuickExit,
+    compile_dataclasses_late,
     convert_without_pydantic,
     hide_pandas,
     shorten_compute_help,
@@ -136,6 +137,7 @@ FAULTS: Final = MappingProxyType(
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
     exiting = QuickExit()
+    compile_dataclasses_late()
     hide_pandas()
     shorten_compute_help()
     _open_closed()

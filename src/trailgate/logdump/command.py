@@ -105,5 +105,5 @@ def _prompt(conversation: Conversation) -> Iterator[str]:
         HISTORY,
         lambda: conversation.prompt,
         default=lambda: conversation.edit,
-        completer=make_completer(conversation.session),
+        complete=make_completer(conversation.session),
     )

@@ -3,51 +3,50 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
-from prompt_toolkit.document import Document
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
 
 from trailgate.errors import OptionError
 from trailgate.logdump.conversation import offered_words
 from trailgate.logdump.session import LogdumpSession
 
-FILES = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
+FILES: Final = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"))
 
 
-def make_completer(session: LogdumpSession) -> Completer:
-    """Return a completer for a session's commands."""
-    return _Commands(session)
+def make_completer(session: LogdumpSession) -> Callable[[str], list[str]]:
+    """Return a function that lists what the last word of a typed line may be, for example ``["GHDR"]`` for ``gh``."""
+    return lambda typed: list(_words(session, typed))
 
 
-class _Commands(Completer):
-    def __init__(self, session: LogdumpSession) -> None:
-        self._session = session
-        self._paths = PathCompleter(expanduser=True, get_paths=lambda: [session.folder or "."])
-
-    def get_completions(
-        self, document: Document, complete_event: CompleteEvent
-    ) -> Iterable[Completion]:
-        # only the last command of a line is completed
-        text = document.text_before_cursor.rpartition(";")[2].lstrip()
-        name, blank, rest = text.partition(" ")
-        if not blank:
-            yield from _matching(name, sorted(self._session.commands))
-            return
-        try:
-            command, _ = self._session.find(name)
-        except OptionError:
-            return
-        last = re.split(r"[ ,]", rest)[-1]
-        yield from _matching(last, offered_words(self._session, command, rest))
-        if command.names[0] in FILES:
-            inner = Document(rest.rpartition(" ")[2])
-            yield from self._paths.get_completions(inner, complete_event)
+def _words(session: LogdumpSession, typed: str) -> Iterator[str]:
+    # only the last command of a line is completed
+    name, blank, rest = typed.rpartition(";")[2].lstrip().partition(" ")
+    if not blank:
+        yield from _matching(name, sorted(session.commands))
+        return
+    try:
+        command, _ = session.find(name)
+    except OptionError:
+        return
+    last = re.split(r"[ ,]", rest)[-1]
+    yield from _matching(last, offered_words(session, command, rest))
+    if command.names[0] in FILES:
+        yield from _paths(session.folder, last)
 
 
-def _matching(prefix: str, words: Iterable[str]) -> Iterable[Completion]:
-    return (
-        Completion(word, start_position=-len(prefix))
-        for word in words
-        if word.upper().startswith(prefix.upper())
-    )
+def _matching(prefix: str, words: Iterable[str]) -> Iterator[str]:
+    return (word for word in words if word.upper().startswith(prefix.upper()))
+
+
+def _paths(folder: str, typed: str) -> Iterator[str]:
+    """Yield the paths that begin as typed; those of folders end with a slash. Relative ones start at ``folder``."""
+    beginning = typed.rpartition("/")[2]
+    above = typed.removesuffix(beginning)
+    searched = Path(folder or ".", Path(above).expanduser())
+    try:
+        found = sorted(path for path in searched.iterdir() if path.name.startswith(beginning))
+    except OSError:
+        return
+    for path in found:
+        yield f"{above}{path.name}{'/' if path.is_dir() else ''}"

@@ -11,20 +11,18 @@ import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, BinaryIO, Final
+from types import ModuleType
+from typing import BinaryIO, Final
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 
-if TYPE_CHECKING:
-    from prompt_toolkit.completion import Completer
-
-
 STANDARD: Final = "-"
 NAME: Final = "standard-input"
+MOST_HISTORY: Final = 1000  # lines in the file of a prompt's history
 
 
 @contextmanager
@@ -90,23 +88,60 @@ def read_typed_lines(
     prompt: Callable[[], str],
     *,
     default: Callable[[], str] = str,
-    completer: Completer | None = None,
+    complete: Callable[[str], list[str]] | None = None,
 ) -> Iterator[str]:
     """Yield lines typed at a prompt until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
 
     ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
-    edit) are called before each line.
+    edit) are called before each line. ``complete`` lists what the last word of a typed line may be.
+    A Python without readline has neither history nor completion.
     """
-    from prompt_toolkit import PromptSession  # noqa: PLC0415  only a terminal needs it
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
+    try:
+        import readline  # noqa: PLC0415  only a terminal needs it
+    except ImportError:
+        yield from _typed(prompt)
+        return
+    path = Path(history).expanduser()
+    readline.clear_history()
+    with suppress(OSError):  # there is none yet
+        readline.read_history_file(path)
+    readline.set_history_length(MOST_HISTORY)
+    readline.set_completer_delims(" ,;")
+    readline.set_completer(None if complete is None else _matches(readline, complete))
+    of_libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if of_libedit else "tab: complete")
+    readline.set_startup_hook(lambda: readline.insert_text(default()))
+    try:
+        for line in _typed(prompt):
+            with suppress(OSError):  # a home folder that is read-only
+                readline.write_history_file(path)
+            yield line
+    finally:
+        readline.set_completer(None)
+        readline.set_startup_hook(None)
 
-    session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(Path(history).expanduser())), completer=completer
-    )
+
+def _typed(prompt: Callable[[], str]) -> Iterator[str]:
     while True:
         try:
-            yield session.prompt(prompt(), default=default())
+            yield input(prompt())
         except KeyboardInterrupt:
+            print()
             yield ""
         except EOFError:
+            print()
             return
+
+
+def _matches(
+    readline: ModuleType, complete: Callable[[str], list[str]]
+) -> Callable[[str, int], str | None]:
+    """Return a completer as readline calls it: for the first match, then for each further one until None."""
+    found: list[str] = []
+
+    def match(_word: str, number: int) -> str | None:
+        if number == 0:
+            found[:] = complete(readline.get_line_buffer()[: readline.get_endidx()])
+        return found[number] if number < len(found) else None
+
+    return match

@@ -158,8 +158,8 @@ class FixedWidthRecords(MessageRecords):
         hint: pa.Array,
         place: Mapping[str, Any],
     ) -> ErrorColumns:
-        own = {"record": self.numbers(rows), "field": reader.slot.column.name}
-        return ErrorColumns.of(len(rows), problem, hint, **own, **place)
+        own: dict[str, Any] = {"record": self.numbers(rows), "field": reader.slot.column.name}
+        return ErrorColumns.of(len(rows), problem, hint, **own | {**place})
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several fixed-width records, for errors."""

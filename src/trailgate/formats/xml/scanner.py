@@ -259,7 +259,7 @@ class _Scan:
         # `before[i]` counts the control characters before offset i.
         before = np.append(0, np.cumsum(_CONTROLS[text]))
         bad: Mask = (places >= 0) | (before[self.ends] > before[self.starts])
-        for found in _NO_CHARACTERS.finditer(text):
+        for found in _NO_CHARACTERS.finditer(text.data):
             at = int(np.searchsorted(self.starts, found.start(), "right")) - 1
             bad[at] |= found.start() < self.ends[at]
         return np.flatnonzero(bad)
@@ -484,7 +484,8 @@ def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLAR
             )
             other = ~np.asarray(pc.equal(heads, known))
         marked[declared] = other
-    return numbers[marked]
+    chosen: Longs = numbers[marked]
+    return chosen
 
 
 def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
