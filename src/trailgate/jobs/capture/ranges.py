@@ -218,12 +218,12 @@ class RangeReader:
         inside = (parsed.message >= first) & (parsed.message < stop)
         unread = (unreadable.message >= begin) & (unreadable.message < stop)
         yield OwnedBatch(
-            batch.slice(begin, stop),
-            parsed.batch.where(inside),
-            parsed.message[inside] - begin,
-            parsed.starts_unit[begin:stop],
-            problems,
-            unreadable.where(unread).moved(-begin),
+            messages=batch.slice(begin, stop),
+            operations=parsed.batch.where(inside),
+            message=parsed.message[inside] - begin,
+            starts_unit=parsed.starts_unit[begin:stop],
+            problems=problems,
+            unreadable=unreadable.where(unread).moved(-begin),
         )
 
     def _placed(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:

@@ -466,7 +466,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
-    # Most headers are big-endian, and their signature says so.
+    # Most headers are big-endian, which the length of their signature shows.
     if bytes(view[3 * FRAME - 2 : 3 * FRAME]) == _SIGNED:
         length = ByteOrder.BIG.number(head[2:])
         if length >= 2 * FRAME and bytes(view[length - FRAME : length]) == _TRAILER + head[1:]:
