@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -28,7 +29,8 @@ START = 1_767_225_600_000_000  # 2026-01-01 UTC
 class Op(NamedTuple):
     """An operation; ``...`` as a text says that the column is missing.
 
-    ``old_key`` is the key before the operation, if it is another one.
+    ``old_key`` is the key before the operation, if it is another one. Without a time, operations
+    are a second apart.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Op(NamedTuple):
     before: object = ...
     table: Table = ORDERS
     old_key: int | None = None
+    time: datetime | None = None
 
 
 Transaction = Sequence[Op]
@@ -92,6 +95,11 @@ def _indicator(i: int, count: int) -> int:
     return ord("B" if i == 0 else "E" if i == count - 1 else "M")
 
 
+def microseconds(moment: datetime) -> int:
+    """Return the microseconds from 1970 to a moment."""
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 def _block(table: Table, rows: list[tuple[int, Op, int, str]]) -> ChangeBlock:
     count = len(rows)
     ops = [op for _, op, _, _ in rows]
@@ -102,7 +110,13 @@ def _block(table: Table, rows: list[tuple[int, Op, int, str]]) -> ChangeBlock:
         table=table,
         order=order,
         op_type=np.array([ord(op.kind) for op in ops], np.uint8),
-        op_ts=START + order * 1_000_000,
+        op_ts=np.array(
+            [
+                START + number * 1_000_000 if op.time is None else microseconds(op.time)
+                for number, op in zip(order.tolist(), ops, strict=True)
+            ],
+            np.int64,
+        ),
         tx_ind=np.array([indicator for *_, indicator, _ in rows], np.uint8),
         tx_id=pa.array([tx for *_, tx in rows], pa.string()),
         csn=pa.array([str(1000 + int(tx[2:])) for *_, tx in rows], pa.string()),

@@ -152,6 +152,13 @@ class TrailgateError(Exception):
         self.where = replace(self.where, **known)  # type: ignore[arg-type]
         return self
 
+    def add_hint(self, hint: str) -> Self:
+        """Append a hint to the one that the error has, and return the error."""
+        self.hint = (
+            f"{self.hint}{'' if self.hint[-1] in '?.' else '.'} {hint}" if self.hint else hint
+        )
+        return self
+
     def with_numbers(self, numbers: tuple[int, ...]) -> Self:
         """Set the Oracle error numbers, and return the error."""
         self.numbers = numbers

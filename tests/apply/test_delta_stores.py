@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -201,3 +206,81 @@ def test_two_trails_into_one_table_wait_for_each_other(s3_bucket: Bucket, tmp_pa
 
     assert [run.wait(120) for run in runs] == [0, 0]
     assert set(stored_rows(address)) == {*range(12), *range(100, 112)}
+
+
+CUTS = 8
+
+
+class CuttingStoreProxy:
+    """A proxy that cuts connections at some commits of Delta tables: before the store gets the request, or before its answer is passed on."""
+
+    def __init__(self, port: int, own: Random) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.host = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.cuts = {"request": 0, "answer": 0}
+        self._port, self._own = port, own
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._port))
+                is_mute = threading.Event()
+                for one in (self._send, self._answer):
+                    threading.Thread(
+                        target=one, args=(client, server, is_mute), daemon=True
+                    ).start()
+
+    def _send(self, client: socket.socket, server: socket.socket, is_mute: threading.Event) -> None:
+        with suppress(OSError):
+            while data := client.recv(1 << 16):
+                line = data.partition(b"\r\n")[0]
+                is_commit = line.startswith(b"PUT ") and b"/_delta_log/" in line
+                if is_commit and sum(self.cuts.values()) < CUTS and self._own.random() < 0.5:
+                    part = self._own.choice(("request", "answer"))
+                    self.cuts[part] += 1
+                    if part == "request":
+                        break
+                    is_mute.set()
+                server.sendall(data)
+        for end in (client, server):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def _answer(
+        self, client: socket.socket, server: socket.socket, is_mute: threading.Event
+    ) -> None:
+        with suppress(OSError):
+            while (data := server.recv(1 << 16)) and not is_mute.is_set():
+                client.sendall(data)
+            client.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+def test_connections_that_are_cut_lose_and_double_nothing(
+    s3_bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = chance("cut connections to a store")
+    source = Source(own, keys=20)
+    for _ in range(TRANSACTIONS // 4):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+    address = f"delta:{s3_bucket.url}/lake"
+    server: Any = s3_bucket.server
+    proxy = CuttingStoreProxy(int(server.host.rpartition(":")[2]), own)
+    with monkeypatch.context() as patched:
+        patched.setenv("AWS_ENDPOINT_URL", f"http://{proxy.host}")
+        run = subprocess.run(
+            [sys.executable, "-c", GROUP, str(tmp_path / "ot"), address, "200", "g"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    proxy.close()
+
+    assert run.returncode == 0, run.stderr
+    assert stored_rows(address) == source.rows
+    assert sum(proxy.cuts.values()) == CUTS

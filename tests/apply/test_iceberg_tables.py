@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,13 +23,16 @@ from pyiceberg.types import LongType
 
 from apply.naive_batches import TARGET, block_of_images
 from apply.sources import iceberg_rows, rows_by_id, write_log
+from apply.test_target_faults import files_of
 from oracles.apply_naive import Operation
 from trailgate import (
     ApplyError,
     OptionError,
     StorageError,
     TargetConflictError,
+    TargetLockedError,
     TrailAppender,
+    WriteError,
     apply_trail,
     verify_tables,
 )
@@ -234,6 +241,8 @@ REFUSED_ADDRESSES: Final = {
     "iceberg:sea..x": "is not the name of a catalog",
     "iceberg:s3://bucket/lake": "cannot be a file in a store.*iceberg:NAME",
     "iceberg:lake?/": "cannot write a table to a path with '\\?'",
+    "iceberg://warehouse/": "a path does not begin with //. As in iceberg:warehouse/",
+    "delta:///lake/": "a path does not begin with //. As in delta:lake/",
 }
 
 
@@ -250,13 +259,160 @@ def test_a_folder_without_a_catalog_is_not_changed_by_reading(tmp_path: Path) ->
         group_positions(address(tmp_path))
     with pytest.raises(StorageError, match="there is no Iceberg table here"):
         table_rows(f"{address(tmp_path)}/hr/t")
-    with pytest.raises(StorageError, match="has applied nothing"):
+    with pytest.raises(StorageError, match="there is no such catalog"):
         verify_tables(tmp_path / "ot", address(tmp_path))
     apply_trail(tmp_path / "ot", address(tmp_path), dry_run=True)
 
     assert not (tmp_path / "warehouse").exists()
     with pytest.raises(OptionError, match="cannot be the name of a group"):
         apply_trail(tmp_path / "ot", address(tmp_path), group="a.b")
+
+
+def test_a_locked_catalog_is_tried_for_as_long_as_patience_states(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    write_log(tmp_path / "ot", [Operation("I", 2, 2, FULL, 2)])
+    with closing(sqlite3.connect(tmp_path / "warehouse/catalog.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        begin = time.monotonic()
+        with pytest.raises(TargetLockedError, match=r"has locked the catalog.*--patience SECONDS"):
+            apply_trail(tmp_path / "ot", address(tmp_path), patience=2)
+        # SQLite waits for two seconds in each attempt, and the last one begins within the patience.
+        assert time.monotonic() - begin < 10
+        with pytest.raises(TargetLockedError, match="has locked the catalog"):
+            group_positions(address(tmp_path))
+        other.rollback()
+
+    assert apply_trail(tmp_path / "ot", address(tmp_path)).operations == 1
+    assert set(iceberg_rows(tmp_path)) == {1, 2}
+
+
+def test_a_catalog_that_is_locked_for_a_commit_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that begins after the table is loaded lets nobody commit."""
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    write_log(tmp_path / "ot", [Operation("I", 2, 2, FULL, 2)])
+    commit, reader = iceberg_commits.commit_rows, sqlite3.connect(tmp_path / "warehouse/catalog.db")
+    errors: list[str] = []
+
+    def locked(table: IcebergTable, *arguments: Any, **named: Any) -> None:
+        if errors:
+            commit(table, *arguments, **named)
+            return
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM iceberg_tables").fetchone()
+        try:
+            commit(table, *arguments, **named)
+        except Exception as error:
+            errors.append(str(error))
+            raise
+        finally:
+            reader.close()
+
+    monkeypatch.setattr(iceberg, "commit_rows", locked)
+    apply_trail(tmp_path / "ot", address(tmp_path))
+
+    assert len(errors) == 1
+    assert set(iceberg_rows(tmp_path)) == {1, 2}
+    assert snapshots(tmp_path, "hr.t") == 2
+
+
+def _make_text(path: Path) -> None:
+    path.write_text("not a catalog\n" * 100)
+
+
+def _make_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _make_database(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE orders (id integer)")
+
+
+NO_CATALOGS: Final[dict[str, tuple[Callable[[Path], None], str]]] = {
+    "text": (_make_text, "cannot be opened with SQLite: file is not a database"),
+    "a folder": (_make_folder, "cannot be opened with SQLite: unable to open database file"),
+    "a database": (_make_database, "has other tables than those of an Iceberg catalog: orders"),
+}
+
+
+@pytest.mark.parametrize("name", NO_CATALOGS)
+def test_a_file_that_is_no_catalog_is_refused(name: str, tmp_path: Path) -> None:
+    make, text = NO_CATALOGS[name]
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    (tmp_path / "warehouse").mkdir()
+    make(tmp_path / "warehouse/catalog.db")
+
+    for act in (
+        lambda: apply_trail(tmp_path / "ot", address(tmp_path)),
+        lambda: group_positions(address(tmp_path)),
+        lambda: verify_tables(tmp_path / "ot", address(tmp_path)),
+        lambda: table_rows(f"{address(tmp_path)}/hr/t"),
+    ):
+        with pytest.raises(StorageError, match=rf"{text} \(.*catalog.db\). Name a new folder"):
+            act()
+
+
+@pytest.mark.parametrize("moved", [True, False], ids=["moved", "copied"])
+def test_a_folder_that_was_moved_or_copied_is_refused(moved: bool, tmp_path: Path) -> None:
+    """A catalog has absolute paths: a copy would write to the tables of the original."""
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    write_log(tmp_path / "ot", [Operation("I", 2, 2, FULL, 2)])
+    other = tmp_path / "other"
+    if moved:
+        (tmp_path / "warehouse").rename(other)
+    else:
+        shutil.copytree(tmp_path / "warehouse", other)
+    before = sorted(tmp_path.rglob("*"))
+
+    for act in (
+        lambda: apply_trail(tmp_path / "ot", f"iceberg:{other}"),
+        lambda: group_positions(f"iceberg:{other}"),
+        lambda: table_rows(f"iceberg:{other}/hr/t"),
+    ):
+        with pytest.raises(StorageError, match=r"Iceberg stores absolute paths\. Move the folder"):
+            act()
+
+    assert sorted(tmp_path.rglob("*")) == before
+    if moved:
+        other.rename(tmp_path / "warehouse")
+    assert apply_trail(tmp_path / "ot", address(tmp_path)).operations == 1
+
+
+def test_a_full_disk_ends_the_run_which_continues_when_there_is_room(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    write_log(tmp_path / "ot", [Operation("I", key, key, FULL, key) for key in range(2, 3000)])
+    with files_of(4_000), pytest.raises(WriteError, match="File too large"):
+        apply_trail(tmp_path / "ot", address(tmp_path))
+
+    assert set(iceberg_rows(tmp_path)) == {1}
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    assert set(iceberg_rows(tmp_path)) == set(range(1, 3000))
+
+
+REFUSED_TABLES: Final = {
+    "warehouse/": "its name needs a namespace.*as in iceberg:lake/hr/jobs",
+    "warehouse/hr.t": "its name needs a namespace.*as in iceberg:lake/hr/jobs",
+    "warehouse/hr/u": "there is no Iceberg table here",
+    "unknown/hr/t": "no folder above it has a file catalog.db",
+    "prod": "its name needs a namespace.*iceberg:CATALOG.NAMESPACE.TABLE",
+    "prod.t": "its name needs a namespace.*iceberg:CATALOG.NAMESPACE.TABLE",
+    "prod.hr.t": "pyiceberg has no catalog 'prod'",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_TABLES)
+def test_an_address_that_is_no_table_is_refused(name: str, tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1)])
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    to = f"iceberg:{tmp_path}/{name}" if "/" in name else f"iceberg:{name}"
+    with pytest.raises((OptionError, StorageError), match=REFUSED_TABLES[name]):
+        table_rows(to)
 
 
 def test_columns_of_others_keep_their_values(tmp_path: Path) -> None:

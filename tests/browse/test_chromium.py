@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -180,6 +181,44 @@ def test_a_page_fits_and_has_names_for_a_screen_reader(
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
 
 
+A4: Final = 718  # pixels between the margins of a sheet
+
+
+@pytest.mark.parametrize("name", ["", "operations", "table?name=GG.SHOP_ORDERS", "quarantine"])
+def test_a_page_fits_on_a_sheet_of_paper(browser: Any, shop: str, name: str) -> None:
+    with opened(browser, shop + name, A4) as page:
+        page.emulate_media(media="print")
+        wide = """(all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.outerHTML.slice(0, 99))"""
+        assert page.locator(".wide").evaluate_all(wide) == []
+        assert fits(page, A4)
+        assert page.locator("header nav").is_hidden()
+
+
+def test_pages_have_names_and_an_icon(browser: Any, address: str) -> None:
+    titles = set()
+    for name in PAGES:
+        with opened(browser, address + name) as page:
+            titles.add(page.title())
+            icon = page.locator("link[rel=icon]").evaluate("one => one.href")
+            assert page.request.get(icon).status == 200
+    assert len(titles) == len(PAGES)
+
+
+def test_few_stops_of_the_keyboard_are_before_the_tables(browser: Any, shop: str) -> None:
+    """A chart of fifty bars is one stop."""
+    with opened(browser, shop) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=60_000)
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # to the content
+        page.locator("a.bar").first.focus()
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.closest('[aria-label=Tables]') !== null"):
+                break
+        else:
+            pytest.fail("twelve stops do not lead to the tables")
+
+
 def test_the_keyboard_alone_leads_from_the_overview_to_a_byte(browser: Any, address: str) -> None:
     with opened(browser, address) as page:
         page.keyboard.press("Tab")
@@ -225,7 +264,10 @@ def test_damage_is_a_link_from_the_overview(browser: Any, tmp_path: Path) -> Non
 def test_dragging_over_bars_leads_to_the_operations_of_their_time(
     browser: Any, tmp_path: Path
 ) -> None:
-    with served(timed_trail(tmp_path)) as address, opened(browser, f"{address}") as page:
+    with (
+        served(timed_trail(tmp_path)) as address,
+        opened(browser, address, timezone_id="Asia/Kolkata") as page,
+    ):
         bars = page.locator("figure[data-brush] a.bar")
         playwright.expect(bars).to_have_count(10, timeout=20_000)
         boxes = [bars.nth(at).locator(".slot").bounding_box() for at in (2, 4)]
@@ -234,11 +276,93 @@ def test_dragging_over_bars_leads_to_the_operations_of_their_time(
         page.mouse.down()
         page.mouse.move(boxes[1]["x"] + 3, y, steps=5)
         assert page.locator("figure[data-brush] output").inner_text() == (
-            "2026-01-01 00:00:02 to 2026-01-01 00:00:04.999999: 3 operations"
+            "2026-01-01 00:00:02 to 2026-01-01 00:00:05: 3 operations; "
+            "2026-01-01 05:30:02 GMT+5:30 to 2026-01-01 05:30:05 GMT+5:30 (local time)"
         )
         page.mouse.up()
         page.wait_for_url("**/operations?*")
         assert page.locator("table.ops tbody tr").count() == 3
+
+
+def gap_trail(folder: Path) -> str:
+    """Write operations of three seconds, and of a second half a minute later, and return the trail's prefix."""
+    seconds = (0, 1, 2, 33)
+    times = [datetime(2026, 1, 1, 0, 0, one, tzinfo=UTC) for one in seconds]
+    rows = [[Op("I", number, time=at)] for number, at in enumerate(times)]
+    return str(write_trail(folder / "gg", [rows]))
+
+
+FIRST_LOCAL: Final = "2026-01-01 05:30:00 GMT+5:30"
+GAP_LOCAL: Final = "2026-01-01 05:30:03 GMT+5:30 to 2026-01-01 05:30:33 GMT+5:30 (local time)"
+# What is pointed at, and the local time that its title then has.
+POINTED: Final[Mapping[str, str]] = {
+    "a.bar": f"{FIRST_LOCAL} to 2026-01-01 05:30:01 GMT+5:30 (local time)",
+    "g.gap": GAP_LOCAL,
+    ".ticks text": f"{FIRST_LOCAL} (local time)",
+    ".axis time": f"{FIRST_LOCAL} (local time)",
+    "table.ops time": f"{FIRST_LOCAL} (local time)",
+    ".chips time": f"{FIRST_LOCAL} (local time)",
+}
+
+
+@pytest.mark.parametrize("selector", POINTED)
+def test_the_title_of_a_time_is_its_local_time(browser: Any, tmp_path: Path, selector: str) -> None:
+    with (
+        served(gap_trail(tmp_path)) as address,
+        opened(
+            browser, f"{address}operations?from_time=2026-01-01", timezone_id="Asia/Kolkata"
+        ) as page,
+    ):
+        shown = page.locator(selector).first
+        shown.hover()
+        title = shown.evaluate("one => one.querySelector('title')?.textContent ?? one.title")
+        assert title.split("\n")[-1] == POINTED[selector]
+
+
+AFTER: Final = "one => getComputedStyle(one, '::after').content"
+
+
+def test_the_keyboard_alone_shows_local_times(browser: Any, tmp_path: Path) -> None:
+    with (
+        served(gap_trail(tmp_path)) as address,
+        opened(browser, f"{address}operations", timezone_id="Asia/Kolkata") as page,
+    ):
+        page.locator("a.bar").nth(2).focus()
+        note = page.locator("figure[data-brush] output")
+        assert note.inner_text() == (
+            "2026-01-01 00:00:02 to 2026-01-01 00:00:03: 1 operation, 1 insert; "
+            "2026-01-01 05:30:02 GMT+5:30 to 2026-01-01 05:30:03 GMT+5:30 (local time)"
+        )
+        page.keyboard.press("ArrowRight")
+        assert note.inner_text() == (
+            f"2026-01-01 00:00:03 to 2026-01-01 00:00:33: no operations; {GAP_LOCAL}"
+        )
+        page.keyboard.press("ArrowRight")
+        assert note.inner_text().startswith("2026-01-01 00:00:33 to")
+        page.keyboard.press("Shift+Tab")
+        assert note.inner_text() == ""
+
+        times = page.locator("table.ops time")
+        assert times.first.evaluate(AFTER) == "none"
+        page.locator("table.ops a").first.focus()
+        page.keyboard.press("Tab")
+        page.keyboard.press("Shift+Tab")
+        assert times.first.evaluate(AFTER) == f'"{FIRST_LOCAL} (local time)"'
+        assert times.nth(1).evaluate(AFTER) == "none"
+
+
+def test_each_time_without_a_link_beside_it_is_a_stop_of_the_keyboard(
+    browser: Any, tmp_path: Path
+) -> None:
+    with (
+        served(gap_trail(tmp_path)) as address,
+        opened(browser, f"{address}transaction?at=0:583", timezone_id="Asia/Kolkata") as page,
+    ):
+        times = page.locator("time")
+        times.first.press("Shift")
+        assert times.first.evaluate(AFTER) == f'"{FIRST_LOCAL} (local time)"'
+        reached = "one => one.tabIndex === 0 || one.closest('tr, li')?.querySelector('a') != null"
+        assert all(one.evaluate(reached) for one in times.all())
 
 
 def test_a_click_on_a_bar_leads_to_its_own_time(browser: Any, tmp_path: Path) -> None:

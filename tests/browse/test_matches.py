@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
 from itertools import pairwise
@@ -27,10 +27,16 @@ from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
 from trailgate.browse import answers, matches
 from trailgate.browse.filters import OperationFilters
-from trailgate.browse.histogram import WIDTHS
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import MatchSummary, NameCounts
-from trailgate.browse.time_axis import LABELS, bar_edges, round_times
+from trailgate.browse.pages import duration_words
+from trailgate.browse.time_axis import (
+    LABELS,
+    WIDTHS,
+    BinWidth,
+    bar_edges,
+    round_times,
+)
 from trailgate.storage.reading.trails import read_trail
 
 testing = pytest.importorskip("starlette.testclient")
@@ -98,7 +104,7 @@ def test_counts_are_those_of_the_operations_that_pass(
     index: TrailIndex, rows: list[dict[str, Any]], query: str
 ) -> None:
     expected = [row for row in rows if FILTERS[query](row)]
-    filters = OperationFilters.of(dict(part.split("=", 1) for part in query.split("&") if part))
+    filters = OperationFilters.of(dict(part.split("=", 1) for part in query.split("&") if part), "")
     summary = MatchSummary(filters)
     while not summary.is_complete(index):
         summary.count_on(index, 0)
@@ -268,27 +274,99 @@ def test_labels_of_a_time_axis_are_round_and_few(begin: int, seconds: int) -> No
 
 @given(
     st.integers(631_152_000, 4_102_444_800),
-    st.integers(1, 1000),
-    st.sampled_from([*WIDTHS, 2 * DAY, 16 * DAY]),
+    st.integers(1, 1024),
+    st.sampled_from(WIDTHS),
     st.integers(16, 64),
 )
-def test_bars_begin_at_round_times_and_cover_what_is_counted(
-    begin: int, bins: int, width: int, most: int
+def test_bars_begin_at_round_times_and_consist_of_whole_bins(
+    begin: int, bins: int, width: BinWidth, most: int
 ) -> None:
-    begin, end = begin // width * width, (begin // width + bins) * width
-    edges = [one // SECOND for one in bar_edges(begin * SECOND, end * SECOND, width * SECOND, most)]
-    lengths = {two - one for one, two in pairwise(edges)}
+    ends = width.edges(width.number_of(begin * SECOND), bins).tolist()
+    edges = bar_edges(ends[0], ends[-1], width, most)
+    lengths = {(two - one) // SECOND for one, two in pairwise(edges)}
 
-    assert edges[0] <= begin < edges[1]
-    assert edges[-2] < end <= edges[-1]
-    assert all(one % width == 0 for one in edges)
-    if width <= DAY and max(lengths) >= 28 * DAY:
-        assert {f"{datetime.fromtimestamp(one, UTC):%d %T}" for one in edges} == {"01 00:00:00"}
+    assert edges[0] <= ends[0] < edges[1]
+    assert edges[-2] < ends[-1] <= edges[-1]
+    assert len(edges) - 1 <= most
+    assert set(edges[1:-1]) <= set(ends)
+    if width.in_months or max(lengths) >= 28 * DAY:
+        months = [datetime.fromtimestamp(one // SECOND, UTC) for one in edges]
+        assert {f"{one:%d %T}" for one in months} == {"01 00:00:00"}
+        [step] = {
+            12 * (two.year - one.year) + two.month - one.month for one, two in pairwise(months)
+        }
+        assert step in (1, 3) or step % 12 == 0
+        assert all((12 * one.year + one.month - 1) % step == 0 for one in months)
     else:
         [length] = lengths
-        assert len(edges) - 1 <= most
         assert DAY % length == 0 or length % DAY == 0
-        assert all(one % min(length, DAY) == 0 for one in edges)
+        assert all(one // SECOND % min(length, DAY) == 0 for one in edges)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "bar"),
+    [
+        (1, "1 s"),
+        (60, "1 s"),
+        (3600, "1 min"),
+        (DAY, "30 min"),
+        (30 * DAY, "12 h"),
+        (365 * DAY, "7 d"),
+        (3 * 365 * DAY, "1 month"),
+        (10 * 365 * DAY, "3 months"),
+        (30 * 365 * DAY, "12 months"),
+    ],
+)
+def test_a_trail_of_a_second_to_one_of_years_has_bars_of_the_calendar(
+    tmp_path: Path, seconds: int, bar: str
+) -> None:
+    """Each bar leads to the operations that it counts, and all bars together to all of them."""
+    begin = datetime(1996, 1, 1, tzinfo=UTC)
+    times = [begin + timedelta(seconds=seconds * at / 200) for at in range(200)]
+    prefix = str(write_trail(tmp_path / "aa", [[[Op("I", 1, time=one)] for one in times]]))
+    with TrailIndex(prefix) as index:
+        index.build()
+        app = testing.TestClient(server.application(index, "t"), base_url="http://127.0.0.1")
+        pages = [app.get(f"/t/{page}").text for page in ("", "operations", "table?name=MY.ORDERS")]
+        for page in pages:
+            bars = links_of_bars(page)
+            assert [count for _, count in bars] == [
+                sum(one <= at <= end for at in times) for (one, end), _ in bars
+            ]
+            assert sum(count for _, count in bars) == 200
+            assert bar_length([one for one, _ in bars]) == bar
+        for (one, end), count in links_of_bars(pages[0])[:: max(1, seconds // DAY // 60)]:
+            query = {"from_time": one.isoformat(), "to_time": end.isoformat()}
+            found = plain(app.get("/t/operations", params=query).text)
+            assert f"{count} operation{'' if count == 1 else 's'} match" in found
+
+
+def links_of_bars(page: str) -> list[tuple[tuple[datetime, datetime], int]]:
+    """Return the first and the last time of each bar's link, and the count of the bar."""
+    found = re.findall(r'class="bar" href="([^"]+)"[^>]* data-count="(\d+)"', page)
+    queries = [(dict(parse_qsl(urlsplit(unescape(link)).query)), count) for link, count in found]
+    return [
+        ((time_in(query["from_time"]), time_in(query["to_time"])), int(count))
+        for query, count in queries
+    ]
+
+
+def time_in(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text}Z")
+
+
+def bar_length(spans: list[tuple[datetime, datetime]]) -> str:
+    """Return the common length of bars in words."""
+    begins, ends = [one for one, _ in spans], [end + timedelta(microseconds=1) for _, end in spans]
+    months = {
+        12 * (end.year - one.year) + end.month - one.month
+        for one, end in zip(begins, ends, strict=True)
+    }
+    if {one.day for one in (*begins, *ends)} == {1} and months != {0}:
+        [length] = months
+        return f"{length} month{'' if length == 1 else 's'}"
+    [span] = {end - one for one, end in zip(begins, ends, strict=True)}
+    return duration_words(span // timedelta(microseconds=1))
 
 
 @pytest.mark.parametrize("query", ["", "kinds=I", BETWEEN])
@@ -296,14 +374,13 @@ def test_each_bar_leads_to_the_operations_that_it_counts(
     client: Any, rows: list[dict[str, Any]], query: str
 ) -> None:
     page = client.get(f"/t/operations?{query}").text
-    bars = re.findall(r'class="bar" href="([^"]+)" aria-label="[^"]*" data-count="(\d+)"', page)
-    links = [dict(parse_qsl(urlsplit(unescape(link)).query)) for link, _ in bars]
+    bars = links_of_bars(page)
     expected = [row["op_ts"] for row in rows if FILTERS[query](row)]
 
-    assert sum(int(count) for _, count in bars) == len(expected)
-    for link, (_, count) in zip(links, bars, strict=True):
-        begin, end = (datetime.fromisoformat(f"{link[f'{one}_time']}Z") for one in ("from", "to"))
-        assert sum(begin <= at <= end for at in expected) == int(count)
-    given_times = dict(parse_qsl(query))
-    assert links[0]["from_time"] >= given_times.get("from_time", "")
-    assert links[-1]["to_time"] <= given_times.get("to_time", "9")
+    assert sum(count for _, count in bars) == len(expected)
+    for (begin, end), count in bars:
+        assert sum(begin <= at <= end for at in expected) == count
+    given_times = {name: time_in(text) for name, text in parse_qsl(query) if "time" in name}
+    if given_times:
+        assert bars[0][0][0] >= given_times["from_time"]
+        assert bars[-1][0][1] <= given_times["to_time"]

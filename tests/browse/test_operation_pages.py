@@ -127,6 +127,12 @@ def test_filters_leave_what_passes_all_of_them(ask: Ask, query: str, count: int)
         ("operations?kinds=X", "kinds='X' may contain only the letters IUKDT"),
         ("operations?at=x", "'x' is not a position"),
         ("operations?from_time=soon", "'soon' is not a time"),
+        (
+            "operations?from_csn=abc",
+            "from_csn is 'abc', but the CSNs of the trail are numbers such as",
+        ),
+        ("matches?to_csn=abc", "to_csn is 'abc', but the CSNs of the trail are numbers such as"),
+        ("export?from_csn=1.5&to=csv", "from_csn is '1.5', but the CSNs of the trail are numbers"),
         ("operations?column=A", "a column needs a text to search for"),
         ("operations?table=,", "',' is not a list of tables"),
         ("bytes", "the address has no at=POSITION of a record"),
@@ -216,6 +222,19 @@ def test_a_place_inside_a_record_leads_to_the_record(ask: Ask) -> None:
     assert 'rel="prev" href="bytes?at=0%3A583"' in ask("bytes?at=0:700")
 
 
+def test_the_after_image_of_an_update_has_the_names_of_its_columns(ask: Ask) -> None:
+    place = re.search(r'<a href="(bytes[^"]+)"', ask("operations?kinds=U"))
+    assert place is not None
+    before = ask(place[1])
+    following = re.search(r'href="(bytes[^"]+)">Next record', before)
+    assert following is not None
+    after = plain(ask(following[1]))
+
+    assert "The operation that begins here" in before
+    assert "The operation that this record belongs to" in after
+    assert "Column 0 ID" in after
+
+
 def test_damage_is_shown_with_its_bytes_and_the_rest_is_read(tmp_path: Path) -> None:
     prefix = plain_trail(tmp_path)
     first = Path(f"{prefix}000000000")
@@ -285,6 +304,15 @@ def test_a_missing_record_is_stated_on_every_page(tmp_path: Path) -> None:
         for page in ("operations", "table?name=MY.ORDERS", f"bytes?at=0:{found.spans[0].start}"):
             assert "This trail is damaged" in plain(ask(page)), page
         assert "the beginning of the record's transaction is missing" in plain(ask(""))
+
+
+def test_an_empty_file_has_no_link_to_its_bytes(tmp_path: Path) -> None:
+    (tmp_path / "aa000000000").write_bytes(b"")
+    with TrailIndex(str(tmp_path / "aa")) as found:
+        found.build()
+        page = asking(found)("")
+    assert "aa000000000 0" in plain(page)
+    assert 'href="bytes' not in page
 
 
 def test_a_whole_trail_has_no_banner(ask: Ask) -> None:

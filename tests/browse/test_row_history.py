@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sample_trail import NOTES, Op, write_trail
+from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
 
 testing = pytest.importorskip("starlette.testclient")
@@ -176,3 +177,24 @@ def test_a_long_history_has_several_pages(tmp_path: Path) -> None:
 
     assert pages_read == 5
     assert len(found) == len(set(found)) == 230
+
+
+def test_the_history_of_a_row_follows_key_updates_of_a_growing_trail(tmp_path: Path) -> None:
+    first = [[Op("I", 1, "a")]]
+    prefix = write_trail(tmp_path / "aa", [first])
+    with GrowingIndex(str(prefix)) as index:
+        index.build()
+        ask = pages(index)
+        assert len(positions(ask(table="MY.ORDERS", key="1"))) == 1
+        write_trail(tmp_path / "aa", [first, [[Op("K", 2, "b", "a", old_key=1)], [Op("D", 2)]]])
+        index.read_on()
+
+        assert len(positions(ask(table="MY.ORDERS", key="1"))) == 3
+
+
+@pytest.mark.parametrize("key", ["[null]", "[true]", r'["\ud800"]', "[[1]]", '[{"a":1}]'])
+def test_a_key_that_is_no_text_is_refused(tmp_path: Path, key: str) -> None:
+    with TrailIndex(str(write_trail(tmp_path / "aa", [[[Op("I", 1)]]]))) as index:
+        index.build()
+
+        assert "neither a text nor a number" in pages(index)(400, table="MY.ORDERS", key=key)

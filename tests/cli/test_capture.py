@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from importlib import resources
 from pathlib import Path
@@ -332,3 +333,28 @@ def test_bad_messages_of_one_file_have_different_places(
         f" message at byte {len(good)}",
         f" message at byte {len(good + bad)}",
     ]
+
+
+@pytest.mark.parametrize("more", [[], ["--message-per", "line"], ["--dry-run"]])
+def test_empty_files_of_messages_are_named(
+    capfd: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    Path("messages/zz1.txt").write_bytes(b"")
+    with gzip.open("messages/zz2.txt.gz", "wb"):
+        pass
+
+    assert run([*GIVEN, "--to", "dirdat/ot", *more]) == 0
+
+    names = "messages/zz1.txt, messages/zz2.txt.gz"
+    note = f"note: 2 files are empty (0 bytes): {names}: were they written completely?"
+    assert note in capfd.readouterr().err.splitlines()
+
+
+def test_an_empty_file_is_named_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("one.jsonl").write_bytes(b"")
+    given = ["capture", "--properties", "dirprm/shop.properties", "--from", "one.jsonl"]
+
+    assert run([*given, "--to", "dirdat/ot", "--json"]) == 0
+
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert notes == ["one.jsonl is empty (0 bytes): was it written completely?"]

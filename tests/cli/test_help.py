@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trailgate.cli.main import COMMANDS, import_command, run
+from trailgate.cli.main import COMMANDS, NARROW, import_command, program_for, run
 
 
 def examples() -> Iterator[str]:
@@ -43,3 +43,26 @@ def test_help_at_80_columns_keeps_words_and_types_whole(
     printed = capsys.readouterr().out
     assert "<" not in printed.partition("Examples:")[0]
     assert not re.search(r"[a-z]\|[a-z]", printed)
+
+
+@pytest.mark.parametrize("columns", [30, 40, 60, 71, 72, 80, 200])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_help_of_any_width_has_each_option_whole(
+    name: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", columns)
+    words = [name, "--help"] if name else ["--help"]
+    command = program_for(words)
+    command = command.commands[name] if name else command
+
+    assert run(words) == 0
+
+    printed = capsys.readouterr().out
+    assert "…" not in printed
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            assert re.search(rf"^\W*(-\w, )?{parameter.opts[0]}\b", printed, re.MULTILINE)
+    if columns < NARROW:
+        words = printed.partition("Examples:")[0].splitlines()
+        assert max(map(len, words)) <= max(columns, 36)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
+from urllib.request import urlopen
 
 import pytest
 
@@ -169,6 +172,40 @@ except ImportError:
     done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
 
     assert done.stdout == b"3\n"
+
+
+def test_the_first_page_of_a_trail_imports_what_it_needs_and_not_pandas(
+    shop: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "pandas.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w').close()\n")
+    command = [sys.executable, "-X", "importtime", "-m", "trailgate", "browse", TRAIL, "--no-open"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path[1:]])}
+    with (
+        (tmp_path / "times").open("w+") as times,
+        subprocess.Popen(
+            command, cwd=shop, env=environment, stdout=subprocess.PIPE, stderr=times, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            for _ in range(100):
+                with urlopen(address) as answer:
+                    page = answer.read().decode()
+                if "is whole" in page:
+                    break
+                sleep(0.1)
+        finally:
+            process.terminate()
+            process.wait()
+        times.seek(0)
+        imported = {line.rpartition("|")[2].strip() for line in times}
+
+    assert "The trail is whole" in page
+    assert {"jinja2", "pyarrow", "uvicorn"} <= imported
+    assert not (tmp_path / "imported").exists()
+    imported -= {"pandas"}  # pyarrow has asked for it, and was told that there is none
+    assert imported & ONLY_IF_NEEDED <= {"jinja2", "starlette", "uvicorn"}
 
 
 def test_dataclasses_are_the_same_if_their_methods_are_compiled_late() -> None:

@@ -90,3 +90,91 @@ def test_values_that_cannot_be_written_are_an_error_and_leave_no_file(
 )
 def test_what_is_not_rows_and_what_does_not_fit_writing_is_refused(arguments: list[str]) -> None:
     assert records(*arguments) == 2
+
+
+KINDS = """
+       01  CLAIM.
+           05  SEG      PIC X.
+           05  OWNER.
+               10  NAME     PIC X(6).
+           05  PART REDEFINES OWNER.
+               10  NUM      PIC 9(6).
+"""
+CLAIMS = [text.encode("cp037") for text in ("OSMITH ", "P000001", "P000002", "OJONES ")]
+OF_KINDS = ["--copybook", "claim.cpy", "-o", "kinds=SEG: O=OWNER, P=PART"]
+
+
+@pytest.fixture
+def claims(folder: Path) -> Path:
+    (folder / "claim.cpy").write_text(KINDS)
+    (folder / "claims").write_bytes(b"".join(CLAIMS))
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("OWNER", (0, 3)), ("PART", (1, 2))])
+def test_the_folder_of_each_kind_becomes_its_records(
+    claims: Path, kind: str, rows: tuple[int, int]
+) -> None:
+    assert run(["records", "claims", *OF_KINDS, "--to", "out"]) == 0
+
+    own = [*OF_KINDS, "-o", f"segment={kind}", "--write", "--to", "new"]
+    assert run(["records", f"out/{kind}", *own]) == 0
+
+    assert (claims / "new").read_bytes() == b"".join(CLAIMS[row] for row in rows)
+
+
+def test_json_lines_keep_the_order_of_several_kinds(
+    claims: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["records", "claims", *OF_KINDS, "--format", "json"]) == 0
+    (claims / "rows.jsonl").write_text(capsys.readouterr().out)
+
+    assert run(["records", "rows.jsonl", *OF_KINDS, "--write", "--to", "new"]) == 0
+
+    assert (claims / "new").read_bytes() == b"".join(CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "hint"),
+    [
+        ("out", [], "Write one kind, from out/OWNER with -o segment=OWNER"),
+        ("out", ["-o", "segment=PART"], "Write one kind, from out/PART with -o segment=PART"),
+        ("out/PART", [], "the option segment=PART writes rows of this kind alone"),
+        ("out/**", [], "the option segment=OWNER writes rows of this kind alone"),
+    ],
+)
+def test_folders_of_several_kinds_are_refused_with_what_to_do(
+    claims: Path, capsys: pytest.CaptureFixture[str], path: str, more: list[str], hint: str
+) -> None:
+    assert run(["records", "claims", *OF_KINDS, "--to", "out"]) == 0
+
+    assert run(["records", path, *OF_KINDS, *more, "--write", "--to", "new"]) == 1
+
+    assert hint in capsys.readouterr().err
+    assert not list(claims.glob("new*"))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [["--format", "json"], ["--to", "out"], ["--verify"], ["--set", "NUM=1", "--to", "new"]],
+)
+def test_an_empty_file_of_records_is_named(
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    more: list[str],
+) -> None:
+    (folder / "in").mkdir()
+    (folder / "in/1").write_bytes(b"".join(RECORDS))
+    (folder / "in/2").write_bytes(b"")
+    with gzip.open("in/3.gz", "wb"):
+        pass
+    if "--set" in more:
+        (folder / "in/3.gz").unlink()
+        text = "in/2 is empty (0 bytes): was it written completely?"
+    else:
+        text = "2 files are empty (0 bytes): in/2, in/3.gz: were they written completely?"
+
+    assert records("in", *more) == 0
+
+    assert [one.getMessage() for one in caplog.records if "empty" in one.getMessage()] == [text]

@@ -9,6 +9,7 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sample_trail import NOTES, Op, write_trail
+from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.model.changes import OPERATIONS_SCHEMA
 
@@ -407,3 +409,43 @@ def test_show_as_json_loads_neither_spark_nor_rich(prefix: str) -> None:
 def _env() -> dict[str, str]:
     source = str(Path(__file__).parents[2] / "src")
     return {**os.environ, "PYTHONPATH": source}
+
+
+def flip(at: int) -> Callable[[bytes], bytes]:
+    """Return a function that damages one byte."""
+    return lambda raw: raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut": lambda raw: raw[:-50],
+    "cut inside the header": lambda raw: raw[:100],
+    "empty": lambda _: b"",
+    "longer": lambda raw: raw + raw[-50:],
+    "a byte of the header": flip(10),
+    "a byte of the header's end": flip(300),
+    "a lost byte": lambda raw: raw[: len(raw) // 2] + raw[len(raw) // 2 + 1 :],
+    "zeros": lambda raw: raw[:900] + bytes(80) + raw[980:],
+}
+
+
+@pytest.mark.parametrize("options", [[], ["--records", "all"], ["--format", "json"]])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_any_damage_names_the_command_that_lists_it(
+    damage: str,
+    options: list[str],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    unpack(tmp_path)
+    words = ["--properties", f"{tmp_path}/dirprm/shop.properties", "--base", str(tmp_path)]
+    assert run(["capture", *words, "--from", "messages", "--to", "ot"]) == 0
+    (tmp_path / "ot.manifest.json").unlink()
+    path = tmp_path / "ot000000000"
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    capfd.readouterr()
+
+    code = run(["show", str(tmp_path / "ot"), *options])
+
+    told = capfd.readouterr().err + caplog.text
+    assert "trailgate check" in told, (code, told)

@@ -31,7 +31,9 @@ from trailgate.sql.command import split_statements
     ],
 )
 def test_statements_end_at_semicolons(text: str, statements: list[str], rest: str) -> None:
-    assert split_statements(text) == (statements, rest)
+    found, left = split_statements(text)
+
+    assert ([one.text for one in found], left.text) == (statements, rest)
 
 
 class Input:
@@ -73,6 +75,28 @@ def test_input_that_is_no_statement_is_refused(
 
     assert run(["sql", *arguments]) == 2
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "statement"),
+    [
+        ("SELECT 1;\n\nSELECT nope;\nSELECT 2", "statement 2 (line 3): "),
+        ("-- all\nSELECT nope", "statement 1 (line 2): "),
+        ("/* a;\nb */ SELECT 1; SELECT\n\nnope;", "statement 2 (line 2): "),
+        ("SELECT 1; SELECT * FROM 'nowhere/ot'", "statement 2 (line 1): "),
+    ],
+)
+def test_an_error_of_standard_input_names_the_statement_and_its_line(
+    content: str,
+    statement: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Input(content.encode()))
+
+    assert run(["sql", "-"]) in (1, 2)
+
+    assert capsys.readouterr().err.startswith(f"error: {statement}")
 
 
 def test_a_terminal_gets_a_prompt_that_survives_errors(tmp_path: Path) -> None:

@@ -336,3 +336,74 @@ def test_each_form_has_a_case() -> None:
     chosen = {next(at for at, form in enumerate(FORMS) if form.fits(body)) for body in bodies}
 
     assert chosen == set(range(len(FORMS)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        (
+            "a.csv",
+            "",
+            "there are no messages. a.csv is empty (0 bytes): was it written completely?",
+        ),
+        ("a.jsonl", "", "there are no messages. a.jsonl is empty (0 bytes)"),
+        ("a.jsonl", "\n\n", "there are no messages. The files are blank"),
+        ("a.csv", " \n", "there are no messages. The files are blank"),
+        ("a.txt", "no delimiter\nhere", "no delimiter occurs in all lines of the message"),
+        ("a.json", "[1, 2]", "the messages have no JSON objects"),
+        ("a.json", '{"a": 1}', "no member of the JSON documents has operation types"),
+    ],
+)
+def test_messages_that_are_not_recognized_end_with_1(
+    name: str,
+    content: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(content)
+
+    assert run(["init", "--from", name, "--to", "."]) == 1
+
+    assert problem in capfd.readouterr().err
+    assert not Path("dirprm").exists()
+
+
+def test_empty_files_among_the_messages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("in/1").write_text("")
+    Path("in/2").write_text(f"I,S.C,{AT},1,Alice\n")
+
+    assert run(["init", "--from", "in"]) == 0
+
+    assert "note: in/1 is empty (0 bytes): was it written completely?" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("to", ["s3://bucket/made", "file:///made"])
+def test_properties_are_not_written_to_an_address(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in.csv").write_text(f"I,S.C,{AT},1,Alice\n")
+
+    assert run(["init", "--from", "in.csv", "--to", to]) == 2
+
+    assert "--to takes a local path, not the address" in capfd.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_properties_of_the_parent_folder_have_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "1.csv").write_text(f"I,S.C,{AT},1,Alice\n")
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert run(["init", "--from", "..", "--to", "."]) == 0
+
+    assert "dirprm/capture.properties" in capfd.readouterr().out

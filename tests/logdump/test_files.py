@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from damaged_trails import sample, write_files
 from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump.conversation import Conversation
@@ -26,6 +27,11 @@ def note(results: list[Result]) -> NoteResult:
     """Return the only note among some results."""
     (found,) = (result for result in results if isinstance(result, NoteResult))
     return found
+
+
+def texts(results: list[Result]) -> str:
+    """Return the sentences of all notes among some results."""
+    return "\n".join(result.text for result in results if isinstance(result, NoteResult))
 
 
 def failure(results: list[Result]) -> str:
@@ -228,3 +234,34 @@ def test_count_goes_through_many_files(tmp_path: Path) -> None:
     assert [one.total.records for one in counts] == [13, 5]
     assert isinstance(results[-1], FailureResult)
     assert "no files" in failure(answers(session, "COUNT LOG nothing*"))
+
+
+@pytest.mark.parametrize(
+    ("added", "sentence"),
+    [(-50, "50 fewer than its header states"), (50, "50 more than its header states")],
+)
+def test_a_file_of_another_size_than_it_states_is_noted(
+    tmp_path: Path, added: int, sentence: str
+) -> None:
+    write_files(tmp_path / "ot", sample()[:1])
+    path = tmp_path / "ot000000000"
+    raw = path.read_bytes()
+    assert "states" not in texts(answers(session_in(tmp_path), "OPEN ot000000000", "COUNT"))
+    path.write_bytes(raw[:added] if added < 0 else raw + raw[-added:])
+    path.rename(tmp_path / "ot000000001")
+    (tmp_path / "ot000000000").write_bytes(raw)
+    session = session_in(tmp_path)
+
+    assert "states" not in texts(answers(session, "OPEN ot000000000"))
+    for command in ("NEXTTRAIL", "OPEN ot000000001", "COUNT", "OPEN", "COUNT LOG ot000000001"):
+        told = texts(answers(session, command))
+        assert sentence in told
+        assert f"trailgate check {tmp_path}/ot000000001 lists the damage" in told
+
+
+def test_an_empty_file_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "ot000000000").write_bytes(b"")
+
+    told = texts(answers(session_in(tmp_path), "OPEN ot000000000"))
+
+    assert "ot000000000 is empty: its writer has not begun it yet" in told

@@ -32,6 +32,7 @@ from trailgate.trail.annotation.elements import (
     find_problems,
 )
 from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.format.record_types import RecordRole
 
 ROW: Final = 16  # bytes per line of the dump
 COLOURS: Final = 6
@@ -282,6 +283,23 @@ def _text(raw: bytes) -> str:
 
 
 def _operation(index: TrailIndex, position: TrailPosition) -> tuple[ShownOperation, ...]:
-    """Return the operation that begins at a position, if there is one."""
-    rows = OperationSearch(index, OperationFilters(), position, rows=1).run().rows
+    """Return the operation that the record at a position belongs to, if there is one."""
+    every = OperationFilters()
+    rows = OperationSearch(index, every, position, rows=1).run().rows
+    if not (rows and rows[0].place == position) and _is_change(index, position):
+        # the after image of an update, or a later piece of a long record
+        rows = OperationSearch(index, every, position, back=True, rows=1).run().rows
+        return tuple(row for row in rows if isinstance(row, ShownOperation))
     return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == position)
+
+
+def _is_change(index: TrailIndex, position: TrailPosition) -> bool:
+    """Return whether a record of an operation begins at a position."""
+    with index.lock:
+        spans = [span for span in index.spans if span.begin <= position < span.stop]
+    for span in spans:
+        source, view = records_of(index, span)
+        return bool(
+            np.isin(position.offset - source.base, view.offsets[view.role == RecordRole.CHANGE])
+        )
+    return False

@@ -33,7 +33,7 @@ def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation
     The rows are those of ``trailgate.read_trail``. Raises the errors of ``write_rows``,
     OptionError if it takes too long, and StorageError if a part of the trail cannot be read.
     """
-    filters = OperationFilters.of(query)
+    filters = OperationFilters.of(query, index.known_csn)
     batches = _matching(index, filters, query, cancellation)
     rows = partial(pa.RecordBatchReader.from_batches, OPERATIONS_SCHEMA, batches)
     return write_rows(query.get("to", ""), rows)

@@ -24,7 +24,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.storage.reading.options import above_csn, below_csn
+from trailgate.storage.reading.options import above_csn, below_csn, check_csn
 from trailgate.trail.reading.images import ReadSelection
 
 OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
@@ -116,8 +116,12 @@ class OperationFilters:
     indicators: str = ""  # transaction indicators, for example BW for first operations
 
     @classmethod
-    def of(cls, query: Mapping[str, str]) -> Self:
-        """Parse the filters in a page's address. Raises OptionError if they are invalid."""
+    def of(cls, query: Mapping[str, str], csn: str) -> Self:
+        """Parse the filters in a page's address. Raises OptionError if they are invalid.
+
+        ``csn`` is one of the trail, or "" if none is known. CSNs that cannot be compared with it
+        are invalid.
+        """
         # Both "I,U" and "IU" are accepted.
         kinds = "".join(query.get("kinds", "").upper().split(","))
         if not set(kinds) <= set(KINDS):
@@ -129,6 +133,9 @@ class OperationFilters:
             raise OptionError("a column needs a text to search for")
         if match == MISSING and not query.get("column"):
             raise OptionError("match=missing needs a column")
+        for name in ("from_csn", "to_csn"):
+            if query.get(name):
+                check_csn(name, query[name], csn)
         return cls(
             tables=_tables(query.get("table", "")),
             kinds=kinds,

@@ -1,7 +1,8 @@
 """Histograms over time whose range is not known in advance.
 
-The number of bins is fixed. Whenever the times do not fit, the bins get the next width, each a
-multiple of the one before, so that bins begin at full seconds, minutes, hours or days.
+The number of bins is fixed. Whenever the times do not fit, the bins get the next width, which is
+made up of whole bins of the one before, so that bins begin at full seconds, minutes, hours, days,
+months, quarters or years.
 """
 
 from __future__ import annotations
@@ -13,12 +14,9 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.browse.kernels import count_times
+from trailgate.browse.time_axis import WIDTHS, month_numbers, wider
 
 BINS: Final = 1024
-NARROWEST: Final = 1_000_000  # the initial width of a bin in microseconds
-DAY: Final = 24 * 3600 * NARROWEST
-# The widths up to a day, in seconds: each divides the next one. Wider bins are 2, 4, 8 and so on days.
-WIDTHS: Final = (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 12 * 3600, 24 * 3600)
 BEFORE_ALL: Final = -(1 << 61)
 
 
@@ -32,8 +30,8 @@ class TimeHistogram:
 
     def __init__(self, kinds: int, bins: int = BINS) -> None:
         self.counts = np.zeros((kinds, bins), np.int64)
-        self.width = NARROWEST
-        self.first: int | None = None  # the start of the first bin, divided by the width
+        self.width = WIDTHS[0]
+        self.first: int | None = None  # the number of the first bin: its start divided by the width
 
     def add(self, times: Longs, kinds: Longs, bounds: tuple[int, int]) -> None:
         """Count operations in the bins of their times (microseconds), which are all within ``bounds``.
@@ -44,16 +42,21 @@ class TimeHistogram:
         _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
 
     def fit(self, low: int, high: int) -> None:
-        """Widen or move the time bins until they contain both times and all earlier counts."""
-        if self.first is not None:
-            low = min(low, self.first * self.width)
+        """Widen or move the time bins until they contain both times (microseconds) and all earlier counts."""
         bins = self.counts.shape[1]
+        number_of = self.width.number_of
+        if (
+            self.first is not None
+            and self.first <= number_of(low) <= number_of(high) < self.first + bins
+        ):
+            return
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is not None and len(used):
-            high = max(high, (self.first + int(used[-1])) * self.width)
-        while high // self.width - low // self.width >= bins:
+            low = min(low, self.width.begin_of(self.first))
+            high = max(high, self.width.begin_of(self.first + int(used[-1])))
+        while self.width.number_of(high) - self.width.number_of(low) >= bins:
             self._widen()
-        begin = low // self.width
+        begin = self.width.number_of(low)
         if self.first is None or not len(used):
             self.first = begin
         elif begin < self.first:
@@ -64,29 +67,30 @@ class TimeHistogram:
 
     def _widen(self) -> None:
         """Give the bins the next width."""
-        wider = next(
-            (one * NARROWEST for one in WIDTHS if one * NARROWEST > self.width), 2 * self.width
-        )
-        together = wider // self.width
-        self.width = wider
+        before, self.width = self.width, wider(self.width)
         if self.first is None:
             return
-        kinds, bins = self.counts.shape
-        # Bins are added up in groups that begin at a multiple of ``together``. Empty bins before
-        # the first one and after the last one complete their groups.
-        before = self.first % together
-        padded = np.pad(self.counts, ((0, 0), (before, -(before + bins) % together)))
-        sums = padded.reshape(kinds, -1, together).sum(axis=2)[:, :bins]
+        bins = self.counts.shape[1]
+        begins = before.edges(self.first, bins)[:-1]
+        numbers = month_numbers(begins) if self.width.in_months else begins
+        numbers = numbers // self.width.length
+        # Example: the days 30, 31 of January and 1, 2 of February have the months 0, 0, 1, 1, so sums
+        # of columns begin at the indexes 0 and 2.
+        sums = np.add.reduceat(self.counts, np.flatnonzero(np.diff(numbers, prepend=-1)), axis=1)
         self.counts[:] = 0
         self.counts[:, : sums.shape[1]] = sums
-        self.first //= together
+        self.first = int(numbers[0])
 
-    def filled_bins(self) -> tuple[int, Longs]:
-        """Return the start of the first non-empty bin, and the counts by type up to the last non-empty bin."""
+    def filled_bins(self) -> tuple[Longs, Longs]:
+        """Return the times at which bins begin and the last one ends, and the counts by type.
+
+        They are from the first to the last bin that is not empty.
+        """
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is None or not len(used):
-            return 0, self.counts[:, :0]
-        return (self.first + int(used[0])) * self.width, self.counts[:, used[0] : used[-1] + 1]
+            return np.zeros(1, np.int64), self.counts[:, :0]
+        begin, end = int(used[0]), int(used[-1]) + 1
+        return self.width.edges(self.first + begin, end - begin), self.counts[:, begin:end]
 
 
 def empty_runs(counts: Longs) -> list[tuple[int, int]]:
@@ -116,7 +120,15 @@ def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) ->
 def _count(times: Longs, slots: Longs, rows: Sequence[TimeHistogram], counts: Longs) -> None:
     """Add times to ``counts``, which has one row of bins for each slot."""
     first = np.array([one.first or 0 for one in rows], np.int64)
-    width = np.array([one.width for one in rows], np.int64)
-    begins = np.full(len(rows), BEFORE_ALL, np.int64)
+    width = np.array([one.width.length for one in rows], np.int64)
+    begins, places = np.full(len(rows), BEFORE_ALL, np.int64), np.zeros_like(first)
     bins = len(counts) // len(rows)
-    count_times(times, slots, first, width, bins, begins, np.zeros_like(first), counts)
+    parts = [(times, slots)]
+    if any(in_months := [one.width.in_months for one in rows]):
+        monthly = np.array([*in_months, False])[slots]  # the last element is for slot -1
+        parts = [
+            (times, np.where(monthly, -1, slots)),
+            (month_numbers(times), np.where(monthly, slots, -1)),
+        ]
+    for numbers, own in parts:
+        count_times(numbers, own, first, width, bins, begins, places, counts)

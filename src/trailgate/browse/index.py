@@ -60,6 +60,8 @@ from trailgate.trail.records.table_metadata import TrailTable
 
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)
+# Bins of a table's histogram. Days and not yet months are enough for the 64 weeks that a chart shows as weeks.
+TABLE_BINS: Final = 512
 VERSIONS: Final = 16  # the most versions kept of a table's definition
 # A record of the temporary file: the hash of a transaction's id, the position of its beginning, and
 # where the id itself is in the other file (``end`` is after its last byte).
@@ -115,7 +117,7 @@ class TableTotals:
     name: str
     kinds: Longs = field(default_factory=lambda: np.zeros(NO_KIND, np.int64))
     bytes: int = 0
-    over_time: TimeHistogram = field(default_factory=lambda: TimeHistogram(1, 128))
+    over_time: TimeHistogram = field(default_factory=lambda: TimeHistogram(1, TABLE_BINS))
     versions: list[tuple[TrailPosition, Table]] = field(default_factory=list)
 
     @property
@@ -243,6 +245,11 @@ class TrailIndex:
             self.transactions.finish(is_open=self._is_open)
             self.done = True
 
+    def ends_at(self, place: TrailPosition | None) -> bool:
+        """Return whether the complete trail is indexed, and its last operations end at a position."""
+        with self.lock:
+            return self.done and (not self.spans or place == self.spans[-1].stop)
+
     @property
     def rate(self) -> float:
         """The number of operations per second that the trail gains.
@@ -272,6 +279,11 @@ class TrailIndex:
             if one.begin.number not in self.gone
             and (one.end.offset == sizes.get(one.begin.number) or one.end in following)
         ]
+
+    @property
+    def known_csn(self) -> str:
+        """The last CSN that was read so far, or "" if the trail has none."""
+        return self._csn or ""
 
     @property
     def is_damaged(self) -> bool:
@@ -524,12 +536,14 @@ class TrailIndex:
         entries["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
         entries["number"] = number
         entries["offset"] = offsets[ids.numbers]
-        texts = [one.encode() for one in ids.strings]
-        sizes = np.fromiter(map(len, texts), np.int64, len(texts))
+        sizes = np.fromiter(map(len, ids.strings), np.int64, len(ids.strings))
+        texts = "".join(ids.strings).encode()
+        if len(texts) != sizes.sum():  # some characters have several bytes
+            sizes[:] = [len(one.encode()) for one in ids.strings]
         entries["end"] = self._texts.tell() + np.cumsum(sizes)
         entries["start"] = entries["end"] - sizes
         # The ids first: an entry is found only when its id can be read.
-        for file, data in ((self._texts, b"".join(texts)), (self._ids, entries.tobytes())):
+        for file, data in ((self._texts, texts), (self._ids, entries.tobytes())):
             file.write(data)
             file.flush()
 

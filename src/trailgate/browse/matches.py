@@ -85,8 +85,7 @@ class MatchSummary:
 
     def is_complete(self, index: TrailIndex) -> bool:
         """Return whether the matches in all indexed operations are counted."""
-        with index.lock:
-            return index.done and (not index.spans or self.reached == index.spans[-1].stop)
+        return index.ends_at(self.reached)
 
     def count_on(self, index: TrailIndex, seconds: float) -> None:
         """Count matches in further spans for about ``seconds``, in at least one span."""
@@ -106,7 +105,8 @@ class MatchSummary:
                     else:
                         self._add_batch(part)
                 self.reached = span.stop
-            self.reached = end
+            # Spans that were indexed meanwhile may have been counted too.
+            self.reached = max(filter(None, (self.reached, end)), default=None)
 
     def _add_batch(self, batch: ChangeBatch) -> None:
         self.owners.start_batch()

@@ -71,7 +71,7 @@ Extents = LatestResults[TrailPosition, TransactionExtent]
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
     """Return the template values for the page of operations."""
-    filters = OperationFilters.of(query)
+    filters = OperationFilters.of(query, index.known_csn)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
@@ -85,7 +85,9 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
     newer = place is None and before is None
     if newer:
         place = end
-    return _matches(index, query, summaries, 0.0 if index.bytes <= AT_ONCE else None) | {
+    # Each table of a span is decoded by itself, so that many tables take as long as a large trail.
+    is_small = index.bytes <= AT_ONCE and len(index.tables) <= NAMED
+    return _matches(index, query, summaries, 0.0 if is_small else None) | {
         "rows": result.rows,
         "tables": [exact_table(one) if SPECIAL & set(one) else one for one in names],
         "operations": total,
@@ -136,7 +138,7 @@ def _matches(
     index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
 ) -> dict[str, Any]:
     """Return the counts of all matches, after counting for some seconds, or without counting for None."""
-    filters, given = OperationFilters.of(query), _filters(query)
+    filters, given = OperationFilters.of(query, index.known_csn), _filters(query)
     summary = summaries.of(index, filters)
     if seconds is not None and not summary.is_complete(index):
         summary.count_on(index, seconds)
@@ -170,6 +172,11 @@ def _matches(
             "tops": tops,
             "query": dict.fromkeys(OperationFilters.__dataclass_fields__, "") | given,
             "chips": list(_chips(given)),
+            "times": {
+                name: at
+                for name, at in (("from", filters.from_time), ("to", filters.to_time))
+                if at is not None
+            },
             "filtered": bool(given),
             "count_more": link_to("matches", **given),
             "exports": [

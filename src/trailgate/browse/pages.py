@@ -76,6 +76,7 @@ class Bar:
     title: str
     count: int
     link: str = ""
+    times: str = ""  # its begin and its end, for the script that adds local times
 
     @property
     def width(self) -> float:
@@ -89,10 +90,15 @@ class Bar:
 
 
 class Tick(NamedTuple):
-    """A label of a chart's axis. ``at`` is its distance from the left or the top, in percent of the axis."""
+    """A label of a chart's axis. ``at`` is its distance from the left or the top, in percent of the axis.
+
+    ``title`` and ``times`` are the complete time of a label, for the page and for its script.
+    """
 
     at: float
     label: str
+    title: str = ""
+    times: str = ""
 
 
 class Gap(NamedTuple):
@@ -101,6 +107,7 @@ class Gap(NamedTuple):
     left: float
     width: float
     title: str
+    times: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +157,27 @@ def time_text(microseconds: int) -> str:
     return format_iso_time(microseconds).replace("T", " ").removesuffix("Z").removesuffix(".000000")
 
 
-def moment(microseconds: int) -> Markup:
-    """Build the HTML element of a UTC time. A script sets its title to the local time."""
-    text = time_text(microseconds)
-    return Markup('<time datetime="{}Z">{}</time>').format(text.replace(" ", "T"), text)
+def moment(microseconds: int, *, alone: bool = False) -> Markup:
+    """Build the HTML element of a UTC time. A script adds the local time.
+
+    With ``alone`` the Tab key stops at it, because there is no link beside it.
+    """
+    text, stop = time_text(microseconds), Markup(' tabindex="0"') if alone else ""
+    return Markup('<time datetime="{}"{}>{}</time>').format(iso_times(microseconds), stop, text)
+
+
+def iso_times(*microseconds: int) -> str:
+    """Format the times of an element for the script that adds local times: one, or a begin and an end."""
+    return "/".join(f"{time_text(one).replace(' ', 'T')}Z" for one in microseconds)
 
 
 def visible(text: object) -> str:
-    """Escape control characters, and characters that change the direction of text, so that a page shows them."""
+    """Escape control characters, and characters that change the direction of text, so that a page shows them.
+
+    Markup of the pages stays as it is.
+    """
+    if isinstance(text, Markup):
+        return text
     text = str(text)
     if text.isprintable():
         return text
@@ -249,12 +269,11 @@ def time_chart(
     which its operations are (microseconds, both included).
     """
     earliest, latest = within
-    begin, counts = histogram.filled_bins()
+    bins, counts = histogram.filled_bins()
     if not counts.shape[1]:
         return Chart(label, ())
-    bins = begin + histogram.width * np.arange(counts.shape[1])
-    edges = bar_edges(begin, begin + histogram.width * len(bins), histogram.width, BARS)
-    counts = _sum_bins(counts, np.searchsorted(edges, bins, "right") - 1, len(edges) - 1)
+    edges = bar_edges(int(bins[0]), int(bins[-1]), histogram.width, BARS)
+    counts = _sum_bins(counts, np.searchsorted(edges, bins[:-1], "right") - 1, len(edges) - 1)
     most = int(counts.sum(axis=0).max())
     classes = [f"k-{kind}" for kind in KINDS] if len(counts) > 1 else ["k-all"]
     bars = []
@@ -268,7 +287,7 @@ def time_chart(
             for kind, count in zip(KINDS, stack, strict=False)
             if count and len(stack) > 1
         ]
-        title = f"{time_text(at)}: {sum(stack):,} operations" + "".join(f", {one}" for one in named)
+        title = f"{_period(at, end)}: {count_noun(sum(stack), 'operation')}"
         times = {
             "from_time": time_text(at if earliest is None else max(at, earliest)),
             "to_time": time_text(end - 1 if latest is None else min(end - 1, latest)),
@@ -278,19 +297,20 @@ def time_chart(
                 left=(at - first) * scale,
                 step=(end - at) * scale,
                 parts=_stack_bars(classes, stack, most),
-                title=title,
+                title=", ".join([title, *named]),
                 count=sum(stack),
                 link=link("operations", **{**query, **times}),
+                times=iso_times(at, end),
             )
         )
     return Chart(
         label,
         tuple(bars),
-        time_text(first),
-        time_text(last),
+        moment(first) + " UTC",
+        moment(last),
         most,
         ticks=tuple(
-            Tick(round(100 * (at - first) / (last - first), 2), text)
+            Tick(round(100 * (at - first) / (last - first), 2), text, time_text(at), iso_times(at))
             for at, text in round_times(first, last)
         ),
         levels=tuple(Tick(round(100 - 100 * one / most, 2), f"{one:,}") for one in _levels(most)),
@@ -315,8 +335,12 @@ def _gaps(counts: Longs, edges: list[int]) -> Iterator[Gap]:
     for first, last in empty_runs(counts):
         if last - first >= GAP:
             at, end = edges[first], edges[last]
-            title = f"no operations from {time_text(at)} to {time_text(end)}"
-            yield Gap((at - edges[0]) * scale, (end - at) * scale, title)
+            title = f"{_period(at, end)}: no operations"
+            yield Gap((at - edges[0]) * scale, (end - at) * scale, title, iso_times(at, end))
+
+
+def _period(begin: int, end: int) -> str:
+    return f"{time_text(begin)} to {time_text(end)}"
 
 
 def _sum_bins(counts: Longs, bar: Longs, bars: int) -> Longs:
@@ -433,16 +457,15 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
 
 def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
     """Yield what people look for first: its name, its value, and the address of its page."""
-    begin, counts = index.over_time.filled_bins()
-    width = index.over_time.width
+    bins, counts = index.over_time.filled_bins()
     runs = empty_runs(counts)
     if runs:
-        first, last = max(runs, key=lambda run: run[1] - run[0])
-        at, end = begin + first * width, begin + last * width
+        first, last = max(runs, key=lambda run: bins[run[1]] - bins[run[0]])
         # The page shows the bin on either side of the gap.
-        times = {"from_time": time_text(at - width), "to_time": time_text(end + width - 1)}
-        text = f"about {duration_words(end - at)}, from {time_text(at)}"
-        yield "longest time without operations", text, link("operations", **times)
+        before, at, end, after = bins[[first - 1, first, last, last + 1]].tolist()
+        times = {"from_time": time_text(before), "to_time": time_text(after - 1)}
+        period = Markup("about {}, from {}").format(duration_words(end - at), moment(at))
+        yield "longest time without operations", period, link("operations", **times)
     for name, kept in (
         ("biggest transaction", index.transactions.by_operations),
         ("longest transaction", index.transactions.by_duration),
@@ -473,7 +496,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
     """Return the template values for a finding of the check, with a link to the page of its bytes."""
     file = index.file_named(finding.file)
     at = last = ""
-    if file is not None and finding.offset is not None:
+    if file is not None and finding.offset is not None and file.size:
         at = f"{file.number}:{finding.offset}"
         last = f"{file.number}:{max(0, min(finding.offset, file.size - 1))}"  # of an end, the last byte
     return {

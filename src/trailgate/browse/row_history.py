@@ -62,18 +62,30 @@ def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple
     columns = tuple(column.name for one in versions[-1:] for column in one.columns if column.key)
     if not columns:
         raise OptionError(f"the key of {table} is not known, so that its rows have no history")
+    text = query.get("key", "")
     try:
-        key = json.loads(query.get("key", ""))
+        # Numbers stay as they are written.
+        key = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
     except (ValueError, RecursionError):
-        key = [query.get("key", "")]
+        key = text
     if not isinstance(key, list):
-        key = [query.get("key", "")]
+        key = [text]
     if len(key) != len(columns):
         raise OptionError(
             f"the key of {table} has {len(columns)} columns ({', '.join(columns)}), not {len(key)}",
             hint='For example key=["1003","A"]',
         )
-    return table, tuple(map(str, key)), columns
+    if not all(map(_is_text, key)):
+        raise OptionError(
+            f"the key {text} has a value that is neither a text nor a number",
+            hint="Rows whose key is NULL are found by the filters of the operations",
+        )
+    return table, tuple(key), columns
+
+
+def _is_text(value: object) -> bool:
+    """Return whether a value of JSON is a text. A lone surrogate, which is half of a character, is none."""
+    return isinstance(value, str) and not any("\ud800" <= one <= "\udfff" for one in value)
 
 
 @dataclass(slots=True)
@@ -83,7 +95,6 @@ class KeyUpdates:
     table: str
     found: list[KeyUpdate] = field(default_factory=list)
     reached: TrailPosition | None = None
-    complete: bool = False
     lock: Lock = field(default_factory=Lock)
 
     def read_on(self, index: TrailIndex, columns: tuple[str, ...], seconds: float) -> None:
@@ -95,7 +106,7 @@ class KeyUpdates:
         wanted = ReadSelection(filters.tables, columns=names, tokens=False, lenient=True)
         with self.lock:
             with index.lock:
-                done, end = index.done, index.spans[-1].stop if index.spans else None
+                end = index.spans[-1].stop if index.spans else None
             for number, span in enumerate(OperationSearch(index, filters, self.reached).spans()):
                 if number and monotonic() > until:
                     self.reached = span.begin
@@ -105,7 +116,8 @@ class KeyUpdates:
                         updates = (_key_updates_of(one, columns) for one in part.blocks)
                         self.found += sorted(chain.from_iterable(updates))
                 self.reached = span.stop
-            self.reached, self.complete = end, done
+            # Spans that were indexed meanwhile may have been searched too.
+            self.reached = max(filter(None, (self.reached, end)), default=None)
 
 
 KeyUpdateLists = LatestResults[str, KeyUpdates]
@@ -201,7 +213,7 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
     """
     table, key, columns = _asked(index, query)
     updates = lists.of(index, table)
-    if not updates.complete:
+    if not index.ends_at(updates.reached):
         updates.read_on(index, columns, SECONDS)
     keys = follow_keys(updates.found, key, parse_place(query.get("at", "")))
     filters = OperationFilters(
@@ -212,7 +224,7 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
     named = {name: query[name] for name in ("table", "key", "at") if name in query}
     return {
         "table": table,
-        "followed": updates.complete,
+        "followed": index.ends_at(updates.reached),
         "followed_share": index.share_before(updates.reached) if updates.reached else 0.0,
         "key": list(zip(columns, key, strict=True)),
         "others": [", ".join(one.values) for one in keys if one.values != key],

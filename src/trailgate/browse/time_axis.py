@@ -1,10 +1,20 @@
-"""Choose the labels of a time axis, at most eight round times from full seconds to years, and the times at which bars begin."""
+"""Choose the labels of a time axis, at most eight round times from full seconds to years, and the times at which bars begin.
+
+Months are those of the calendar in UTC. They are numbered from January of the year 0, so that years
+begin at multiples of 12.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from functools import cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from trailgate.arrays import Longs
 
 LABELS: Final = 8  # the most labels of an axis
 SECOND: Final = 1_000_000  # microseconds
@@ -15,6 +25,66 @@ STEPS_OF_HOURS: Final = tuple(HOUR * hours for hours in (1, 2, 3, 6, 12, 24, 48,
 MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
 BAR_STEPS: Final = STEPS + STEPS_OF_HOURS[:-1]  # seconds; longer bars are months
 MONDAY: Final = 4 * DAY  # the first Monday after 1970-01-01, which weeks are counted from
+FIRST_MONTH: Final = 1970 * 12  # the number of January 1970
+LAST_DAY: Final = 48_000  # days since 1970, in 2101: after all times that are counted
+
+
+class BinWidth(NamedTuple):
+    """The width of a bin or a bar: a number of microseconds, or of calendar months."""
+
+    length: int
+    in_months: bool = False
+
+    def number_of(self, time: int) -> int:
+        """Return the number of the bin that a time is in."""
+        return (_month(time) if self.in_months else time) // self.length
+
+    def begin_of(self, number: int) -> int:
+        """Return the time at which the bin with a number begins."""
+        first = number * self.length
+        return _microseconds(_first_day(first)) if self.in_months else first
+
+    def edges(self, first: int, bins: int) -> Longs:
+        """Return the times at which consecutive bins begin, and the end of the last one."""
+        numbers = np.arange(first, first + bins + 1) * self.length
+        if not self.in_months:
+            return numbers
+        begins: Longs = (numbers - FIRST_MONTH).astype("M8[M]").astype("M8[us]").astype(np.int64)
+        return begins
+
+    def divides(self, other: BinWidth) -> bool:
+        """Return whether bins of this width make up whole bins of another one."""
+        if self.in_months != other.in_months:
+            return not self.in_months and DAY * SECOND % self.length == 0
+        return other.length % self.length == 0
+
+
+# The widths of bins: each divides the next one, and a day. Longer bins are calendar months, quarters and years.
+WIDTHS: Final = (
+    *(
+        BinWidth(seconds * SECOND)
+        for seconds in (1, 5, 15, 60, 300, 900, HOUR, 3 * HOUR, 12 * HOUR, DAY)
+    ),
+    *(BinWidth(months, in_months=True) for months in (1, 3, 12)),
+)
+NEXT_WIDTHS: Final = dict(pairwise(WIDTHS))
+
+
+def wider(width: BinWidth) -> BinWidth:
+    """Return the next width of bins: after years, twice the width."""
+    return NEXT_WIDTHS.get(width) or BinWidth(2 * width.length, width.in_months)
+
+
+def month_numbers(times: Longs) -> Longs:
+    """Return the number of the month that each time between 1970 and 2100 is in. For other times the number is wrong."""
+    found: Longs = np.take(_months_of_days(), times // (DAY * SECOND), mode="clip")
+    return found
+
+
+@cache
+def _months_of_days() -> Longs:
+    """Return the number of each day's month, from 1970-01-01 on."""
+    return np.arange(LAST_DAY).astype("M8[D]").astype("M8[M]").astype(np.int64) + FIRST_MONTH
 
 
 def round_times(begin: int, end: int) -> list[tuple[int, str]]:
@@ -33,24 +103,24 @@ def round_times(begin: int, end: int) -> list[tuple[int, str]]:
     ]
 
 
-def bar_edges(begin: int, end: int, width: int, most: int) -> list[int]:
+def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
     """Choose the times at which a chart's bars begin (microseconds), and the end of the last bar.
 
     Bars are as short as possible, with at most ``most`` of them, and consist of whole bins of a
-    ``TimeHistogram``, whose width is given: from a second to a month, or of some days if the bins
-    are wider than a day.
+    ``TimeHistogram``, whose width is given: from a second to a week, or calendar months, quarters
+    or years.
     """
     for step in BAR_STEPS:
         edges = _covering(begin, end, step)
-        if step * SECOND % width == 0 and len(edges) - 1 <= most:
+        if width.divides(BinWidth(step * SECOND)) and len(edges) - 1 <= most:
             return list(edges)
-    if DAY * SECOND % width == 0:
-        first = _month(begin)
-        last = _month(end - 1) + 1
-        return [_microseconds(_first_day(number)) for number in range(first, last + 1)]
-    while len(edges := range(begin // width * width, end + width, width)) - 1 > most:
-        width *= 2
-    return list(edges)
+    bar = BinWidth(1, in_months=True)
+    while True:
+        first, last = bar.number_of(begin), bar.number_of(end - 1)
+        if width.divides(bar) and last - first < most:
+            begins: list[int] = bar.edges(first, last - first + 1).tolist()
+            return begins
+        bar = wider(bar)
 
 
 def _covering(begin: int, end: int, step: int) -> range:
@@ -94,7 +164,6 @@ def _months(begin: int, end: int, months: int) -> Iterator[tuple[int, datetime]]
 
 
 def _month(microseconds: int) -> int:
-    """Return the number of a time's month, counted from the year 0."""
     moment = _moment(microseconds)
     return moment.year * 12 + moment.month - 1
 

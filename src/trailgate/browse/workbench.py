@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
@@ -38,11 +39,12 @@ from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_file
-from trailgate.storage.files.file_search import folder_of, member_finder
+from trailgate.storage.files.file_search import MemberFinder, folder_of
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LARGEST: Final = 1 << 20  # the most bytes of a message or a text
 POSTED: Final = 4 * LARGEST  # the most bytes of a request, in which texts are escaped
 LISTED: Final = 500  # the most messages listed of the folder
@@ -350,8 +352,12 @@ class _Texts:
     def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
-        member = member_finder([folder_of(path)] if path in self.copybooks else [])
-        return read_copybook(self._text(path), source=path, dialect=dialect, member=member)
+        folders = [folder_of(path)] if path in self.copybooks else []
+        hint = "Copy the member into this folder" if folders else "Paste it in place of its COPY"
+        members, text = MemberFinder.of(folders, hint), self._text(path)
+        return read_copybook(
+            text, source=path, dialect=dialect, member=members, missing=members.missing
+        )
 
     def _text(self, path: str) -> str:
         if path in self.files:
@@ -533,7 +539,7 @@ class SheetOperation:
     kind: str
     table: str
     indicator: str
-    time: str
+    time: int | None
     tx_id: str
     cells: tuple[ShownCell, ...]
     tokens: tuple[tuple[str, str | None], ...]
@@ -547,13 +553,12 @@ def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
         show_cell(column, _side(before, column.name), _side(after, column.name), kind)
         for column in capture.definitions.table(row["table"]).columns
     )
-    time_text = "" if row["op_ts"] is None else f"{row['op_ts']:%Y-%m-%d %H:%M:%S.%f}"
     tokens = tuple(((row["tokens"] and dict(row["tokens"])) or {}).items())
     return SheetOperation(
         kind=kind,
         table=row["table"],
         indicator=row["tx_ind"],
-        time=time_text.removesuffix(".000000"),
+        time=None if row["op_ts"] is None else (row["op_ts"] - EPOCH) // timedelta(microseconds=1),
         tx_id=row["tx_id"],
         cells=cells,
         tokens=tokens,

@@ -108,6 +108,9 @@ def _parse_good(
             bad.add(numbers[several.messages], several.columns)
             numbers = np.delete(numbers, several.messages)
         else:
+            # Nothing was removed and the batch was not halved: messages have their numbers already.
+            if len(numbers) == len(messages):
+                return [raw]
             return [replace(raw, message=numbers[raw.message])]
     return []
 
@@ -433,8 +436,7 @@ def _with_transactions(
     """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
     own_csn = done.csn is raw.seq_id
     given = block.seq_id
-    return replace(
-        block,
+    return block.with_columns(
         order=order,
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),

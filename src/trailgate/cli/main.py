@@ -28,7 +28,7 @@ from trailgate.cli.startup import (
     shorten_compute_help,
 )
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
-from trailgate.terminal.output import quiet_pipe, say
+from trailgate.terminal.output import quiet_pipe, say, terminal_width
 
 # The commands with their summaries. The module of a command has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -110,6 +110,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
 
 trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
+NARROW: Final = 72  # columns of a terminal in which the table of options would be cut
 HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 # The first class that an error is an instance of decides; docs/cli.md lists the codes.
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
@@ -219,9 +220,12 @@ def program_for(arguments: list[str]) -> Any:
     """
     import typer  # noqa: PLC0415  no other module loads it
 
+    width = terminal_width()
+    plain: dict[str, Any] = {"rich_markup_mode": None} if width < NARROW else {}
     program = typer.Typer(
         pretty_exceptions_enable=False,
         help="Read, write and query GoldenGate trail files, and capture messages into them.",
+        **plain,
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
@@ -248,6 +252,12 @@ def program_for(arguments: list[str]) -> Any:
                 parameter.metavar = ""  # the type of a switch is not shown
             elif parameter.param_type_name == "argument":
                 parameter.display_type_rich = _no_type  # users need no <str> beside TRAIL
+    if plain:
+        from trailgate.cli.narrow_help import (  # noqa: PLC0415  only narrow terminals need it
+            print_narrow_help,
+        )
+
+        print_narrow_help(made, width)
     return made
 
 

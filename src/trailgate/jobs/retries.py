@@ -20,8 +20,8 @@ FIRST: Final = 0.1  # seconds before the first retry: a deadlock is usually over
 # Seconds between retries. Not longer, because another process that uses a DuckDB file may close it
 # for a few seconds only.
 LONGEST: Final = 5.0
-# Attempts that are always made. A conflict can be reported after a MERGE that alone took longer
-# than ``patience``.
+# Attempts that are always made after a conflict, which can be reported after a MERGE that alone
+# took longer than ``patience``.
 TRIALS: Final = 5
 LOOK: Final = 0.2  # seconds between two checks whether to stop
 Result = TypeVar("Result")
@@ -58,7 +58,7 @@ class Retries:
                 lasting=lasting and kind,
                 first=FIRST,
                 longest=LONGEST,
-                trials=TRIALS if patience > 0 else 1,
+                trials=1 if kind or patience <= 0 else TRIALS,
             )
             for kind in (True, False)
         }

@@ -32,6 +32,7 @@ from trailgate.model.transactions import BEFORE, follow
 from trailgate.storage.files.addresses import is_stored, locate, name_of
 from trailgate.storage.files.listing import NUMBERED, find_single_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.trail_rest import describe_wrong_size
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
@@ -280,6 +281,11 @@ class OpenTrail:
     def size(self) -> int:
         """The size of the file when it was last opened or checked by ``grown``."""
         return self._reader.file.size
+
+    @property
+    def wrong_size(self) -> list[str]:
+        """A sentence if the file is empty or does not have the size that its header states."""
+        return describe_wrong_size(self._reader)
 
     def grown(self) -> bool:
         """Check the file's size again, and return whether it has grown."""

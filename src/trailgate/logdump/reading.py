@@ -13,9 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from trailgate.arrays import CHUNK, Mask
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import OptionError, TrailgateError, mask_logins
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL, LogdumpChunk, file_exists, next_path
+from trailgate.logdump.open_trail import SMALL, LogdumpChunk, OpenTrail, file_exists, next_path
 from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownRecord
 from trailgate.logdump.session import LogdumpSession
 from trailgate.logdump.syntax import time_text
@@ -141,6 +141,17 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
         _sentence(f"{before}end of the file at RBA {rba}{more}"),
         {"end": "end", "rba": rba, "unfinished_bytes": left},
     )
+    yield from report_size(session.trail)
+
+
+def report_size(trail: OpenTrail) -> Iterator[Result]:
+    """Yield a note if a trail file is empty or does not have the size that its header states."""
+    for sentence in trail.wrong_size:
+        path = mask_logins(trail.path)
+        yield NoteResult(
+            f"{sentence}. trailgate check {path} lists the damage",
+            {"path": path, "size": trail.size, "size_problem": sentence},
+        )
 
 
 def _sentence(text: str) -> str:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import mask_differing_rows
 from trailgate.errors import TransactionError
-from trailgate.messages.by_indicators import first_values
+from trailgate.messages.by_indicators import begin_rows, first_values
 from trailgate.messages.message_numbers import (
     NO_NUMBER,
     LastMessage,
@@ -99,7 +99,9 @@ def chain_by_id(
         is_open=state.is_open,
         awaiting=later.awaiting,
     )
-    csn = first_values(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    csn = (
+        first_values(raw.seq_id, begin_rows(walk.opens), state.csn) if operation_ids else raw.seq_id
+    )
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
         after = replace(

@@ -75,14 +75,18 @@ def chain_by_indicators(
     return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
 
 
-def first_values(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+def begin_rows(opens: Mask) -> Longs | None:
+    """Return for each operation the row at which its transaction begins (-1: before all rows), or None if each begins one."""
+    return None if opens.all() else find_begin_rows(opens)
+
+
+def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
     """Replace each value by the value of its transaction's first operation.
 
-    `before` is the value of the transaction open before.
+    `begin` is the result of `begin_rows`. `before` is the value of the transaction open before.
     """
-    if opens.all():
+    if begin is None:
         return values
-    begin = find_begin_rows(opens)
     if begin[0] >= 0:
         # In most batches all values of a transaction are equal: then no copy is needed.
         alike = not values.null_count and first_other(values, begin) < 0
@@ -104,15 +108,18 @@ def _check(
 
     Messages that contradict earlier ones become problems.
     """
-    unit = marks.numbers
     opens = followed.marks & BEGINS != 0
-    unended = _find_unended(raw, followed, marks)
-    _check_bounds(raw, followed, unended, unit, bad, state)
-    tx_id = first_values(raw.tx_id, opens, state.tx_id)
-    csn = first_values(raw.seq_id, opens, state.csn)
+    begin = begin_rows(opens)
+    tx_id = first_values(raw.tx_id, begin, state.tx_id)
+    csn = first_values(raw.seq_id, begin, state.csn)
+    faulty = bool(followed.faults.any())
+    if faulty:
+        unit, unended = marks.numbers, _find_unended(raw, followed, marks)
+        _check_bounds(raw, followed, unended, unit, bad, state)
     _check_members(raw, tx_id, bad)
     _check_contiguous(raw, opens, bad)
-    _check_ends(raw, unended, unit, bad, state)
+    if faulty:
+        _check_ends(raw, unended, unit, bad, state)
     after = TransactionState(id_length=state.id_length)
     if not marks.closed:
         after = _open_after(raw, tx_id, csn, marks, bad, state)

@@ -14,7 +14,6 @@ then have all before values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +41,7 @@ def shape_images(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBloc
     kind = int(block.op_type[0])
     # Only the keys of deletes remain (COMPRESSDELETES).
     if kind == DELETE and rules.compress_deletes:
-        yield replace(block, before=_keep_columns(block.before, block.table.keys))
+        yield block.with_columns(before=_keep_columns(block.before, block.table.keys))
     elif kind == UPDATE:
         yield from _shape_updates(block, rules)
     else:
@@ -57,7 +56,8 @@ def with_operation_types(block: ChangeBlock) -> ChangeBlock:
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
     moved = _key_moves(block)
-    return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
+    op_type = np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8)
+    return block.with_columns(op_type=op_type)
 
 
 def _has_befores(block: ChangeBlock) -> bool:
@@ -87,14 +87,14 @@ def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBl
     ]
     marked, moved = block.table.marked_keys, _key_moves(block)
     befores = block.before if rules.update_befores else _keep_columns(block.before, ())
-    still = block if not marked else replace(block, before=befores)
+    still = block if not marked else block.with_columns(before=befores)
     if not moved.any():
         yield _compress(still, changed, rules)
         return
     # A key update keeps the old key even if before values are not wanted.
     old = block.before if rules.update_befores else _keep_columns(block.before, marked)
     kinds = np.full(len(block), KEY_UPDATE, np.uint8)
-    key_update = replace(block, op_type=kinds, before=old)
+    key_update = block.with_columns(op_type=kinds, before=old)
     # Rows are selected before columns are masked, because text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
@@ -119,9 +119,8 @@ def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> C
     # None keeps a key column in every row; other columns are kept only in rows in which they
     # changed.
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
-    return replace(
-        block, before=_mask_image(block.before, kept), after=_mask_image(block.after, kept)
-    )
+    before, after = _mask_image(block.before, kept), _mask_image(block.after, kept)
+    return block.with_columns(before=before, after=after)
 
 
 def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
@@ -132,9 +131,12 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     # If one image lacks the column, it changed in all rows; if both do, in none.
     if before.values is None or after.values is None:
         return np.full(rows, after.values is not None or before.values is not None)
-    one_sided: Mask = before.is_missing(rows) != after.is_missing(rows)
     if pa.types.is_string(before.values.type) and pa.types.is_string(after.values.type):
-        return np.logical_or(mask_differing_rows(before.values, after.values), one_sided)
+        differing: Mask = mask_differing_rows(before.values, after.values)
+        if before.missing is not None or after.missing is not None:
+            differing |= before.is_missing(rows) != after.is_missing(rows)
+        return differing
+    one_sided: Mask = before.is_missing(rows) != after.is_missing(rows)
     same = pc.equal(before.values, after.values)
     equal = np.asarray(pc.fill_null(same, False) if same.null_count else same)
     if same.null_count:

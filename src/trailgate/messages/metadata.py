@@ -405,13 +405,13 @@ class MetadataValues:
         given, fmt = self.options.timestamp_format, None
         # Without a configured format, digits alone are read without a format, and text by the
         # default one.
-        digits = np.asarray(pc.utf8_is_digit(values))
         if given:
             fmt = given
-        elif not digits.any():
-            fmt = DEFAULT_FORMAT
-        elif not digits.all():
-            return None
+        else:
+            digits = np.asarray(pc.utf8_is_digit(values))
+            fmt = None if digits.any() else DEFAULT_FORMAT
+            if fmt is None and not digits.all():
+                return None
         try:
             times, cut = parse_timestamps(values, fmt)
         except DecodeError:

@@ -148,9 +148,8 @@ class MessageParser:
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         excluded = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
-        bare = replace(
-            bare, tx_owner=_none_if_null(bare.tx_owner), tx_name=_none_if_null(bare.tx_name)
-        )
+        owner, name = _none_if_null(bare.tx_owner), _none_if_null(bare.tx_name)
+        bare = bare.with_columns(tx_owner=owner, tx_name=name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, excluded))
         message, csn = records.message, bare.csn
         # With indicators or transaction ids, records that are not captured still begin and end
@@ -336,9 +335,8 @@ class MessageParser:
             members = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[members[0]]], int(kinds[members[0]])
             before, after = self.format.images(records, table, kind, members, errors)
-            block = replace(
-                bare.take(members), table=table, order=members, before=before, after=after
-            )
+            taken = bare.take(members)
+            block = taken.with_columns(table=table, order=members, before=before, after=after)
             chosen = self._select(block, records, excluded, errors)
             if len(chosen):
                 check_keys(MessageRecordGroup(records, table, chosen.order, errors), chosen.before)

@@ -300,17 +300,19 @@ class MessageRecords(ABC):
         found.add(messages, errors(rows[first]))
         raise BadMessagesError(found)
 
-    def check_sizes(self, sizes: Longs, least: int, size: str, hint: str) -> None:
+    def check_sizes(
+        self, sizes: Longs, least: int, describe: Callable[[int], str], hint: str
+    ) -> None:
         """Raise BadMessagesError if records are shorter than the header.
 
-        `least` is the length of the header, and `size` the text that describes a length, such as
-        "{} fields".
+        `least` is the length of the header, and `describe` puts a length into words, such as "2
+        fields".
         """
 
         def errors(rows: Longs) -> ErrorColumns:
             # One text for each distinct size, of which there are few.
             known, which = np.unique(sizes[rows], return_inverse=True)
-            own = [f"{size.format(one)}, but the header alone has {least}" for one in known]
+            own = [f"{describe(one)}, but the header alone has {least}" for one in known.tolist()]
             return self.errors(rows, pa.array(own, pa.string()).take(pa.array(which)), hint)
 
         short = np.flatnonzero(sizes < least)

@@ -90,7 +90,7 @@ def _name_folder(error: TrailgateError) -> None:
     folder = str(Path.cwd())
     if _in_worker() and folder != os.environ.get("PWD") and folder in str(error):
         here = f"{folder} is a folder of Spark's: {HELP}"
-        error.hint = here if not error.hint else f"{error.hint}. {here}"
+        error.add_hint(here)
 
 
 def _in_worker() -> bool:

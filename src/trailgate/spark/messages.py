@@ -160,6 +160,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
     def __init__(self, options: MessageOptions, schema: StructType) -> None:
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
+        _warn_of_empty_files(source)
         self._reading = MessageReading(options, infer_tables(capture, source), source)
         self._schema = schema
 
@@ -211,6 +212,7 @@ class MessageStreamReader(FileStreamReader):
             return []
         capture = replace(self._capture, first_file=begin.count)
         source = messages_of(files, options.message_per == "line", cutter=capture.cutter)
+        _warn_of_empty_files(source)
         capture = infer_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         parts = []
@@ -225,6 +227,12 @@ class MessageStreamReader(FileStreamReader):
         """Yield the operations of a new message file's range."""
         reading, own = part
         return reading.rows(own)
+
+
+def _warn_of_empty_files(source: MessageFiles) -> None:
+    """Log a warning that names the empty message files."""
+    if note := source.empty_note:
+        LOG.warning("%s", note)
 
 
 def check_stream(capture: Capture) -> None:

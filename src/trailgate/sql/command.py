@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import typer
 
@@ -61,13 +61,17 @@ def command(
         check_target(to, format)  # before anything is read
     if statement == STANDARD:
         statements, last = split_statements(_decode(standard_input().read()))
-        statements += [last.strip()] if last.strip() else []
+        statements += [last] if last.text else []
         if not statements:
             raise OptionError("standard input has no statement")
         if to is not None and len(statements) != 1:
             raise OptionError(f"--to takes the rows of one statement, not of {len(statements)}")
-        for one in statements:
-            output.answer(one)
+        for number, one in enumerate(statements, 1):
+            try:
+                output.answer(one.text)
+            except TrailgateError as error:
+                error.problem = f"statement {number} (line {one.line}): {error.problem}"
+                raise
     elif statement is not None:
         output.answer(statement)
     elif sys.stdin is not None and sys.stdin.isatty():
@@ -110,21 +114,32 @@ class _Output:
         print_batches(rows, names, form, format=self.format, limit=self.limit, wide=self.wide)
 
 
-def split_statements(text: str) -> tuple[list[str], str]:
+class SqlStatement(NamedTuple):
+    """A SQL statement without its semicolon, and the line on which it starts."""
+
+    text: str
+    line: int
+
+
+def split_statements(text: str) -> tuple[list[SqlStatement], SqlStatement]:
     """Split a text into the SQL statements that end with a semicolon, and the rest after the last statement.
 
     ``"SELECT 1; SELECT ';"`` gives the statement ``SELECT 1`` and the rest ``SELECT ';``, because
     the second semicolon is inside an open string.
     """
-    statements, pending = [], ""
+    statements, pending, begin, line = list[SqlStatement](), "", 1, 1
     # Comments are dropped, because a semicolon in a comment does not end a statement.
     for token in TOKENS.findall(text):
         if token == ";":  # noqa: S105  no password
-            statements.append(pending)
+            statements.append(SqlStatement(pending.strip(), begin))
             pending = ""
         elif not token.startswith(("--", "/*")):
-            pending += token
-    return [one.strip() for one in statements if one.strip()], pending.lstrip()
+            if not pending and token.strip():
+                blanks = len(token) - len(token.lstrip())
+                begin = line + token[:blanks].count("\n")
+            pending = (pending + token).lstrip()
+        line += token.count("\n")
+    return [one for one in statements if one.text], SqlStatement(pending, begin)
 
 
 def _converse(output: _Output) -> None:
@@ -138,10 +153,11 @@ def _converse(output: _Output) -> None:
             return
         if not line.strip():
             pending = ""  # Ctrl-C, or an empty line, drops what was typed
-        statements, pending = split_statements(f"{pending}{line}\n")
+        statements, rest = split_statements(f"{pending}{line}\n")
+        pending = rest.text
         for statement in statements:
             try:
-                output.answer(statement)
+                output.answer(statement.text)
             except TrailgateError as error:
                 print(f"error: {error}", file=sys.stderr)
             except KeyboardInterrupt:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., None])
 SHORTEST: Final = 20  # digits of a position in its long form
+# s3://bucket/file as a Path has one slash; one letter before the colon is a drive of Windows.
+ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]+:/")
 OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
@@ -161,6 +163,9 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
         for name, value in given.items():
             if value == "" or (isinstance(value, list | tuple) and "" in value):
                 raise OptionError(f"the value of {spellings[name]} is empty")
+            if isinstance(value, Path) and ADDRESS.match(str(value)):
+                problem = f"{spellings[name]} takes a local path, not the address {value}"
+                raise OptionError(problem, hint="Write it to a local path, and copy it")
         made = {
             name: kind(**{field: given.pop(field) for field in names})
             for name, (kind, names) in grouped.items()

@@ -124,6 +124,12 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("hello world.", "a level number was expected, not hello .*line 1, column 1"),
         ("50 A PIC X.", "50 is not a level number"),
         ("01 A PIC X.\n\u00b2 B PIC X.", "a clause of A was expected|a level number was expected"),
+        (
+            "01 A.\nCOPY M\n  05 B PIC X.",
+            "05 follows COPY M, where its period is expected .*line 2",
+        ),
+        ("01 A.\nCOPY M OF L SUPPRESS X.", "X follows COPY M"),
+        ("COPY NOWHERE OF L SUPPRESS PRINTING.", "the member NOWHERE was not found"),
         ("COPY NOWHERE.", "the member NOWHERE was not found"),
         ("01 A PIC X(200000000).", "too long"),
         ("01 A.\n  05 B PIC X(9999) OCCURS 99999.", "takes more than"),

@@ -226,7 +226,7 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ({"record": "DETAIL", "shape": "round"}, "shape must be flat or tree, not 'round'"),
         ({"record": "DETAIL", "raw": "yes"}, "raw must be true or false, not 'yes'"),
         ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds cannot be combined"),
-        ({"kinds": "KIND"}, "kinds are written"),
+        ({"kinds": "KIND"}, "kinds: 'KIND' has no colon after the field .*They are written FIELD"),
         ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
         (
             {"kinds": "AMOUNT: D=DETAIL,H=HEADER", "record_format": "rdw"},

@@ -140,12 +140,18 @@ def test_kinds_are_a_mapping_too(tmp_path: Path, copybook: Path) -> None:
     ("kinds", "message"),
     [
         ("SEG: O=OWNER, P=NAME", "NAME is an item of the record CLAIM, not a record"),
-        ("SEG: O=OWNER, P=PARD", "no record PARD .*Did you mean PART"),
+        (
+            "SEG: O=OWNER, P=PARD",
+            r"kinds: 'P'=PARD: no record PARD in the copybook \(field SEG\)\. Did you mean PART\? Known: .*OWNER",
+        ),
         ("SEG: O=OWNER, P", "VALUE=RECORD was expected, not 'P'"),
-        ("SEG: O=OWNER, 'P=PART", "A quote is not closed"),
+        ("SEG: O=OWNER, 'P=PART", "a quote is not closed"),
         ("SEG: O|=OWNER", "VALUE=RECORD was expected"),
         ("ID: O=OWNER, 2=PART", "does not distinguish|cannot have the value 'O'"),
-        ("SEG O=OWNER", "kinds are written FIELD"),
+        (
+            "SEG O=OWNER",
+            "kinds: 'SEG O=OWNER' has no colon after the field .*They are written FIELD",
+        ),
         ("@nowhere.txt", "nowhere.txt"),
         ({"A": {}, "B": {}}, "with one key"),
         ({"SEG": ["O"]}, "the kinds by SEG"),
@@ -193,7 +199,7 @@ def test_ids_are_those_of_the_records_above(tmp_path: Path, copybook: Path) -> N
     assert [r["_record_id"] for r in of_sums] == [at[0], at[3], at[4], at[7]]
     assert of_sums[1]["_id_1"] == at[2]
     for parents, message in (
-        ("PART=OWNR", "parents: OWNR is not a kind.*OWNER"),
+        ("PART=OWNR", "parents: PART=OWNR: OWNR is not a kind.*OWNER"),
         ("PART=SUM, SUM=PART", "is below itself"),
         ("PART", "CHILD=PARENT was expected"),
     ):

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from trailgate.apply.effects.append import (
     COLUMNS,
+    META_COLUMNS,
     add_meta_columns,
     append_changes,
     build_append_table,
@@ -89,4 +90,6 @@ MODES: Final[Mapping[str, ApplyMode]] = MappingProxyType(
 # The modes that keep every version of a row.
 VERSIONED: Final = frozenset({"history", "scd2"})
 # Current rows with --meta. A folded operation has the position of the first, not of the last one.
-WITH_META: Final = ApplyMode(add_meta_columns, _current, (), folds=False, logged=set_meta_values)
+WITH_META: Final = ApplyMode(
+    add_meta_columns, _current, META_COLUMNS, folds=False, logged=set_meta_values
+)

@@ -8,7 +8,7 @@ before the next rows are written (`change_tables`). After an error `restore` ret
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.apply.effects.column_types import ChosenColumnTypes
-from trailgate.apply.effects.modes import MODES, WITH_META, ApplyMode
+from trailgate.apply.effects.modes import MODES, VERSIONED, WITH_META, ApplyMode
 from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.jobs.options import ApplyOptions
@@ -33,6 +33,7 @@ from trailgate.errors import (
 from trailgate.model.positions import short_position
 from trailgate.model.tables import Table
 
+RENAME_HINT: Final = "Rename the trail's column in a parameter file (--params), with a COLMAP that lists all columns and has no USEDEFAULTS"
 GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 
 
@@ -67,6 +68,22 @@ class TableModes:
         """Return a target table's ``ApplyMode``."""
         name = self.name(table)
         return self.usual if name == self.run else MODES[name]
+
+    def extend(self, table: TargetTable) -> TargetTable:
+        """Return a table with the columns that its mode adds to those of the source.
+
+        Raises DefinitionError if the source has a column with such a name, in any case.
+        """
+        mode = self.of(str(table))
+        names = {column.name.casefold(): column.name for column in table.columns}
+        for column in mode.columns:
+            spelled = names.get(column.name.casefold())
+            if spelled is not None:
+                option = "--meta" if mode is WITH_META else f"--mode {self.name(str(table))}"
+                problem = f"{option} adds the column {column.name}, and the trail already has a column of this name"
+                where = Where(table=str(table), field=spelled)
+                raise DefinitionError(problem, where=where, hint=_build_rename_hint(mode, names))
+        return mode.table(table)
 
 
 class TargetSchemas:
@@ -129,7 +146,7 @@ class TargetSchemas:
         if known is None:
             existing = self._target.find_table(expected)
             if existing is not None:
-                self._check_mode(existing)
+                self._check_mode(existing, expected)
             if existing is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
             at = self._target.position(expected if existing is None else existing)
@@ -218,9 +235,12 @@ class TargetSchemas:
             self.known[name] = replace(known, table=replace(known.table, columns=tuple(columns)))
             self._planned[name] = replace(change, wider=change.wider + wider)
 
-    def _check_mode(self, table: TargetTable) -> None:
+    def _check_mode(self, table: TargetTable, expected: TargetTable) -> None:
         """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
-        names = {column.name for column in table.columns}
+        added = {column.name.casefold() for column in self.modes.of(str(table)).columns}
+        # Only columns that the source lacks can show the mode.
+        of_source = {column.name.casefold() for column in expected.columns} - added
+        names = {one.name for one in table.columns if one.name.casefold() not in of_source}
         chosen = self.modes.name(str(table))
         for name, mode in MODES.items():
             markers = {column.name for column in mode.columns}
@@ -250,7 +270,20 @@ def _extend_table(
     types: Callable[[TargetTable], TargetTable],
     table: TargetTable,
 ) -> TargetTable:
-    return modes.of(str(table)).table(types(table))
+    return modes.extend(types(table))
+
+
+def _build_rename_hint(mode: ApplyMode, names: Collection[str]) -> str:
+    """Return the hint for a source table with a column named like one that a mode adds.
+
+    ``names`` are the names of the source's columns in lower case.
+    """
+    versioned = {name: MODES[name] for name in sorted(VERSIONED)}
+    for name, other in versioned.items():
+        free = not any(column.name.casefold() in names for column in other.columns)
+        if free and mode in versioned.values():
+            return f"{RENAME_HINT}. Or use --mode {name}, whose columns have other names"
+    return RENAME_HINT
 
 
 def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:

@@ -49,6 +49,7 @@ from trailgate.apply.targets.target import (
     ApplyTarget,
     CheckingTarget,
     TablePosition,
+    group_positions,
     open_target,
 )
 from trailgate.errors import (
@@ -315,6 +316,7 @@ def verify_tables(
     ):
         whole = real.position(None)
         if whole is None:
+            group_positions(to)  # raises the error of a target that does not exist
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 
         def run(file: str) -> tuple[ApplyRun, _Expected]:

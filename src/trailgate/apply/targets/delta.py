@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSelector
 
@@ -35,6 +37,7 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
+from trailgate.apply.targets.delta_dictionaries import plan_writer_properties
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_rows import (
@@ -45,6 +48,7 @@ from trailgate.apply.targets.delta_rows import (
     find_computed_columns,
     name_staged_columns,
     read_delta_rows,
+    select_rows,
 )
 from trailgate.apply.targets.delta_statistics import plan_statistics_properties
 from trailgate.apply.targets.target import (
@@ -79,6 +83,7 @@ class DeltaTarget:
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         self._names = {name for row in self._rows() for name in row["tables"]}
+        self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the transaction version in its Delta log, or with None the checkpoint that all tables have reached."""
@@ -181,17 +186,13 @@ class DeltaTarget:
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
         key_values = {name: keys[name].combine_chunks() for name in table.key_names}
-        chosen = [pc.field(name).isin(values.unique()) for name, values in key_values.items()]
         bounds = (
             " AND ".join(filter(None, map(build_range_condition, key_values, key_values.values())))
             or None
         )
-
-        def read() -> pa.Table:
-            rows = read_delta_rows(delta, schema, bounds)
-            return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
-
-        return call_delta(path, read)
+        return call_delta(
+            path, lambda: select_rows(read_delta_rows(delta, schema, bounds), key_values)
+        )
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a Delta table."""
@@ -273,6 +274,7 @@ class DeltaTarget:
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
+            writer_properties=self._find_writer_properties(table, delta),
             commit_properties=self._properties(at),
         )
         merger = merger.when_matched_delete(sql.staged_effect(RowEffect.DELETE))
@@ -280,6 +282,18 @@ class DeltaTarget:
             merger = merger.when_matched_update(updated, sql.staged_effect(RowEffect.PATCH))
         is_inserted = sql.staged_effect(RowEffect.INSERT)
         merger.when_not_matched_insert(dict(clauses.inserted), is_inserted).execute()
+
+    def _find_writer_properties(
+        self, table: TargetTable, delta: DeltaTable
+    ) -> WriterProperties | None:
+        """Return the properties of the files that a MERGE writes, once the table has files from which to plan them."""
+        place = self._place(table)
+        if place.address not in self._writing:
+            planned = plan_writer_properties(place, delta)
+            if planned is None:
+                return None
+            self._writing[place.address] = planned
+        return self._writing[place.address]
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Delta tables are applied up to the position."""

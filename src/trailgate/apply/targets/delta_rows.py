@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from operator import and_
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from trailgate.apply.effects.batch import fill_missing_with_null
@@ -13,6 +17,7 @@ from trailgate.apply.effects.nets import NetChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.targets.integer_keys import IntegerKeys
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
@@ -80,6 +85,31 @@ def read_delta_rows(
     schema = schema or pa.schema(table.schema())
     rows = pa.RecordBatchReader.from_stream(table.scan(schema.names, predicate))
     return rows.cast(schema)
+
+
+def select_rows(rows: pa.RecordBatchReader, keys: Mapping[str, pa.Array]) -> pa.Table:
+    """Return the rows of which each key column, by itself, has one of its values."""
+    bitmaps = {name: IntegerKeys.of(values) for name, values in keys.items()}
+    others = [
+        pc.field(name).isin(values.unique())
+        for name, values in keys.items()
+        if bitmaps[name] is None
+    ]
+    for name, one in bitmaps.items():
+        if one is not None:
+            rows = pa.RecordBatchReader.from_batches(rows.schema, _filter(rows, name, one))
+    return (
+        ds.Scanner.from_batches(rows, filter=reduce(and_, others)).to_table()
+        if others
+        else rows.read_all()
+    )
+
+
+def _filter(rows: pa.RecordBatchReader, name: str, keys: IntegerKeys) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        found = keys.find(batch[name])
+        if found.any():
+            yield batch.filter(pa.array(found))
 
 
 def build_range_condition(name: str, values: pa.Array) -> str | None:

@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import ancestors_of
@@ -43,6 +43,7 @@ from trailgate.apply.targets.iceberg_catalogs import (
     check_path,
     find_iceberg_place,
     find_iceberg_table,
+    load_iceberg_table,
 )
 from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
 from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
@@ -249,15 +250,23 @@ class IcebergTarget:
             commit_rows(table, removed, [row], self._describe(at), keep=2)
 
     def rollback(self) -> None:
-        """Do nothing: written Iceberg tables are committed, and are skipped when the batch is applied again."""
+        """Close the catalog. Written Iceberg tables are committed, and are skipped when the batch is applied again."""
+        self._close_catalog()
 
     def release(self) -> None:
         """Close the snapshots of all Iceberg tables, so that the next batch sees the commits of other writers."""
         self._tables.clear()
 
     def close(self) -> None:
-        """Close all open Iceberg tables."""
+        """Close all open Iceberg tables, and the catalog."""
+        self._close_catalog()
+
+    def _close_catalog(self) -> None:
+        # After a COMMIT that failed, SQLAlchemy keeps the connection, and SQLite its lock.
         self._tables.clear()
+        if self._catalog is not None:
+            self._catalog.close()
+            self._catalog = None
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
         """Raise TargetConflictError if another run of this group has written the table meanwhile."""
@@ -278,10 +287,10 @@ class IcebergTarget:
                     self._catalog = self._place.open()
                 if self._catalog is None:
                     return None
-                try:
-                    self._tables[name] = self._catalog.load_table(self._identify(name))
-                except (NoSuchTableError, NoSuchNamespaceError):
+                table = load_iceberg_table(self._place, self._catalog, self._identify(name))
+                if table is None:
                     return None
+                self._tables[name] = table
         return self._tables[name]
 
     def _identify(self, name: tuple[str, ...]) -> tuple[str, ...]:
@@ -345,11 +354,10 @@ def table_rows(address: str) -> pa.RecordBatchReader:
     """Read the Iceberg table at an address. Raises StorageError if it does not exist."""
     place, name = find_iceberg_table(address)
     with convert_iceberg_errors(address):
-        try:
-            table = place.open().load_table(name)
-        except (NoSuchTableError, NoSuchNamespaceError):
+        table = load_iceberg_table(place, place.open(), name)
+        if table is None:
             problem = "there is no Iceberg table here"
-            raise StorageError(problem, where=Where(source=address)) from None
+            raise StorageError(problem, where=Where(source=address))
         return read_files(table, plan_files(table))
 
 

@@ -9,22 +9,41 @@ optional namespace: in ``iceberg:prod.shop`` HR.JOBS is the table ``shop.hr.jobs
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pyiceberg.catalog import Catalog, list_catalogs, load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table import Table
 
-from trailgate.errors import OptionError, StorageError, Where, did_you_mean
+from trailgate.errors import (
+    OptionError,
+    StorageError,
+    TargetLockedError,
+    Where,
+    did_you_mean,
+)
 
 CATALOG_FILE: Final = "catalog.db"
 FOLDER_CATALOG: Final = "lake"
 CONFIGURATION: Final = "https://py.iceberg.apache.org/configuration/"
 IN_STORES: Final = "Configure a catalog with a warehouse there in ~/.pyiceberg.yaml, and use its name: iceberg:NAME"
 REFUSED: Final = frozenset("?#")
-SQLITE_SECONDS: Final = 30  # to wait for a lock of the catalog's file
+# How long SQLite waits for a lock of the catalog's file. Apply itself tries again, for --patience.
+SQLITE_SECONDS: Final = 2
+CATALOG_TABLES: Final = frozenset({"iceberg_tables", "iceberg_namespace_properties"})
+LOCKED: Final = "another process has locked the catalog"
+LOCKED_HINT: Final = "Wait until it ends; apply --patience SECONDS tries for longer"
+MOVED: Final = (
+    "Iceberg stores absolute paths. Move the folder back, or apply the trail to a new folder"
+)
+OTHER_FOLDER: Final = "Name a new folder, or one that apply has written: iceberg:FOLDER/"
+TABLE_NAME: Final = "A table in a folder's catalog is iceberg:FOLDER/NAMESPACE/TABLE, as in iceberg:lake/hr/jobs; one in a configured catalog is iceberg:CATALOG.NAMESPACE.TABLE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +63,14 @@ class IcebergPlace:
     @property
     def exists(self) -> bool:
         """Whether the catalog exists. A configured catalog is taken to exist."""
-        return self.folder is None or (self.folder / CATALOG_FILE).is_file()
+        return self.folder is None or (self.folder / CATALOG_FILE).exists()
 
     def open(self) -> Catalog:
         """Open the catalog.
 
         A folder's own catalog is created if it does not exist. Raises OptionError if pyiceberg's
-        configuration lacks its name.
+        configuration lacks its name, TargetLockedError if another process has locked the folder's
+        catalog, and StorageError if the catalog's file is not a catalog.
         """
         if self.folder is None:
             if self.name not in list_catalogs():
@@ -60,8 +80,35 @@ class IcebergPlace:
             return load_catalog(self.name)
         folder = self.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)
+        _check_catalog_file(folder / CATALOG_FILE)
         uri = f"sqlite:///{quote(str(folder / CATALOG_FILE))}?timeout={SQLITE_SECONDS}"
         return SqlCatalog(FOLDER_CATALOG, uri=uri, warehouse=f"file://{folder}")
+
+
+def load_iceberg_table(
+    place: IcebergPlace, catalog: Catalog, name: tuple[str, ...]
+) -> Table | None:
+    """Load a table by its complete name, or return None if it does not exist.
+
+    Raises StorageError if the folder of the catalog was moved or copied. A catalog has the absolute
+    paths of its tables, so a copy would write to the tables of the original.
+    """
+    try:
+        table = catalog.load_table(name)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return None
+    except FileNotFoundError as error:
+        problem = f"a file that the catalog names does not exist: {error}"
+        raise StorageError(problem, where=Where(source=str(place)), hint=MOVED) from None
+    if place.folder is not None:
+        metadata = Path(urlsplit(table.metadata_location).path)
+        own = place.folder.joinpath(*name, "metadata", metadata.name)
+        if own.exists() and not (metadata.exists() and own.samefile(metadata)):
+            problem = (
+                f"the folder was moved or copied: its catalog names the table's file {metadata}"
+            )
+            raise StorageError(problem, where=Where(source=str(own)), hint=MOVED)
+    return table
 
 
 def check_path(path: str) -> None:
@@ -70,6 +117,28 @@ def check_path(path: str) -> None:
     if bad:
         problem = f"pyiceberg cannot write a table to a path with {bad[0]!r}: {path}"
         raise OptionError(problem, hint="Name another folder or table")
+
+
+def _check_catalog_file(path: Path) -> None:
+    """Raise the error of a file that cannot be opened as a catalog.
+
+    pyiceberg itself would add its tables to any SQLite file, and wait for each lock twice.
+    """
+    if not path.exists():
+        return
+    where = Where(source=str(path))
+    try:
+        with closing(sqlite3.connect(path, timeout=SQLITE_SECONDS)) as file:
+            rows = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    except sqlite3.Error as error:
+        if error.sqlite_errorname == "SQLITE_BUSY":
+            raise TargetLockedError(LOCKED, where=where, hint=LOCKED_HINT) from None
+        problem = f"the file of the folder's catalog cannot be opened with SQLite: {error}"
+        raise StorageError(problem, where=where, hint=OTHER_FOLDER) from None
+    names = {name for (name,) in rows}
+    if names and not names & CATALOG_TABLES:
+        problem = f"the SQLite file has other tables than those of an Iceberg catalog: {', '.join(sorted(names))}"
+        raise StorageError(problem, where=where, hint=OTHER_FOLDER)
 
 
 def find_iceberg_place(address: str) -> IcebergPlace:
@@ -88,13 +157,23 @@ def find_iceberg_place(address: str) -> IcebergPlace:
 
 
 def find_iceberg_table(address: str) -> tuple[IcebergPlace, tuple[str, ...]]:
-    """Return the place and the complete name of a single table, such as ``lake/hr/jobs``. Raises StorageError if no folder of the path has a catalog."""
+    """Return the place and the complete name of a single table, such as ``lake/hr/jobs``.
+
+    Raises StorageError if no folder of the path has a catalog, and OptionError if the name of the
+    table has fewer than two parts.
+    """
     place = find_iceberg_place(address)
-    if place.folder is None:
-        return IcebergPlace(place.name), place.root
-    path = place.folder
-    for folder in path.parents:
-        if (folder / CATALOG_FILE).is_file():
-            return IcebergPlace(FOLDER_CATALOG, folder), path.relative_to(folder).parts
-    problem = f"there is no Iceberg table here: no folder above it has a file {CATALOG_FILE}"
-    raise StorageError(problem, where=Where(source=address))
+    name = place.root
+    if place.folder is not None:
+        path = place.folder
+        found = next((one for one in (path, *path.parents) if (one / CATALOG_FILE).exists()), None)
+        if found is None:
+            problem = (
+                f"there is no Iceberg table here: no folder above it has a file {CATALOG_FILE}"
+            )
+            raise StorageError(problem, where=Where(source=address))
+        place, name = IcebergPlace(FOLDER_CATALOG, found), path.relative_to(found).parts
+    if len(name) < 2:
+        problem = f"{address!r} is not the address of an Iceberg table: its name needs a namespace"
+        raise OptionError(problem, hint=TABLE_NAME)
+    return IcebergPlace(place.name, place.folder), name

@@ -21,6 +21,7 @@ from pyiceberg.exceptions import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
+from trailgate.apply.targets.iceberg_catalogs import LOCKED, LOCKED_HINT
 from trailgate.errors import (
     ApplyError,
     StorageError,
@@ -29,6 +30,7 @@ from trailgate.errors import (
     TargetUnavailableError,
     TrailgateError,
     Where,
+    WriteError,
     mask_logins,
 )
 
@@ -55,6 +57,8 @@ SIGNS: Final = (
     # A writer has removed a file of the snapshot meanwhile.
     FaultSign(FileNotFoundError, "", TargetConflictError),
     FaultSign(SQLAlchemyError, "database is locked", TargetLockedError),
+    FaultSign(SQLAlchemyError, "database or disk is full", WriteError),
+    FaultSign(SQLAlchemyError, "readonly database", WriteError),
     # Two runs create the same catalog file.
     FaultSign(SQLAlchemyError, "already exists", TargetConflictError),
     FaultSign(ServiceUnavailableError, "", TargetUnavailableError),
@@ -94,6 +98,8 @@ def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
     if fault is TargetConflictError:
         problem = f"another writer changed the table meanwhile: {text}"
         return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
+    if fault is TargetLockedError:
+        return TargetLockedError(f"{LOCKED}: {text}", where=where, hint=LOCKED_HINT)
     if fault is not None:
         return fault(f"the catalog or its storage fails: {text}", where=where)
     if isinstance(error, OSError | RESTError | SQLAlchemyError):

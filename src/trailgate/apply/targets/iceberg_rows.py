@@ -7,7 +7,7 @@ need the files with bounds 1..5 and 6..9, but not the one with 10..20.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any, Final
@@ -31,7 +31,8 @@ from pyiceberg.table import FileScanTask, Table
 from trailgate.apply.effects.batch import ClosingUpdate, fill_missing_with_null
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
 from trailgate.apply.effects.operations import join_arrays
-from trailgate.arrays import Longs
+from trailgate.apply.targets.integer_keys import IntegerKeys
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 
 DELETE_FILES: Final = "the table has delete files, which Spark writes with merge-on-read, and pyiceberg cannot write such a table"
@@ -115,16 +116,13 @@ class KeyLookup:
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
         self._keys = keys
-        self._values = [one.unique() for one in keys]
+        self._tests = [_find_any(one) for one in keys]
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
         """Return for each row the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
         found = np.full(len(columns[0]), NOT_FOUND)
-        parts = [
-            pc.is_in(column, value_set=values)
-            for column, values in zip(columns, self._values, strict=True)
-        ]
-        rows = np.flatnonzero(reduce(and_, (np.asarray(one) for one in parts)))
+        parts = [test(column) for test, column in zip(self._tests, columns, strict=True)]
+        rows = np.flatnonzero(reduce(and_, parts))
         if not len(rows):
             return found
         # Number the wanted and the stored keys together. Equal keys have equal numbers.
@@ -138,6 +136,15 @@ class KeyLookup:
         index[codes[:wanted]] = np.arange(wanted)
         found[rows] = index[codes[wanted:]]
         return found
+
+
+def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
+    """Return a function that finds the rows whose value is one of the keys. NULL equals NULL."""
+    bitmap = IntegerKeys.of(keys)
+    if bitmap is not None:
+        return lambda column: bitmap.find(column.combine_chunks())
+    values = keys.unique()
+    return lambda column: np.asarray(pc.is_in(column, value_set=values))
 
 
 def build_new_rows(nets: NetChanges) -> pa.Table:

@@ -303,6 +303,11 @@ def _module(address: str) -> Any:
         raise OptionError(
             f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
         )
+    if kind.is_path and rest.startswith("//"):
+        # As a path this would be a folder of the root: //lake/ is /lake/.
+        problem = f"{address!r} is not the address of a target: a path does not begin with //"
+        relative = f"{scheme}:{rest.lstrip('/')}"
+        raise OptionError(problem, hint=f"As in {relative}, or with an absolute path {scheme}:/...")
     try:
         return importlib.import_module(kind.module)
     except ModuleNotFoundError as error:

@@ -1,4 +1,6 @@
 // Chooses a span of time on a chart, by dragging over its bars or by Shift and the arrow keys on one, and leads to its operations; without it a bar leads to its own time.
+import { localTime } from "./times.js";
+
 const least = 6; // pixels of a drag: less is a click
 const none = { chart: null, bars: [] };
 let chosen = none;
@@ -9,6 +11,10 @@ let dragged = false; // the click that ends a drag follows no link
 const barsOf = (chart) => [...chart.querySelectorAll("a.bar")];
 const addressOf = (bar) => new URL(bar.href.baseVal, location.href);
 const slotOf = (bar) => bar.querySelector(".slot");
+const timesOf = (bar) => bar.querySelector("[data-times]").dataset.times;
+/** Returns the bars and the gaps of a chart from left to right. */
+const stopsOf = (chart) => [...chart.querySelectorAll("a.bar, .gap")].sort((one, two) => placeOf(one) - placeOf(two));
+const placeOf = (stop) => stop.querySelector("rect").x.baseVal.value;
 
 /** Chooses bars that follow each other, marks them, and states their time. */
 function choose(chart, bars) {
@@ -26,8 +32,9 @@ function choose(chart, bars) {
   brush.setAttribute("x", first.x.baseVal.value);
   brush.setAttribute("width", last.x.baseVal.value + last.width.baseVal.value - first.x.baseVal.value);
   const count = bars.reduce((sum, bar) => sum + Number(bar.dataset.count), 0);
-  const times = span(bars).searchParams;
-  note.textContent = `${times.get("from_time")} to ${times.get("to_time")}: ${count.toLocaleString("en")} operations`;
+  const times = [bars[0], bars.at(-1)].map((bar, end) => timesOf(bar).split("/")[end]);
+  const texts = times.map((one) => one.replace("T", " ").replace("Z", ""));
+  note.textContent = `${texts.join(" to ")}: ${count.toLocaleString("en")} operations; ${localTime(times.join("/"))}`;
 }
 
 /** Returns the address of the operations of bars that follow each other. */
@@ -46,13 +53,13 @@ function between(chart, one, two) {
   });
 }
 
-function stop() {
+function unchoose() {
   if (chosen.chart) choose(chosen.chart, []);
   drag = anchor = null;
 }
 
 document.addEventListener("pointerdown", (event) => {
-  stop();
+  unchoose();
   dragged = false;
   const svg = event.target.closest?.("[data-brush] svg");
   if (svg && event.button === 0 && event.isPrimary) drag = { chart: svg.closest("figure"), x: event.clientX };
@@ -66,7 +73,7 @@ document.addEventListener("pointerup", () => {
   if (drag && dragged && chosen.bars.length) location.assign(span(chosen.bars));
   drag = null;
 });
-document.addEventListener("pointercancel", stop);
+document.addEventListener("pointercancel", unchoose);
 document.addEventListener("dragstart", (event) => {
   if (event.target.closest?.("[data-brush]")) event.preventDefault();
 });
@@ -75,31 +82,38 @@ document.addEventListener("click", (event) => {
   dragged = false;
 }, true);
 
-// The Tab key stops at one bar of a chart; arrow keys lead to the others.
+// The Tab key stops at one bar of a chart; arrow keys lead to the others, and to the gaps. The one with the focus is described below the chart.
 document.addEventListener("focusin", (event) => {
-  const bar = event.target.closest?.("[data-brush] a.bar");
-  for (const one of bar ? barsOf(bar.closest("figure")) : []) one.setAttribute("tabindex", one === bar ? "0" : "-1");
+  const stop = event.target.closest?.("[data-brush] :is(a.bar, .gap)");
+  if (!stop) return;
+  const chart = stop.closest("figure");
+  for (const one of stopsOf(chart)) one.setAttribute("tabindex", one === stop ? "0" : "-1");
+  const times = stop.dataset.times ?? timesOf(stop);
+  chart.querySelector("output").textContent = `${stop.getAttribute("aria-label")}; ${localTime(times)}`;
+});
+document.addEventListener("focusout", (event) => {
+  const chart = event.target.closest?.("[data-brush]");
+  if (chart && chart !== chosen.chart) chart.querySelector("output").textContent = "";
 });
 document.addEventListener("keydown", (event) => {
-  const bar = event.target.closest?.("a.bar");
-  const chart = bar?.closest("[data-brush]");
-  if (event.key === "Escape") stop();
-  if (!chart) return;
+  const stop = event.target.closest?.("[data-brush] :is(a.bar, .gap)");
+  if (event.key === "Escape") unchoose();
+  if (!stop) return;
+  const chart = stop.closest("figure");
   if (event.key === "Enter" && chosen.bars.length > 1) {
     event.preventDefault();
     location.assign(span(chosen.bars));
   }
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const bars = barsOf(chart);
-  const next = bars[bars.indexOf(bar) + step];
+  const stops = event.shiftKey && bars.includes(stop) ? bars : stopsOf(chart);
+  const next = stops[stops.indexOf(stop) + step];
   if (!next) return;
   event.preventDefault();
+  if (!event.shiftKey) unchoose();
   next.focus();
-  if (!event.shiftKey) {
-    stop();
-    return;
-  }
-  anchor ??= bar;
+  if (!event.shiftKey || !bars.includes(next)) return;
+  anchor ??= stop;
   const ends = [bars.indexOf(anchor), bars.indexOf(next)].sort((one, two) => one - two);
   choose(chart, bars.slice(ends[0], ends[1] + 1));
 });

@@ -2,6 +2,7 @@
 const most = 5000; // rows of one page: then its links lead on
 const every = 2000; // milliseconds until newer rows are asked for
 let stopped = false;
+let onStop = false; // the keyboard is on the stop button, which is replaced with the progress
 
 /** Returns the next page behind a link, or null if the server does not give it. */
 async function pageOf(link) {
@@ -60,6 +61,7 @@ async function search(link) {
   const stop = document.querySelector("#searched [data-stop]");
   if (stop) {
     stop.hidden = false;
+    if (onStop) stop.focus();
     stop.addEventListener("click", () => {
       stopped = true;
       stop.hidden = true;
@@ -67,6 +69,7 @@ async function search(link) {
   }
   const page = await pageOf(link);
   if (!page || stopped) return;
+  onStop = stop !== null && document.activeElement === stop;
   take(page, "#found");
   take(page, "#searched");
   take(page, "nav[aria-label=Rows]");

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trailgate.jobs.proposals import Proposal
+    from trailgate.jobs.proposals.sample import Sample
 
 PROPERTIES: Final = "dirprm"
 TRAIL: Final = "dirdat/ot"
 UNNAMED: Final = "capture"  # the name of the properties if messages come from standard input
 EXIT_CODES: Final = (
-    "0 the properties capture the messages as they are",
-    "1 something has to be filled in first, or nothing is recognized",
+    "0 a capture with the properties succeeds",
+    "1 it stops until something is filled in, or the format is not recognized",
     "2 wrong usage, or the file exists already",
     "3 a file cannot be written",
 )
@@ -79,7 +80,7 @@ def command(
     trying += ["--to", str((to or Path()) / TRAIL), "--dry-run"]
     trying += ["--message-per", "line"] if message_per == "line" else []
     with report_finished():
-        _print_state(proposal, path, to_file=to is not None, cut=sample.cut)
+        _print_state(proposal, path, sample, to_file=to is not None)
         # The command is printed on one line, so that it can be copied.
         print(f"  trailgate capture {shlex.join(trying)}", file=sys.stderr if to is None else None)
     if proposal.error is not None:
@@ -92,7 +93,8 @@ def _name(source: Sequence[str]) -> str:
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])
     parts = [part for part in plain.parts if not set(part) & set("*?[")]
-    return re.sub(r"[^\w-]+", "_", Path(parts[-1]).stem).strip("_") if parts else UNNAMED
+    name = re.sub(r"[^\w-]+", "_", Path(parts[-1]).stem).strip("_") if parts else ""
+    return name or UNNAMED  # no letter is left of "." and ".."
 
 
 def _between(source: Sequence[str]) -> list[str]:
@@ -100,15 +102,17 @@ def _between(source: Sequence[str]) -> list[str]:
     return [word for one in source for word in ("--from", one)][1:]
 
 
-def _print_state(proposal: Proposal, path: Path, *, to_file: bool, cut: bool) -> None:
-    """Print the values that the user has to fill in, and the next step.
+def _print_state(proposal: Proposal, path: Path, sample: Sample, *, to_file: bool) -> None:
+    """Print notes on the messages, the values that the user has to fill in, and the next step.
 
     Goes to stderr if the properties themselves are printed to stdout.
     """
     to_stderr = not to_file
     if to_file:
         say(f"properties: {path}")
-    if cut:
+    if sample.empty_note:
+        say(f"note: {sample.empty_note}", stderr=True)
+    if sample.cut:
         say("only the first megabytes of the messages were looked at", stderr=to_stderr)
     for sentence in proposal.open:
         say(f"to fill in: {sentence}", stderr=to_stderr)

@@ -101,7 +101,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     from trailgate.cli import trail_output
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
-    from trailgate.storage.reading.trails import read_with_options
+    from trailgate.storage.reading.trails import pointing_to_check, read_with_options
     from trailgate.terminal.rows import print_batches
 
     trail = find_trail(path, arguments.definitions)
@@ -109,9 +109,9 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
     for_people = arguments.format is OutputFormat.TABLE and arguments.to is None
     # A table for people has the same columns for all tables, so values stay text.
-    options = _with_tables(
-        ReadOptions.of(named | positions), trail, arguments, typed=not for_people
-    )
+    options = ReadOptions.of(named | positions)
+    with pointing_to_check(trail):
+        options = _with_tables(options, trail, arguments, typed=not for_people)
     threads = arguments.threads
     if for_people or arguments.limit is not None:
         threads = threads or 1  # few rows are printed, so do not read ahead
@@ -133,7 +133,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
         wide=arguments.wide,
     )
     if not printed and arguments.limit != 0:
-        with suppress(OSError):  # stderr may be closed
+        with suppress(OSError), pointing_to_check(trail):  # stderr may be closed
             print(_nothing(trail, options), file=sys.stderr)
 
 
@@ -154,8 +154,7 @@ def _with_tables(
             find_table(trail, table[0])
         except DefinitionError as error:
             more = f"--tables {table[0]} shows its operations without definitions"
-            error.hint = f"{error.hint}. {more}" if error.hint else more
-            raise
+            raise error.add_hint(more) from None
         return replace(options, table=table[0], times=arguments.times if text_times else None)
     if text_times and typed:
         raise OptionError(

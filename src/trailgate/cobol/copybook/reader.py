@@ -42,8 +42,8 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
-from trailgate.cobol.copybook.replacing import CopybookText
-from trailgate.cobol.copybook.source import SourceLine, read_lines
+from trailgate.cobol.copybook.replacing import CopybookText, no_hint
+from trailgate.cobol.copybook.source import SourceLine, read_lines, warn_of_cut_text
 from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where, did_you_mean
 
@@ -452,18 +452,28 @@ def read_copybook(
     source: str = "copybook",
     dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
+    missing: Callable[[str], str] = no_hint,
     mentioned: set[str] | None = None,
 ) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
-    ``member`` returns the text of a COPY member by its name, or None if it does not exist. The names
-    that may be constants are added to ``mentioned``; without it, a constant of the dialect that
-    no directive names is logged as a warning. Raises DefinitionError with file, line and column.
+    ``member`` returns the text of a COPY member by its name, or None if it does not exist;
+    ``missing`` then returns a hint. The names that may be constants are added to ``mentioned``;
+    without it, a constant of the dialect that no directive names is logged as a warning. Raises
+    DefinitionError with file, line and column.
     """
+    copied = set[str]()
+
+    def lines_of(content: str, name: str) -> list[SourceLine]:
+        lines = read_lines(content, dialect.source_format)
+        if name not in copied:
+            copied.add(name)
+            warn_of_cut_text(lines, name)
+        return lines
 
     def members(name: str) -> tuple[list[SourceLine], str] | None:
         content = member(name)
-        return None if content is None else (read_lines(content, dialect.source_format), name)
+        return None if content is None else (lines_of(content, name), name)
 
     def measure(entries: list[CopybookEntry]) -> list[CopybookLayout]:
         items = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
@@ -477,8 +487,9 @@ def read_copybook(
         return build_layouts(expand_typedefs(nest_entries(items)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
-    copybook = CopybookText(members, dialect, parse_constants(dialect.constants))
-    tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
+    constants = parse_constants(dialect.constants)
+    copybook = CopybookText(members, dialect, constants, missing)
+    tokens = copybook.tokens(lines_of(text, source), source)
     if mentioned is None:
         warn_of_unused_constants(dialect.constants, copybook.constants.mentioned, source)
     else:

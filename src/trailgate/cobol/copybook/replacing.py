@@ -118,17 +118,24 @@ def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
 
+def no_hint(_: str) -> str:
+    """Return no hint for a missing member."""
+    return ""
+
+
 @dataclass(slots=True)
 class CopybookText:
     """Expands copybook text: carries out COPY and REPLACE, and selects conditional text.
 
-    ``members`` returns the lines of a member and its name, or None. ``constants`` are the constants
-    of conditional text; all members share them.
+    ``members`` returns the lines of a member and its name, or None, and ``missing`` the hint for a
+    member that does not exist. ``constants`` are the constants of conditional text; all members
+    share them.
     """
 
     members: Members
     dialect: CobolDialect
     constants: CompileConstants
+    missing: Callable[[str], str] = no_hint
     _depth: int = 0
     _rules: list[ReplaceRule] = field(default_factory=list)  # of the COPY statements around
 
@@ -206,7 +213,9 @@ class CopybookText:
         if len(words) < 2:
             raise words[0].error("COPY needs the name of a member")
         at = next((i for i, token in enumerate(words) if token.upper == "REPLACING"), len(words))
-        named = join_words(words[1:at])[0]
+        named, *rest = join_words(words[1:at])
+        if words[0].upper == "COPY":
+            _check_rest(named, rest)
         name = named.text.strip("\"'")
         if self._depth >= MAX_DEPTH:
             raise named.error(
@@ -214,14 +223,24 @@ class CopybookText:
             )
         content = self.members(name)
         if content is None:
-            hint = "Name its folder: --copy-path FOLDER"
-            raise named.error(f"the member {name} was not found", hint)
+            raise named.error(f"the member {name} was not found", self.missing(name))
         own_rules = read_rules(words[at + 1 :])
         # Rules also apply to members copied inside this member, those of the innermost COPY first.
         inner = replace(self, _depth=self._depth + 1, _rules=[*own_rules, *self._rules])
         member_tokens = inner._insert_members(*content)  # noqa: SLF001  of the same class
         warn_of_unused(own_rules)
         return member_tokens
+
+
+def _check_rest(named: CopybookToken, rest: Sequence[CopybookToken]) -> None:
+    """Raise DefinitionError if other words than COPY's own follow the name of a member, as after a missing period."""
+    words, end = [token.upper for token in rest], 0
+    end += 2 * (words[:1] in (["OF"], ["IN"]))
+    end += words[end : end + 1] == ["SUPPRESS"]
+    end += words[end : end + 1] == ["PRINTING"]
+    if end < len(rest):
+        problem = f"{rest[end].text} follows COPY {named.text}, where its period is expected"
+        raise (named, *rest)[end].error(problem, "COPY ends with a period: COPY NAME.")
 
 
 class _Replaces:

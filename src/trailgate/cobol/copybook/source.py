@@ -9,6 +9,7 @@ so that the parser sees the picture ``9(2)`` as one token.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from typing import Final
 from trailgate.cobol.copybook.layouts import SourceFormat, TextWordUnits
 from trailgate.errors import DefinitionError, Where
 
+_LOG: Final = logging.getLogger(__name__)
 TAB: Final = 8
 INDICATOR, TEXT, END = 6, 7, 72  # columns 7, 8 and 73, counted from 0
 # Columns 1 to 6 of fixed format: blanks, 000100, or a mark such as CHG1 and two blanks
@@ -42,6 +44,12 @@ _FORMAT_DIRECTIVE: Final = re.compile(
     re.IGNORECASE,
 )
 _SEQUENCE_WORD: Final = re.compile(r"\d{1,8}")  # the usual content of columns 73 to 80
+# Words after column 72 that are rather a part of an entry than an identification.
+_ENTRY_WORD: Final = re.compile(
+    r"^\.|\.$|\b(?:PIC|PICTURE|USAGE|COMP(?:UTATIONAL)?(?:-\d)?|BINARY|PACKED-DECIMAL|OCCURS|DEPENDING|REDEFINES|VALUES?|REPLACING)\b",
+    re.IGNORECASE,
+)
+_CUT_HINT: Final = "Columns 73 to 80 identify a line in fixed format. Move the text to columns 8 to 72, or set the source format to free"
 # A literal may have a prefix: X"C1", N'..', G'..', Z'..', NX'..'.
 _LITERAL: Final = re.compile(r"(?:[XNGZU]|NX|BX)?([\"'])", re.IGNORECASE)
 # A period, comma or semicolon is a separator before a blank, and at the end of a line or of
@@ -99,6 +107,15 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
         lines_read += _fixed_lines(part, number) if fixed else _free_lines(part, number)
         number += len(part)
     return [line for line in lines_read if line.comment or not _LISTING.match(line.text.strip())]
+
+
+def warn_of_cut_text(lines: Sequence[SourceLine], source: str) -> None:
+    """Log a warning for each line whose text after column 72 looks like a part of its entry, such as a period."""
+    for line in lines:
+        if _ENTRY_WORD.search(line.cut):
+            problem = f"text after column 72 is not read: {line.cut!r}"
+            where = Where(source=source, line=line.number, column=END + 1)
+            _LOG.warning("%s", DefinitionError(problem, where=where, hint=_CUT_HINT))
 
 
 def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:

@@ -25,7 +25,7 @@ from trailgate.errors import EncodeError, OptionError, Where
 
 REST: Final = "*"
 PADDING: Final = " \0"  # stripped from text before comparing
-_FORM: Final = "kinds are written FIELD: VALUE=RECORD, VALUE|VALUE=RECORD, LOW THRU HIGH=RECORD, and of several fields FIELD + FIELD: VALUE + VALUE=RECORD"
+_HINT: Final = "They are written FIELD: VALUE=RECORD, VALUE|VALUE=RECORD, LOW THRU HIGH=RECORD, and of several fields FIELD + FIELD: VALUE + VALUE=RECORD"
 _LITERAL: Final = r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[^\s'"=|,][^=|,\n]*?"""
 # A THRU F, or '01' alone
 _RANGE: Final = re.compile(rf"\s*({_LITERAL})(?:\s+THRU\s+({_LITERAL}))?\s*", re.IGNORECASE)
@@ -95,14 +95,15 @@ class RecordKinds:
         """Parse the rules of record kinds from text. Raises OptionError."""
         name, colon, entries = text.partition(":")
         if not colon:
-            raise OptionError(_FORM)
+            raise OptionError(f"kinds: {text.strip()!r} has no colon after the field", hint=_HINT)
         pairs = []
         for entry in _ENTRY.finditer(entries):
             values, record = entry[1].strip(), entry[2]
             if values or record is not None:
                 pairs.append((values, None if record is None else record.strip()))
         if "".join(entry[0] for entry in _ENTRY.finditer(entries)) != entries:
-            raise OptionError(_FORM, hint="A quote is not closed, or followed by text")
+            problem = f"kinds: a quote is not closed, or followed by text: {entries.strip()!r}"
+            raise OptionError(problem, where=Where(field=name.strip()), hint=_HINT)
         return cls.of([one.strip() for one in name.split("+")], pairs)
 
     @classmethod
@@ -132,14 +133,19 @@ class RecordKinds:
         for values, record in pairs:
             if values == REST:
                 if others or rest is not None:
-                    raise OptionError("kinds: * is stated twice")
+                    problem = "kinds: * is stated twice"
+                    raise OptionError(problem, where=Where(field=" + ".join(names)))
                 others, rest = record is None, record or None
             elif not record:
-                raise OptionError(f"VALUE=RECORD was expected, not {values!r}")
+                problem = f"kinds: VALUE=RECORD was expected, not {values!r}"
+                raise OptionError(problem, where=Where(field=" + ".join(names)), hint=_HINT)
             else:
                 rules += _rules_of(values, record, len(names))
-        if not names or not all(names) or not rules:
-            raise OptionError(_FORM)
+        if not names or not all(names):
+            raise OptionError("kinds: the name of a field is missing", hint=_HINT)
+        if not rules:
+            problem = "kinds: no value has a record"
+            raise OptionError(problem, where=Where(field=" + ".join(names)), hint=_HINT)
         return cls(tuple(names), tuple(rules), others, rest)
 
     def chooser(
@@ -262,8 +268,8 @@ def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
     for alternative in _split(values, "|"):
         parts = _split(alternative, "+") if fields > 1 else [alternative]
         if len(parts) != fields:
-            problem = f"a value of each of {fields} fields was expected, not '{alternative.strip()}={record}'"
-            raise OptionError(problem, hint=_FORM)
+            problem = f"kinds: a value of each of {fields} fields was expected, not '{alternative.strip()}={record}'"
+            raise OptionError(problem, hint=_HINT)
         rules.append(
             KindRule(tuple(_range_of(part, values, record, fields) for part in parts), record)
         )
@@ -278,7 +284,8 @@ def _range_of(text: str, values: str, record: str, fields: int) -> ValueRange:
         return ValueRange("")
     match = _RANGE.fullmatch(text)
     if match is None:
-        raise OptionError(f"VALUE=RECORD was expected, not '{values}={record}'", hint=_FORM)
+        problem = f"kinds: VALUE=RECORD was expected, not '{values}={record}'"
+        raise OptionError(problem, hint=_HINT)
     return ValueRange(_unquote(match[1]), match[2] and _unquote(match[2]))
 
 

@@ -95,8 +95,12 @@ class KindsEncoder:
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
         """Raise EncodeError if a column belongs to no kind."""
         known = [KIND_COLUMN, *self._decoder.names, *self._added_names]
+        tables = {kind: set(self._decoder.table_schema(kind).names) for kind in self._decoder.names}
+        alone = next((kind for kind, names in tables.items() if set(columns) <= names), None)
         for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._decoder.names)}"
+            if alone is not None:
+                hint = f"These are columns of {alone}: the option segment={alone} writes rows of this kind alone"
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:

@@ -44,8 +44,9 @@ def chains_of(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int
     for child, parent in parents.items():
         for name in (child, parent):
             if name.upper() not in numbers:
-                hint = did_you_mean(name, kinds) or f"Known: {', '.join(kinds)}"
-                raise OptionError(f"parents: {name} is not a kind of record", hint=hint)
+                hint = f"{did_you_mean(name, kinds)} Known: {', '.join(kinds)}".lstrip()
+                problem = f"parents: {child}={parent}: {name} is not a kind of record"
+                raise OptionError(problem, hint=hint)
         above[numbers[child.upper()]] = numbers[parent.upper()]
     chains = []
     for number in range(len(kinds)):

@@ -31,7 +31,7 @@ from trailgate.cobol.records.fields import (
     RecordBytes,
 )
 from trailgate.cobol.records.key_fields import key_fields
-from trailgate.cobol.records.kind_rules import PADDING, KeyColumn, RecordKinds
+from trailgate.cobol.records.kind_rules import PADDING, REST, KeyColumn, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
@@ -77,6 +77,24 @@ class ChosenRows(NamedTuple):
     trees: RecordTrees | None = None
 
 
+def find_kind_layouts(
+    layouts: Sequence[CopybookLayout], kinds: RecordKinds
+) -> dict[str, CopybookLayout]:
+    """Return the layout of each kind of record.
+
+    Raises OptionError, with the field and its values, if a rule names no record or segment.
+    """
+    found = {}
+    for name in kinds.records:
+        try:
+            found[name] = find_layout(layouts, name)
+        except OptionError as error:
+            values = next((str(rule) for rule in kinds.rules if rule.record == name), REST)
+            problem = f"kinds: {values}={name}: {error.problem}"
+            raise OptionError(problem, where=Where(field=kinds.field), hint=error.hint) from None
+    return found
+
+
 class KindsDecoder:
     """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
@@ -94,7 +112,7 @@ class KindsDecoder:
     ) -> None:
         self._kinds, self._options = kinds, options
         self.tally: PolicyCounts = PolicyTally() if tally is None else tally
-        self._layouts = {name: find_layout(layouts, name) for name in kinds.records}
+        self._layouts = find_kind_layouts(layouts, kinds)
         self._fields = key_fields(list(self._layouts.values()), kinds.fields)
         self._key, self._strict_key = self._key_decoders()
         types = [field.type for field in self._key.schema][: len(self._fields)]

@@ -52,7 +52,8 @@ def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> Copybook
     if paths:
         raise _item_error(*paths[0])
     known_names = [*known, *segment_names(layouts)]
-    hint = did_you_mean(name, known_names) or f"Known: {', '.join(known_names)}"
+    near = did_you_mean(name, known_names)
+    hint = f"{near} Known: {', '.join(known_names)}".lstrip()
     raise OptionError(f"no record {name} in the copybook", hint=hint)
 
 

@@ -593,7 +593,7 @@ def code_fields(
     """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
 
     ``known`` gets one row of each text. ``recent`` has ``RECENT`` items, all -1 at first: the code
-    of the last text whose first bytes selected that item. ``recent_words`` and ``recent_sizes`` are
+    of the last text whose first and last bytes selected that item. ``recent_words`` and ``recent_sizes`` are
     the first eight bytes and the length of that text, which suffice to compare most strings.
     Returns the number of texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a
     field that does not exist.
@@ -610,7 +610,8 @@ def code_fields(
         begin = np.int64(starts[field])
         size = ends[field] - begin
         word = first_word(data, begin, size)
-        choice = chosen(word)
+        # Longer texts often begin alike, for example times, so their last bytes count too.
+        choice = chosen(word ^ load8(data, begin + size - 8) if size > 8 else word)
         code = recent[choice]
         if (
             code < 0
@@ -649,7 +650,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a hash below ``RECENT`` of the first eight bytes of a text."""
+    """Return a hash below ``RECENT`` of eight bytes of a text."""
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -37,7 +37,7 @@ from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import FEW, encode_distinct, octets
 from trailgate.columnar.temporal import DateFormat
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.errors import DecodeError, TrailgateError, Where, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
@@ -264,6 +264,12 @@ class DelimitedRecords(MessageRecords):
         """Return a header field of delimited records as codes: for each record an index into the list of distinct strings."""
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
+
+    def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
+        """Return the distinct values of a header field and each delimited record's index into them. None if they are many."""
+        place = self.values.options.header.index(name)
+        codes, known = self.values.spans(self.fields.first, place, 1)
+        return None if known is None else (self.values.text(self.fields.first[known], place), codes)
 
     @property
     def notes(self) -> frozenset[str]:
@@ -530,8 +536,9 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         values.check_text(messages)
         offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)
-        hint = "Is the field delimiter right, or is the record cut off?"
-        records.check_sizes(fields.count, len(self.options.header), "{} fields", hint)
+        hint = "Is the field delimiter right? Is the record cut off, or an empty line?"
+        describe = partial(count_noun, name="field")
+        records.check_sizes(fields.count, len(self.options.header), describe, hint)
         return records
 
     def layouts(

@@ -291,7 +291,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
             returns=self.options.framing is not None and self.options.framing.returns,
         )
         least = self.options.header.size
-        records.check_sizes(records.lengths, least, "a record of {}", _SHORT)
+        records.check_sizes(records.lengths, least, "a record of {}".format, _SHORT)
         return records
 
     def layouts(

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from xml.parsers import expat
 
@@ -71,6 +72,38 @@ BETWEEN: Final = " "
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 SHOWN_AROUND: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"
+_CUT_SHORT: Final = "Is the message cut short?"
+# What to try about a syntax fault, by expat's name for it.
+SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        expat.errors.codes[text]: hint
+        for text, hint in (
+            (expat.errors.XML_ERROR_NO_ELEMENTS, "Is the message empty or cut short?"),
+            (expat.errors.XML_ERROR_UNCLOSED_TOKEN, _CUT_SHORT),
+            (expat.errors.XML_ERROR_PARTIAL_CHAR, _CUT_SHORT),
+            (
+                expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT,
+                "A message is one element; is it several messages, one per line (--message-per line)?",
+            ),
+            (
+                expat.errors.XML_ERROR_INVALID_TOKEN,
+                "In text & is written &amp; and < is &lt;, values of attributes are quoted, and control characters are not allowed",
+            ),
+            (
+                expat.errors.XML_ERROR_TAG_MISMATCH,
+                "The innermost open element has another name than this end tag",
+            ),
+            (
+                expat.errors.XML_ERROR_UNDEFINED_ENTITY,
+                "Defined are &lt; &gt; &amp; &quot; &apos; and numbers such as &#233;",
+            ),
+            (
+                expat.errors.XML_ERROR_UNBOUND_PREFIX,
+                "The element or one around it has to declare the prefix: xmlns:PREFIX",
+            ),
+        )
+    }
+)
 _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
@@ -362,7 +395,7 @@ class _Checker:
             except expat.ExpatError as error:
                 text = expat.ErrorString(error.code)
                 place = error.lineno, error.offset, self.parser.ErrorByteIndex
-                raise self._fault(text, place) from None
+                raise self._fault(text, place, SYNTAX_HINTS.get(error.code, "")) from None
 
     def _start(self, _: str, attributes: list[str]) -> None:
         self.depth += 1
@@ -477,7 +510,12 @@ def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=done - pending + error.start, raw=raw)
-            error_in_text = DecodeError(f"the message is not {encoding} text", where=where)
+            hint = (
+                'The document may declare another encoding: <?xml version="1.0" encoding="NAME"?>'
+            )
+            error_in_text = DecodeError(
+                f"the message is not {encoding} text", where=where, hint=hint
+            )
             good = error.object[: error.start].decode(encoding, "replace")
             line, column = _after(place, good)
             raise error_in_text.with_place(line=line, column=column) from None

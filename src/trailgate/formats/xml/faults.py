@@ -21,6 +21,7 @@ from trailgate.formats.xml.documents import (
     DECLARED,
     HEAD,
     SHOWN_AROUND,
+    SYNTAX_HINTS,
     XmlLimits,
     is_utf8_declaration,
     with_surroundings,
@@ -95,7 +96,12 @@ def _are_ascii(text: Octets, starts: Longs, ends: Longs) -> Mask:
 
 def _errors(text: Octets, starts: Longs, ends: Longs, rows: Longs) -> ErrorColumns:
     codes, which = np.unique(rows[:, 0], return_inverse=True)
-    problem = pa.array([_TEXTS[code] for code in codes.tolist()], pa.string()).take(pa.array(which))
+    problem, hint = (
+        pa.array([texts.get(code, "") for code in codes.tolist()], pa.string()).take(
+            pa.array(which)
+        )
+        for texts in (_TEXTS, SYNTAX_HINTS)
+    )
     low, high = rows[:, kernels.SHOWN_START], rows[:, kernels.SHOWN_END]
     shown = gather(text, low, high)
     forms = (PieceForm(b", at '", b"'"), PieceForm())
@@ -119,6 +125,7 @@ def _errors(text: Octets, starts: Longs, ends: Longs, rows: Longs) -> ErrorColum
     return ErrorColumns.of(
         len(rows),
         texts,
+        hint,
         line=rows[:, kernels.FAULT_LINE],
         column=rows[:, kernels.FAULT_COLUMN],
         offset=rows[:, kernels.OFFSET],

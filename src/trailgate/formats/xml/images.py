@@ -320,6 +320,7 @@ class XmlImageReader:
         self._images = CellImages()
         self._fields: Mapping[str, int] = {}
         self._plans: dict[tuple[str, int], Longs] = {}
+        self._hints: dict[int, str] = {}  # for a missing key, by operation type
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
@@ -334,7 +335,9 @@ class XmlImageReader:
         group = _XmlGroup(records, table, rows, errors)
         plan = self._plan(records.matches.columns, table, kind)
         placed = group.place_values(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
-        hint = _key_hint(self._rules, kind)
+        hint = self._hints.get(kind)
+        if hint is None:
+            hint = self._hints[kind] = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.matches.text, kind, hint)
 
     def _plan(self, records: MatchRecords, table: Table, kind: int) -> Longs:

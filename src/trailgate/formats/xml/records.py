@@ -75,6 +75,7 @@ class _Kept:
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
     bounds: Longs | None = None
     rules: dict[int, frozenset[int]] = field(default_factory=dict)
+    levels: list[tuple[MatchRecords, Longs]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,19 +275,23 @@ class XmlRecords(MessageRecords):
 
         For each level, return its records, and for each operation the index of its record, or -1.
         """
-        matches = self.matches
-        levels = [(matches.operations, self.kept.every)]
+        mine = {number for number, _ in self.values.written.get(name, ())}
+        return [
+            (found, which)
+            for found, which in self.kept.levels or self._find_levels()
+            if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
+        ]
+
+    def _find_levels(self) -> list[tuple[MatchRecords, Longs]]:
+        """Return the records of all levels of elements, as `_supplying_levels` does, and keep them."""
+        matches, levels = self.matches, self.kept.levels
+        levels.append((matches.operations, self.kept.every))
         which = matches.around
         # Go outwards level by level until no operation has an outer record.
         while (which >= 0).any():
             levels.append((matches.outer, which))
             which = np.where(which >= 0, matches.above[which], -1)
-        mine = {number for number, _ in self.values.written.get(name, ())}
-        return [
-            (found, which)
-            for found, which in levels
-            if name in found.fields or (mine and not mine.isdisjoint(self._rules(found)))
-        ]
+        return levels
 
     def _rules(self, records: MatchRecords) -> frozenset[int]:
         if id(records) not in self.kept.rules:

@@ -112,16 +112,16 @@ class ScanResult:
 class ScanArrays(WorkArrays):
     """The working arrays of an XML scan, with room for what limits and messages allow."""
 
-    @classmethod
-    def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
-        """Allocate arrays for these rules, the limits, and messages of at most `longest` bytes.
+    @staticmethod
+    def sizes(automaton: Automaton, limits: XmlLimits, longest: int) -> tuple[int, ...]:
+        """Return the least sizes of the arrays for these rules, the limits, and messages of at most `longest` bytes.
 
         The depth is at most longest / 3, because the shortest element (`<a>`) has three bytes. An
         attribute has at least five (` a=""`).
         """
         # Frames for the document itself and for one level of look-ahead.
         depths = min(limits.depth, max(_DEPTH, longest // 3)) + 1
-        sizes = (
+        return (
             (depths + 1) * FRAME,
             (depths + 1) * PLACED * max(1, automaton.instances),
             depths * max(1, automaton.counters) + automaton.groups,
@@ -129,6 +129,11 @@ class ScanArrays(WorkArrays):
             _PIECES * PIECE,
             _SCOPES * SCOPE,
         )
+
+    @classmethod
+    def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
+        """Allocate the arrays with their least sizes."""
+        sizes = cls.sizes(automaton, limits, longest)
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
     def enlarge(self) -> ScanArrays:
@@ -162,12 +167,12 @@ class XmlScanner:
 
         `longest` is the size of the longest message.
         """
-        new = ScanArrays.of(self.automaton, self.limits, longest)
+        sizes = ScanArrays.sizes(self.automaton, self.limits, longest)
         with suppress(IndexError):
             room = self.spare.pop()
-            if all(len(own) >= len(least) for own, least in zip(room, new, strict=True)):
+            if all(len(own) >= least for own, least in zip(room, sizes, strict=True)):
                 return room
-        return new
+        return ScanArrays.of(self.automaton, self.limits, longest)
 
     def scan(self, messages: MessageBatch) -> ScanResult:
         """Scan XML messages, and return the matches of the rules."""

@@ -279,13 +279,19 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     known = job.recognised
     notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
+    empty = job.source.empty_note
+    warnings = (
+        *([empty] if empty else ()),
+        *sorted(job.capture.warnings(notes)),
+        *_unmatched_warnings(job),
+    )
     sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
     return CaptureSummary(
         target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=(*sorted(job.capture.warnings(notes)), *_unmatched_warnings(job)) if reports else (),
+        notes=warnings if reports else (),
         reasons=most_frequent_reasons(count_reasons(reports)),
         problems=tuple(error_values(error) for report in reports for error in report.errors),
         **sums,

@@ -30,7 +30,7 @@ from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import absolute, address_exists, is_file, read_text_file
-from trailgate.storage.files.file_search import folder_of, member_finder, read_source
+from trailgate.storage.files.file_search import MemberFinder, folder_of, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
@@ -262,10 +262,13 @@ class _Files:
             raise OptionError(problem, hint="Omit the definitions file")
         address = _existing_file(path, "copybook", self.base)
         # COPY members are searched in the folder of the copybook.
-        members, text = member_finder([folder_of(address)]), read_source(address)
+        members = MemberFinder.of([folder_of(address)], "Copy the member into this folder")
+        text = read_source(address)
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
-        return read_copybook(text, source=path, dialect=dialect, member=members)
+        return read_copybook(
+            text, source=path, dialect=dialect, member=members, missing=members.missing
+        )
 
 
 def _read_named(path: PathLike, subject: str, base: str | None = None) -> bytes:

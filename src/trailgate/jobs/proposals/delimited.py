@@ -20,7 +20,7 @@ import numpy as np
 from trailgate.columnar.delimited import DelimitedDialect, DelimitedFields, index_fields
 from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, OptionError, count_noun
+from trailgate.errors import DecodeError, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing
 from trailgate.jobs.proposals.drafts import (
@@ -78,7 +78,7 @@ class SplitMessages:
 def propose_delimited(bodies: Sequence[bytes]) -> str:
     """Propose properties for delimited messages.
 
-    Raises DecodeError if they are not text, and OptionError if no delimiter is found.
+    Raises DecodeError if they are not text, or if no delimiter is found.
     """
     try:
         b"".join(bodies).decode()
@@ -88,7 +88,7 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
     split = _split(bodies)
     if split is None:
         hint = "Fixed-width messages need a copybook or a definitions file: parser.type=fixed with fixed.copybook=FILE, fixed.header and fixed.table"
-        raise OptionError("no delimiter occurs in all lines of the message", hint=hint)
+        raise DecodeError("no delimiter occurs in all lines of the message", hint=hint)
     return _Delimited(split).text()
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from trailgate.errors import DecodeError, OptionError, Where, count_noun
+from trailgate.errors import DecodeError, Where, count_noun
 from trailgate.formats.json.options import METADATA
 from trailgate.jobs.proposals.drafts import (
     FILL_IN,
@@ -49,12 +49,12 @@ _DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z
 def propose_json(bodies: Sequence[bytes]) -> str:
     """Propose properties for JSON messages.
 
-    Raises DecodeError if a message is not JSON, and OptionError if no operation is recognized.
+    Raises DecodeError if a message is not JSON, or if no operation is recognized.
     """
     documents = [one for number, body in enumerate(bodies) for one in _documents(body, number)]
     members = [one for one in documents if isinstance(one, dict)]
     if not members:
-        raise OptionError("the messages have no JSON objects, and so no operations")
+        raise DecodeError("the messages have no JSON objects, and so no operations")
     payloads = [_payload(one) for one in members]
     count = len(bodies)
     if any(_is_event(one) for one in payloads):
@@ -246,7 +246,7 @@ class _Operations:
         self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times) or self._other_time()
         if not self.types:
             hint = "A capture needs a member with the operation, as I, U and D, in each document: json.optype, and json.schemaandtable for the table"
-            raise OptionError("no member of the JSON documents has operation types", hint=hint)
+            raise DecodeError("no member of the JSON documents has operation types", hint=hint)
         self.only_table = "" if self.table else self._only_table()
 
     def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
@@ -303,14 +303,14 @@ class _Operations:
     def _only_table(self) -> str:
         """Return the single table, combined from two members, if no member has a name with its schema.
 
-        Raises OptionError if there are several tables, since properties take the table from one
+        Raises DecodeError if there are several tables, since properties take the table from one
         member.
         """
         names = self._identifiers(_TABLES)
         if len(names) > 1:
             hint = "json.schemaandtable takes SCHEMA.TABLE from one member: add such a member, or propose properties for each table separately"
             problem = f"the messages are for the tables {', '.join(names)}, but no member has a table's name with its schema"
-            raise OptionError(problem, hint=hint)
+            raise DecodeError(problem, hint=hint)
         schemas = self._identifiers(_SCHEMAS)
         schema = schemas[0] if len(schemas) == 1 else SCHEMA
         return f"{schema}.{names[0] if names else 'TABLE'}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import DecodeError, TrailgateError
 from trailgate.jobs.capture.loading import infer_from, messages_from
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
@@ -73,6 +73,11 @@ class Proposal:
         return tuple(sentences)
 
 
+def has_content(body: bytes) -> bool:
+    """Return False for a blank message and for null: such a tombstone does not show the format."""
+    return body.strip(_BLANKS) not in (b"", b"null")
+
+
 def propose(
     bodies: Sequence[bytes], messages: MessageBatch | None = None, *, cut: bool = False
 ) -> Proposal:
@@ -80,12 +85,11 @@ def propose(
 
     ``messages`` are the same messages with their headers and positions, if known. ``cut`` means
     that more messages follow, so that a transaction may be open at the end. Raises DecodeError if
-    messages cannot be read, and OptionError if nothing can be recognized.
+    messages cannot be read, or if nothing can be recognized.
     """
-    # Empty bodies and null are tombstones, which do not show the format.
-    seen = [body for body in bodies if body.strip(_BLANKS) not in (b"", b"null")]
+    seen = [body for body in bodies if has_content(body)]
     if not seen:
-        raise OptionError("the message is empty", hint="Paste one, or choose one")
+        raise DecodeError("the message is empty", hint="Paste one, or choose one")
     form = next(form for form in FORMS if form.fits(seen[0]))
     text = form.propose(seen)
     batch = messages_from(bodies, "message") if messages is None else messages

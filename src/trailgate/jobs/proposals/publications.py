@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from trailgate.errors import OptionError, count_noun
+from trailgate.errors import DecodeError, count_noun
 from trailgate.formats.publications.options import HEADER
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
@@ -54,7 +54,7 @@ def is_xml_publication(body: bytes) -> bool:
 
 
 def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
-    """Propose properties for delimited publications. Raises OptionError if a record has too few fields."""
+    """Propose properties for delimited publications. Raises DecodeError if a record has too few fields."""
     begin = _BEGIN.match(bodies[0])
     assert begin is not None, "the form of the first message"
     nel = not any(b"\n" in body for body in bodies) and any(b"\xc2\x85" in body for body in bodies)
@@ -63,7 +63,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
     split = split_by(bodies, delimiter, line, (quote or b'"',))
     if split is None or split.least < len(HEADER):
         problem = "the messages start like IBM publications, but a record has too few fields"
-        raise OptionError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
+        raise DecodeError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
     draft = _begin(f"{count_noun(split.messages, 'delimited publication')} of IBM")
     if delimiter != b",":
         draft.put(f"{PARSER}.fielddelim", delimiter.decode("latin-1"))
@@ -140,7 +140,7 @@ def propose_xml_publications(bodies: Sequence[bytes]) -> str:
             if column.name == COLUMN:
                 _add_column(table, column)
     if not any(table.sizes for table in tables.values()):
-        raise OptionError("the publications have no rows, so nothing is known about their tables")
+        raise DecodeError("the publications have no rows, so nothing is known about their tables")
     draft.tables(PARSER, tables.values(), keys_named=True)
     return draft.text()
 

@@ -13,7 +13,7 @@ from trailgate.errors import OptionError, StorageError, TrailgateError, Where, m
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import LargeTransactions, RecordCounter
 from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, name_matcher
-from trailgate.logdump.reading import rba_of, report_progress
+from trailgate.logdump.reading import rba_of, report_progress, report_size
 from trailgate.logdump.results import CountResult, DetailLevel, FailureResult, NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, read_number, read_time
@@ -116,6 +116,7 @@ def _count(
         damaged=damaged,
         first_damaged=first_damaged,
     )
+    yield from report_size(trail)
     if problem is not None:
         yield FailureResult(problem)
 

@@ -18,6 +18,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.logdump.header_groups import with_size
 from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, file_exists, next_path
+from trailgate.logdump.reading import report_size
 from trailgate.logdump.results import ListingResult, NoteResult, Result
 from trailgate.logdump.session import DEEPEST, LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import (
@@ -62,6 +63,7 @@ def open_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[
     trail = session.trail
     path = mask_logins(trail.path)
     yield NoteResult(f"Current LogTrail is {path}", {"path": path, "size": trail.size})
+    yield from report_size(trail)
 
 
 def close_file(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
@@ -85,6 +87,7 @@ def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterato
     yield NoteResult(
         f"Current LogTrail is {following}", {"path": following, "size": session.trail.size}
     )
+    yield from report_size(session.trail)
 
 
 def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -25,6 +27,9 @@ from trailgate.options import Flag
 from trailgate.terminal import output
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import named_values, takes
+
+LOG: Final = logging.getLogger(__name__)
+COPYBOOK_LOG: Final = logging.getLogger("trailgate.cobol.copybook")  # the reader's warnings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +94,10 @@ def command(
     if arguments.option:
         raise OptionError("--option applies only to schemas", hint="Add --to")
     if arguments.dialects:
+        with _each_warning_once():
+            layouts_by_compiler = _read_all(path, arguments)
         with output.quiet_pipe():
-            _print_dialects(_read_all(path, arguments))
+            _print_dialects(layouts_by_compiler)
         return
     layouts = _read(path, arguments, arguments.compiler)
     with output.quiet_pipe():
@@ -107,9 +114,9 @@ def _read(
 ) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
     from trailgate.storage.files.file_search import (
+        MemberFinder,
         check_folder,
         folder_of,
-        member_finder,
         read_source,
     )
 
@@ -123,13 +130,19 @@ def _read(
     dialect = CobolDialect(**{**COMPILERS[compiler], **stated})
     for folder in arguments.copy_path or ():
         check_folder(folder, "--copy-path")
-    members = member_finder([*(arguments.copy_path or ()), *map(folder_of, paths)])
+    folders = [*(arguments.copy_path or ()), *map(folder_of, paths)]
+    members = MemberFinder.of(folders, "Add the member's folder: --copy-path FOLDER")
     mentioned: set[str] = set()
     layouts = [
         layout
         for path in paths
         for layout in read_copybook(
-            read_source(path), source=path, dialect=dialect, member=members, mentioned=mentioned
+            read_source(path),
+            source=path,
+            dialect=dialect,
+            member=members,
+            missing=members.missing,
+            mentioned=mentioned,
         )
     ]
     # With --dialects the copybooks are read once per compiler.
@@ -168,6 +181,33 @@ def _read_all(
     for name, reason in refused.items():
         output.say(f"{name}: {reason}", stderr=True)
     return layouts
+
+
+class _MessageCollector(logging.Handler):
+    """Collects log messages, each once, in order."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Collect the message of a log record."""
+        self.messages.setdefault(record.getMessage())
+
+
+@contextmanager
+def _each_warning_once() -> Iterator[None]:
+    """Log each warning about the copybooks once at the end, although every compiler reads them."""
+    collector, propagate = _MessageCollector(), COPYBOOK_LOG.propagate
+    COPYBOOK_LOG.addHandler(collector)
+    COPYBOOK_LOG.propagate = False
+    try:
+        yield
+    finally:
+        COPYBOOK_LOG.removeHandler(collector)
+        COPYBOOK_LOG.propagate = propagate
+        for message in collector.messages:
+            LOG.warning("%s", message)
 
 
 def _schema_text(paths: Sequence[str], arguments: CopybookArguments, form: str) -> str:

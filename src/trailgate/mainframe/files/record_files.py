@@ -38,8 +38,19 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
 from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.file_search import Addresses, addresses_of, even_step, find_files
-from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
+from trailgate.storage.files.file_search import (
+    Addresses,
+    addresses_of,
+    describe_empty_files,
+    even_step,
+    find_files,
+)
+from trailgate.storage.files.opened_file import (
+    CompressedFile,
+    OpenedFile,
+    codec_of,
+    is_empty_file,
+)
 
 RECORD_SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # as the size of a split: larger than any file
@@ -122,13 +133,16 @@ class RecordChunk:
 def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
     """Return the non-empty files at one or several addresses, as ``find_files`` does.
 
-    With ``partitions`` (names of folders ``NAME=VALUE``), all folders below are searched; it is
-    only logged if they contain no files. Raises StorageError if a file is not in a folder of each
+    Empty files are logged. With ``partitions`` (names of folders ``NAME=VALUE``), all folders below
+    are searched; it is only logged if they contain no files. Raises StorageError if a file is not in a folder of each
     name.
     """
     found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
     if not found:
         LOG.warning(NO_FILES, mask_logins(", ".join(addresses_of(path))))
+    empty = [file.path for file in found if is_empty_file(file.path, file.size, WHAT)]
+    if empty:
+        LOG.warning("%s", describe_empty_files(empty))
     return tuple(
         RecordFile(
             f.path,

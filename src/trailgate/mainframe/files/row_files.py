@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 
 from trailgate.errors import DecodeError, OptionError, StorageError, Where
 from trailgate.storage.files.addresses import locate
-from trailgate.storage.files.file_search import Addresses, find_files
-from trailgate.storage.files.opened_file import codec_of
+from trailgate.storage.files.file_search import Addresses, describe_empty_files, find_files
+from trailgate.storage.files.opened_file import codec_of, is_empty_file
 
+LOG: Final = logging.getLogger(__name__)
 BLOCK: Final = 1 << 23  # bytes of JSON lines to read at once, and so the maximum of an object
 ROWS: Final = 1 << 14
 PARQUET: Final = "Parquet"
@@ -32,6 +34,9 @@ def find_row_files(path: Addresses) -> tuple[tuple[str, str], ...]:
     Raises OptionError if a suffix is unknown.
     """
     found = find_files(path, "rows", "there is no file or folder")
+    empty = [file.path for file in found if is_empty_file(file.path, file.size, "rows")]
+    if empty:
+        LOG.warning("%s", describe_empty_files(empty))
     return tuple((file.path, _form_of(file.path)) for file in found if file.size)
 
 

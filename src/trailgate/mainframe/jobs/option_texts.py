@@ -53,9 +53,13 @@ def _kinds(text: str) -> RecordKinds | str:
 
 def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
     """Parse the option with the kinds of records. If it is an address, the kinds are read from that file."""
-    return (
-        RecordKinds.parse(read_source(kinds, "file of kinds")) if isinstance(kinds, str) else kinds
-    )
+    if not isinstance(kinds, str):
+        return kinds
+    text = read_source(kinds, "file of kinds")
+    try:
+        return RecordKinds.parse(text)
+    except OptionError as error:
+        raise error.with_place(source=kinds) from None
 
 
 def _passed_kinds(kinds: Any) -> RecordKinds:

@@ -30,7 +30,11 @@ from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_kinds import (
+    KindsDecoder,
+    SegmentDecoder,
+    find_kind_layouts,
+)
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
     ColumnShape,
@@ -58,9 +62,9 @@ from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeyw
 from trailgate.options import list_names
 from trailgate.storage.files.file_search import (
     Addresses,
+    MemberFinder,
     check_folder,
     folder_of,
-    member_finder,
     read_source,
 )
 
@@ -154,15 +158,24 @@ class CopybookOptions:
         return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(values)})
 
     @classmethod
-    def of_values(cls, given: Mapping[str, Any], *, shape: ColumnShape = ColumnShape.TREE) -> Self:
+    def of_values(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        shape: ColumnShape = ColumnShape.TREE,
+        layouts: tuple[CopybookLayout, ...] | None = None,
+    ) -> Self:
         """Build the options for reading copybook records from parsed values.
 
-        Raises the same errors as ``of``.
+        ``layouts`` are those of the copybooks, if they were parsed before. Raises the same errors
+        as ``of``.
         """
         given = {**given, "kinds": load_kinds(given["kinds"])}
         dialect = _dialect(given)
         names = ItemNames(given["names"], given["filler"], given["rename"], given["element_names"])
-        layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
+        if layouts is None:
+            layouts = tuple(_layouts(given, dialect))
+        layouts = _with_pages(layouts, given["code_pages"])
         elements = names.elements(layouts)
         if elements and (given["shape"] or shape) is ColumnShape.TREE:
             problem = f"rename: {next(iter(elements))} is a column only with shape=flat"
@@ -206,6 +219,8 @@ class CopybookOptions:
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds cannot be combined", hint="Omit one of them")
+        if kinds is not None:
+            find_kind_layouts(layouts, kinds)  # only for its error, which names the rule
         split_bytes = given["split_bytes"]
         for name in ("segment", "parents"):
             if kinds is None and given[name] is not None:
@@ -318,6 +333,7 @@ def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[Copybook
     for folder in options["copy_path"]:
         check_folder(folder, "copyPath")
     folders = [*options["copy_path"], *map(folder_of, paths or ())]
+    members = MemberFinder.of(folders, "Add the member's folder: copyPath=FOLDER")
     layouts: list[CopybookLayout] = []
     mentioned: set[str] = set()
     for source, content in sources:
@@ -325,7 +341,8 @@ def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[Copybook
             content,
             source=source,
             dialect=dialect,
-            member=member_finder(folders),
+            member=members,
+            missing=members.missing,
             mentioned=mentioned,
         )
         for layout in parsed:
@@ -481,11 +498,15 @@ def record_schemas(
     the same errors as ``CopybookOptions.of``.
     """
     given = OPTIONS.read(named)
-    layouts = skip_named_ends(given, tuple(_layouts(given, _dialect(given))))[1]
+    # The copybooks are parsed once, so that each of their warnings is logged once.
+    parsed = tuple(_layouts(given, _dialect(given)))
+    layouts = skip_named_ends(given, parsed)[1]
     chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
     schemas = {}
-    for choice_of in [{}] if chosen else [{"record": layout.name} for layout in layouts]:
-        options = CopybookOptions.of({**named, **choice_of}, shape=shape)
+    for record in [given["record"]] if chosen else [layout.name for layout in layouts]:
+        options = CopybookOptions.of_values(
+            {**given, "record": record}, shape=shape, layouts=parsed
+        )
         for name, schema in table_schemas(options.decoder()).items():
             table = name or options.segment or find_layout(options.layouts, options.record).name
             schemas[table] = schema

@@ -49,8 +49,14 @@ from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
-from trailgate.storage.files.addresses import Address, locate
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import (
+    Address,
+    address_exists,
+    address_in,
+    locate,
+    name_of,
+)
+from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.opened_file import codec_of
 
 NO_RECORDS: Final = records_of_length(b"", 1)
@@ -70,6 +76,7 @@ _READING: Final = (
 
 _UNFINISHED: Final = ".unfinished"
 
+_KINDS_HINT: Final = "It has one folder per kind of record, which do not keep the order of the records. Write one kind, from {0} with -o segment={1}; or keep the order in JSON lines, which trailgate records --format json prints"
 _ROWS_HINT: Final = "Convert rows with pa.Table.from_pylist(rows, schema=...); read_records(...).schema is the schema of a file"
 
 
@@ -323,11 +330,27 @@ def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: Writin
 def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
     """Read the rows of Parquet files or JSON lines that are to be written as records.
 
-    In JSON, bytes are hex digits and missing values NULL.
+    In JSON, bytes are hex digits and missing values NULL. Raises StorageError if there are no such
+    files, also for a folder with one folder per kind of record.
     """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
-    for file, form in find_row_files(path):
+    try:
+        files = find_row_files(path)
+    except StorageError as error:
+        if folders := _kind_folders(path, options.records):
+            error.hint = _KINDS_HINT.format(folders[0], name_of(folders[0]))
+        raise
+    for file, form in files:
         yield from read_rows(file, form, schema)
+
+
+def _kind_folders(path: Addresses, options: CopybookOptions) -> list[str]:
+    """Return the folders at one or several addresses that contain the table of a single kind of record."""
+    kinds = options.kinds.records if options.kinds else ()
+    if options.segment is not None:
+        kinds = tuple(kind for kind in kinds if kind.upper() == options.segment.upper())
+    folders = (address_in(one, kind) for one in addresses_of(path) for kind in kinds)
+    return [folder for folder in folders if address_exists(folder)]
 
 
 def _in_json(field: pa.Field) -> pa.Field:

@@ -49,7 +49,7 @@ class PublishArguments:
     target: Annotated[
         str,
         Flag("FOLDER|ADDRESS", "--to"),
-        "Where the messages go: a folder, or a broker such as kafka://host/shop.${schema}.${table}.",
+        "Where the messages go: a folder, or a topic such as kafka://host/NAME, in which NAME may contain ${schema} and ${table}.",
     ]
     format: Annotated[
         str,

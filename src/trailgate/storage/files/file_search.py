@@ -10,15 +10,16 @@ import logging
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.errors import OptionError, StorageError, Where, did_you_mean, mask_logins
 from trailgate.storage.files.addresses import (
     LOCAL,
     RENAME,
@@ -236,6 +237,16 @@ def _without_files(
     return StorageError(problem, where=where, hint=hint)
 
 
+def describe_empty_files(paths: Sequence[str]) -> str:
+    """Return a sentence that names empty files, or "" if there are none."""
+    if not paths:
+        return ""
+    if len(paths) == 1:
+        return f"{mask_logins(paths[0])} is empty (0 bytes): was it written completely?"
+    names = mask_logins(_first_names(paths))
+    return f"{len(paths):,} files are empty (0 bytes): {names}: were they written completely?"
+
+
 def even_step(size: int, most: int) -> int:
     """Return the size of equal parts of some files, as few as possible with at most ``most`` bytes each."""
     parts = max(1, -(-size // most))
@@ -287,21 +298,55 @@ def check_folder(folder: Address, subject: str) -> None:
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
 
 
-def member_finder(folders: Iterable[Address]) -> Callable[[str], str | None]:
-    """Return a function that finds a COPY member's text by its name, in any case and with any suffix."""
-    folder_addresses = [str(folder) for folder in folders]
+@dataclass(frozen=True)
+class MemberFinder:
+    """Finds COPY members in folders by their names, in any case and with any of ``SUFFIXES``.
 
-    def member(name: str) -> str | None:
+    ``adding`` is the part of a hint that states how to add a folder.
+    """
+
+    folders: tuple[str, ...]
+    adding: str
+
+    @classmethod
+    def of(cls, folders: Iterable[Address], adding: str) -> Self:
+        """Return the finder of COPY members in folders, each of which is searched once."""
+        return cls(tuple(dict.fromkeys(map(str, folders))), adding)
+
+    def __call__(self, name: str) -> str | None:
+        """Return the text of a COPY member, or None if no folder has it."""
         wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
-        for folder in folder_addresses:
-            store, path_in_store = locate(folder)
-            spell = address_speller(folder, path_in_store)
-            # Only names in the folder itself are compared, so a member named ../x is not found.
-            for entry in sorted(
-                list_names(store, path_in_store or ".")[0], key=lambda one: one.base_name
-            ):
-                if entry.base_name.casefold() in wanted and entry.type == fs.FileType.File:
-                    return read_source(spell(entry.path))
+        # Only names in the folder itself are compared, so a member named ../x is not found.
+        for address in self._files():
+            if name_of(address).casefold() in wanted:
+                return read_source(address)
         return None
 
-    return member
+    def missing(self, name: str) -> str:
+        """Return a hint for a COPY member that was not found: the folders searched, and what to do."""
+        alone = re.split(r"[/\\]", name)[-1]
+        if alone != name:
+            own = f"COPY finds members by their names without folders: write COPY {alone}"
+            return f"{own}. {self._searched()}"
+        names = list(map(name_of, self._files()))
+        stem = name.rpartition(".")[0] or name
+        like = [one for one in names if one.rpartition(".")[0].casefold() == stem.casefold()]
+        near = did_you_mean(name, {one.partition(".")[0] for one in names})
+        if like:
+            suffixes = ", ".join(filter(None, SUFFIXES))
+            near = f"{like[0]} exists, but a member's file ends in {suffixes} or in nothing."
+        return f"{near} {self._searched()}".lstrip()
+
+    def _searched(self) -> str:
+        searched = f"Searched: {mask_logins(', '.join(self.folders))}. " if self.folders else ""
+        return searched + self.adding
+
+    def _files(self) -> Iterator[str]:
+        """Yield the addresses of the files in the folders."""
+        for folder in self.folders:
+            store, path_in_store = locate(folder)
+            spell = address_speller(folder, path_in_store)
+            entries = list_names(store, path_in_store or ".")[0]
+            for entry in sorted(entries, key=lambda one: one.base_name):
+                if entry.type == fs.FileType.File:
+                    yield spell(entry.path)

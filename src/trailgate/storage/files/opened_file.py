@@ -18,6 +18,8 @@ from trailgate.storage.files.addresses import locate
 CODECS: Final[Mapping[str, str]] = MappingProxyType(
     {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 )
+# No codec makes more bytes of an empty file, apart from the file's name, which gzip stores.
+_EMPTY: Final = 64
 PASSED: Final = 1 << 20  # bytes to unpack at once when skipping to an offset
 _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br", ".snappy", ".lzo"})
 
@@ -157,3 +159,17 @@ class CompressedFile:
 
     def _error(self, problem: str) -> StorageError:
         return StorageError(problem, where=Where(source=self.path))
+
+
+def is_empty_file(path: str, size: int, subject: str) -> bool:
+    """Return True if a file of ``size`` bytes has no content. A small compressed file is unpacked to find out."""
+    codec = codec_of(path)
+    if codec is None or not size:
+        return not size
+    if size > _EMPTY + len(path):
+        return False
+    try:
+        with CompressedFile(path, codec, subject) as file:
+            return not file.read(0, 1)
+    except StorageError:
+        return False  # it is damaged, which reading it reports

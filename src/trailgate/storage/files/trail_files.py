@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.file_search import Addresses, addresses_of
@@ -40,6 +40,7 @@ __all__ = [
 
 LAST_LISTED: Final = 16  # files that a writer may have completed while the folder was listed
 NO_DEFINITIONS: Final = Definitions(())
+CHECK: Final = "trailgate check {} lists the damage"
 
 
 class TrailPosition(NamedTuple):
@@ -174,6 +175,7 @@ def find_begun_trail(
         problem = "a trail file's name ends in 6 or 9 digits"
         raise StorageError(problem, where=Where(source=str(path)), hint=HINT)
     files = _sized_again(listing.store, listing.files)
+    prefix = listing.spell(listing.prefix)
     manifest = read_manifest(listing.prefix, listing.store)
     missing: tuple[ManifestFile, ...] = ()
     if manifest is not None:
@@ -181,12 +183,14 @@ def find_begun_trail(
         if not listing.alone:
             files += _published_since(listing, files, manifest)
             missing = missing_files(manifest.files, files)
-        files = [_limit_size(file, listed) for file in files if name_of(file.path) in listed]
+        files = [
+            _limit_size(file, listed, prefix) for file in files if name_of(file.path) in listed
+        ]
     if not files:
         return None
-    _check_numbers(files, listing.prefix)
+    _check_numbers(files, prefix)
     return TrailFiles(
-        listing.spell(listing.prefix),
+        prefix,
         tuple(replace(file, path=listing.spell(file.path)) for file in files),
         _definitions(listing, definitions),
         growing=manifest is None,
@@ -231,25 +235,27 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
     return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in last)]
 
 
-def _limit_size(file: TrailFile, listed: dict[str, ManifestFile]) -> TrailFile:
+def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -> TrailFile:
     """Return a file with the size that the manifest states."""
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, but the manifest states {size}"
-        raise StorageError(problem, where=Where(source=file.path))
+        hint = f"Copy the file again. {CHECK.format(mask_logins(prefix))}"
+        raise StorageError(problem, where=Where(source=file.path), hint=hint)
     return replace(file, size=size)
 
 
 def _check_numbers(files: Iterable[TrailFile], prefix: str) -> None:
+    hint = CHECK.format(mask_logins(prefix))
     for file, following in pairwise(files):
         if file.number == following.number:
             problem = f"two files have the number {file.number}"
-            raise StorageError(problem, where=Where(source=prefix))
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
         if file.number + 1 != following.number:
             gap = f"{file.number + 1} to {following.number - 1}"
             names = f"{name_of(file.path)} and {name_of(following.path)}"
             problem = f"files are missing between {names}: numbers {gap}"
-            raise StorageError(problem, where=Where(source=prefix))
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
 
 
 def _definitions(listing: TrailListing, given: Address | Definitions | None) -> Definitions:

@@ -25,8 +25,19 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
-from trailgate.storage.files.file_search import Addresses, ListedFile, even_cuts, find_files
-from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
+from trailgate.storage.files.file_search import (
+    Addresses,
+    ListedFile,
+    describe_empty_files,
+    even_cuts,
+    find_files,
+)
+from trailgate.storage.files.opened_file import (
+    CompressedFile,
+    OpenedFile,
+    codec_of,
+    is_empty_file,
+)
 from trailgate.storage.files.quarantine import read_line
 
 # The maximum range: starting a task costs little compared to it.
@@ -157,6 +168,13 @@ class MessageFiles:
     def size(self) -> int:
         """The total size of all message files in bytes."""
         return sum(file.size for file in self.files)
+
+    @property
+    def empty_note(self) -> str:
+        """A sentence that names the empty message files, or "" if there are none."""
+        files = ((file.path, file.size) for file in self.files)
+        empty = [path for path, size in files if is_empty_file(path, size, "messages")]
+        return describe_empty_files(empty)
 
     def window(self, range_: MessageRange) -> MessageFiles:
         """Return only the message files of a range, which is enough unless later messages are needed too."""

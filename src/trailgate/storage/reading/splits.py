@@ -63,10 +63,10 @@ HELD: Final = (
 )
 UNFINISHED: Final = (
     "%s, byte %d: the file ends inside a record, which is skipped (%d bytes): "
-    "it is still being written, or the file was cut"
+    "it is still being written, or the file was cut (trailgate check lists what is complete)"
 )
 WRONG_SIZE: Final = "%s: %s (trailgate check lists what is complete)"
-UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
+UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut (trailgate check lists what is complete)"
 UNPAIRED: Final = "%s, byte %d: the last update is skipped: its after image is not written yet"
 NEWER: Final = (
     "%s: the trail has level %d, but only levels up to %d are known: new features may be misread"
@@ -420,7 +420,9 @@ def read_records(
     begin = split.start if split.whole else find_record_begin(trail, split.start)
     for file in trail.following(begin.number):
         start = begin.offset if file.number == begin.number else 0
-        if TrailPosition(file.number, start) >= split.end:
+        # An empty last file is opened too, so that a notice names it.
+        is_last_and_empty = not file.size and file.number == split.end.number
+        if TrailPosition(file.number, start) >= split.end and not is_last_and_empty:
             return
         with TrailFileReader(file) as reader:
             limit, may_grow = _limit(file, split.end), trail.may_grow(file)

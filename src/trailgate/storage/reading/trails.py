@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final, Literal
@@ -124,14 +125,15 @@ def read_with_options(
     """Return a reader of what the options select from a trail, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
-    check_csn_limits(trail, options.csn_limits)
-    start, end = bounds = _bounds(trail, options)
-    notices = NoticeLog()
-    # With a limit, reading ahead in threads would be wasted.
-    splits = [TrailSplit(start, end, whole=True)]
-    if many > 1 and limit is None:
-        splits = plan_splits(trail, THREAD_BYTES, bounds)
-    table = find_wanted_table(trail, options)
+    with pointing_to_check(trail):
+        check_csn_limits(trail, options.csn_limits)
+        start, end = bounds = _bounds(trail, options)
+        notices = NoticeLog()
+        # With a limit, reading ahead in threads would be wasted.
+        splits = [TrailSplit(start, end, whole=True)]
+        if many > 1 and limit is None:
+            splits = plan_splits(trail, THREAD_BYTES, bounds)
+        table = find_wanted_table(trail, options)
     read = partial(
         read_split, trail, options=options, table=table, notices=notices, allow_torn=True
     )
@@ -232,12 +234,20 @@ def read_split(
     ``table`` is the table that the options name, if it is already looked up. ``notices`` are shared
     by all splits of a read, so that each notice is logged once. Records that are missing inside a
     transaction raise DecodeError, or with ``allow_torn`` are a notice. If the trail is damaged, the
-    error's hint is ``trailgate check --salvage``, which copies the undamaged transactions.
+    error's hint names ``trailgate check --salvage``, which copies the undamaged transactions.
     """
-    try:
+    with pointing_to_check(trail):
         yield from _of_split(trail, split, options, table, notices, allow_torn=allow_torn)
+
+
+@contextmanager
+def pointing_to_check(trail: TrailFiles) -> Iterator[None]:
+    """Add to the hint of a DecodeError that ``trailgate check`` lists the damage of the trail."""
+    try:
+        yield
     except DecodeError as error:
-        error.hint = error.hint or DAMAGED.format(trail.prefix)
+        if "trailgate check" not in error.hint:
+            error.add_hint(DAMAGED.format(trail.prefix))
         raise
 
 
