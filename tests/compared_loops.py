@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.columnar.compiling import CheckedKernel
 from trailgate.columnar.compiling.choice import has_numba
-from trailgate.columnar.compiling.contracts import flattened
+from trailgate.columnar.compiling.contracts import flatten_groups
 from trailgate.columnar.compiling.native import extension
 from trailgate.columnar.compiling.parts import fingerprint
 
@@ -68,7 +68,7 @@ def compare_calls() -> None:
     ways: dict[CheckedKernel, dict[str, Loop]] = {}
 
     def compared(kernel: CheckedKernel, *arguments: Any) -> Any:
-        size = sum(getattr(value, "nbytes", 0) for value in flattened(arguments))
+        size = sum(getattr(value, "nbytes", 0) for value in flatten_groups(arguments))
         # Tests define kernels too, and break some of them on purpose.
         ours = kernel.function.__module__.startswith("trailgate.")
         if ours and size <= MOST and calls[kernel] < CALLS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from trailgate.errors import BrokerError
+from trailgate.errors import BrokerError, BrokerFullError
 from trailgate.publish.senders.sender import EXACTLY_ONCE, OutgoingMessages
 
 # The steps of a batch at which a broker may fail; after the last one the batch has arrived.
@@ -60,3 +60,18 @@ class FaultyBroker:
 
     def close(self) -> None:
         self._is_open = False
+
+
+class FullBroker(FaultyBroker):
+    """A broker in memory that fails too, and has room for a drawn number of messages, which consumers take between two batches."""
+
+    def __init__(self, own: Random, share: float, least: int, most: int) -> None:
+        super().__init__(own, share)
+        self._least, self._most, self.refused = least, most, 0
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        if sum(len(part.messages) for part in parts) > self._own.randint(self._least, self._most):
+            self.refused += 1
+            self.close()
+            raise BrokerFullError("the broker has no room")
+        super().send(parts, state)

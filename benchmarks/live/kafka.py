@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from benchmarks.live.places import body, captured
-from benchmarks.report import Figure
+from benchmarks.live import latency
+from benchmarks.live.places import body, captured, made
+from benchmarks.report import Figure, Target
 
 from brokers import kafka
 from brokers.live_place import LivePlace
 from brokers.real_brokers import copied_jars
 
 MESSAGES: Final = {1: 200_000, 100: 20_000}  # by operations of one message
+TARGETS: Final = {1: Target(0.5)}
 QUICK: Final = 4
 ROUNDS: Final = 3
 SPARK_SECONDS: Final = 300
@@ -55,8 +57,12 @@ def figures(folder: Path, *, quick: bool) -> Iterator[Figure]:
             name = f"a Kafka topic of messages of {operations} operation{'s' * (operations > 1)} to the trail"
             rate = count / min(own[1:]) / 1000
             other = count / min(bare[1:]) / 1000
-            yield Figure(name, rate, "k messages/s", "a consumer that only receives", other)
+            beside = "a consumer that only receives"
+            yield Figure(name, rate, "k messages/s", beside, other, TARGETS.get(operations))
             yield from _beside_spark(name, rate, broker, topic, count)
+        yield from latency.figures(
+            "kafka", broker, LivePlace(made(folder / "latency")), quick=quick
+        )
 
 
 def _consumed(broker: kafka.Kafka, topic: str, count: int) -> float:

@@ -1,4 +1,4 @@
-"""The process of ``benchmarks.live.sending``: its arguments are port, queue and count."""
+"""The process of ``benchmarks.live.sending``: its arguments are protocol, port, queue and count."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ import sys
 from benchmarks.live.sending import send
 
 if __name__ == "__main__":
-    send(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    send(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))

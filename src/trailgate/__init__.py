@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import (
     ApplyError,
     BrokerError,
+    BrokerFullError,
     BrokerRefusedError,
     DecodeError,
     DefinitionError,
@@ -66,6 +67,7 @@ __all__ = [
     "ApplyError",
     "ApplyReport",
     "BrokerError",
+    "BrokerFullError",
     "BrokerRefusedError",
     "ByteOrder",
     "Capture",
@@ -123,7 +125,7 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ApplyReport": "trailgate.apply.jobs.tables",
+        "ApplyReport": "trailgate.apply.jobs.reports",
         "apply_repaired": "trailgate.apply.jobs.repaired",
         "apply_trail": "trailgate.apply.jobs.apply",
         "VerifyReport": "trailgate.apply.jobs.verify",

@@ -143,7 +143,7 @@ class TrailgateError(Exception):
         return mask_logins(f"{text}. {self.hint}" if self.hint else text)
 
     def with_place(self, **place: object) -> Self:
-        """Fill in the parts of the place that are still unknown, and return the error."""
+        """Fill in the parts of ``where`` that are still unknown, such as ``source`` or ``offset``, and return the error."""
         known = {
             f.name: place[f.name]
             for f in fields(Where)
@@ -263,6 +263,12 @@ class BrokerRefusedError(BrokerError):
     """A broker refuses a request, such as the login, the queue or the selector."""
 
     retriable: ClassVar[bool] = False
+
+
+class BrokerFullError(BrokerError):
+    """A broker has no room for messages now. It takes them again when consumers have made room."""
+
+    reason: ClassVar[str] = "full"
 
 
 class MissingDependencyError(TrailgateError, ImportError):

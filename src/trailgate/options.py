@@ -108,6 +108,7 @@ class Option(NamedTuple):
             where = error.with_place(field=self.spelling).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
+            # Bool is an int in Python: True is shown as the user would write it.
             shown = _shown(given) if isinstance(given, int) else repr(given)
             problem = f"{self.spelling} must be {self.kind.words}, not {shown}"
             raise OptionError(problem) from None
@@ -356,7 +357,7 @@ PATHS: Final = OptionType("a list of paths", _names, _passed_names)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> OptionType:
-    """Return the kind whose values are these, written as their keys in lower case."""
+    """Return the option type whose values are the keys of ``values`` in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
     # An empty key is accepted but not listed in the error.
     *most, last = filter(None, known)
@@ -398,7 +399,7 @@ def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tup
 def option_from_annotation(
     name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
 ) -> Option:
-    """Build an option from its name and an annotation with a type, an optional kind, and a meaning."""
+    """Build an option from its name and an ``Annotated`` type with a meaning and, optionally, an ``OptionType``."""
     hint, *given, meaning = get_args(annotation)
     kinds = [one for one in given if isinstance(one, OptionType)]
     if kinds:

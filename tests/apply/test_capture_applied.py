@@ -16,7 +16,7 @@ from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from received_messages import ListFeed
 from trailgate import verify_tables
-from trailgate.apply.jobs.tables import TargetTables
+from trailgate.apply.jobs.writing import BatchWriter
 from trailgate.cli import applied_beside as beside_capture
 from trailgate.cli.main import run
 from trailgate.jobs.capture.loading import load_capture
@@ -133,9 +133,9 @@ class Capturing:
 def killed_at(own: random.Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Kill a run before or after one of its commits to the target."""
     left, late = own.randrange(3), own.random() < 0.5
-    apply: Callable[..., Any] = TargetTables._apply
+    apply: Callable[..., Any] = BatchWriter._apply
 
-    def dying(self: TargetTables, *given: Any) -> Any:
+    def dying(self: BatchWriter, *given: Any) -> Any:
         nonlocal left
         left -= 1
         if left < 0 and not late:
@@ -146,7 +146,7 @@ def killed_at(own: random.Random, monkeypatch: pytest.MonkeyPatch) -> Iterator[N
         return report
 
     with monkeypatch.context() as patch:
-        patch.setattr(TargetTables, "_apply", dying)
+        patch.setattr(BatchWriter, "_apply", dying)
         yield
 
 

@@ -225,28 +225,35 @@ class CuttingStoreProxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                server = socket.create_connection(("127.0.0.1", self._port))
-                is_mute = threading.Event()
-                for one in (self._send, self._answer):
-                    threading.Thread(
-                        target=one, args=(client, server, is_mute), daemon=True
-                    ).start()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _send(self, client: socket.socket, server: socket.socket, is_mute: threading.Event) -> None:
-        with suppress(OSError):
-            while data := client.recv(1 << 16):
-                line = data.partition(b"\r\n")[0]
-                is_commit = line.startswith(b"PUT ") and b"/_delta_log/" in line
-                if is_commit and sum(self.cuts.values()) < CUTS and self._own.random() < 0.5:
-                    part = self._own.choice(("request", "answer"))
-                    self.cuts[part] += 1
+    def _serve(self, client: socket.socket) -> None:
+        is_mute = threading.Event()
+        with client, socket.create_connection(("127.0.0.1", self._port)) as server:
+            answering = threading.Thread(target=self._answer, args=(client, server, is_mute))
+            answering.start()
+            with suppress(OSError):
+                while data := client.recv(1 << 16):
+                    part = self._draw_cut(data)
                     if part == "request":
                         break
-                    is_mute.set()
-                server.sendall(data)
-        for end in (client, server):
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                    if part == "answer":
+                        is_mute.set()
+                    server.sendall(data)
+            for end in (client, server):
+                with suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+            answering.join()
+
+    def _draw_cut(self, data: bytes) -> str:
+        """Return the part of a request that is cut, or "" for none."""
+        line = data.partition(b"\r\n")[0]
+        is_commit = line.startswith(b"PUT ") and b"/_delta_log/" in line
+        if not is_commit or sum(self.cuts.values()) >= CUTS or self._own.random() < 0.5:
+            return ""
+        part = self._own.choice(("request", "answer"))
+        self.cuts[part] += 1
+        return part
 
     def _answer(
         self, client: socket.socket, server: socket.socket, is_mute: threading.Event
@@ -254,6 +261,7 @@ class CuttingStoreProxy:
         with suppress(OSError):
             while (data := server.recv(1 << 16)) and not is_mute.is_set():
                 client.sendall(data)
+        with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
@@ -265,7 +273,7 @@ def test_connections_that_are_cut_lose_and_double_nothing(
 ) -> None:
     own = chance("cut connections to a store")
     source = Source(own, keys=20)
-    for _ in range(TRANSACTIONS // 4):
+    for _ in range(TRANSACTIONS // 8):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
     address = f"delta:{s3_bucket.url}/lake"

@@ -21,6 +21,13 @@ CONNECT: Final = (
 EXCLUSIVE: Final = """
 <address-setting match="killed.#"><default-exclusive-queue>true</default-exclusive-queue></address-setting>
 """
+ROOM: Final = 200_000  # bytes of an address whose name begins with full
+POLICIES: Final = ("BLOCK", "FAIL", "PAGE", "DROP")
+LIMITED: Final = "".join(
+    f'<address-setting match="full.{policy}.#"><max-size-bytes>{ROOM}</max-size-bytes>'
+    f"<address-full-policy>{policy}</address-full-policy></address-setting>\n"
+    for policy in POLICIES
+)
 
 
 class Artemis:
@@ -48,7 +55,7 @@ class Artemis:
         listed = (f'<acceptor name="more-{i}">{one}</acceptor>' for i, one in enumerate(acceptors))
         text = text.replace("</acceptors>", f"{''.join(listed)}</acceptors>")
         # A consumer that comes before the broker has noticed that another one is gone waits (docs/brokers.md).
-        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}")
+        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}{LIMITED}")
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
         self.process.start()

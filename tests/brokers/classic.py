@@ -28,6 +28,7 @@ CONFIGURATION: Final = """\
       <transportConnector name="openwire" uri="tcp://127.0.0.1:{core}"/>
       <transportConnector name="amqp" uri="amqp://127.0.0.1:{amqp}?transport.transformer=jms"/>
       <transportConnector name="stomp" uri="stomp://127.0.0.1:{stomp}"/>
+      <transportConnector name="short" uri="stomp://127.0.0.1:{short}?wireFormat.maxDataLength=20000"/>
     </transportConnectors>
   </broker>
 </beans>
@@ -35,15 +36,15 @@ CONFIGURATION: Final = """\
 
 
 class Classic:
-    """A broker; ``stomp``, ``amqp`` and ``core`` (OpenWire) are its ports."""
+    """A broker; ``stomp``, ``amqp`` and ``core`` (OpenWire) are its ports, and ``short`` is one by STOMP for short messages."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        self.core, self.stomp, self.amqp = free_ports(3)
+        self.core, self.stomp, self.amqp, self.short = free_ports(4)
         config, data = folder / "activemq.xml", folder / "data"
         config.write_text(
             CONFIGURATION.format(
                 data=data, core=self.core, amqp=self.amqp, stomp=self.stomp,
-                user=LOGIN[0], password=LOGIN[1],
+                short=self.short, user=LOGIN[0], password=LOGIN[1],
             )
         )  # fmt: skip
         self._java = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -11,11 +12,12 @@ from typing import Final
 
 import pytest
 
-from brokers.real_brokers import Process, answers, free_ports, one_at_a_time
+from brokers.real_brokers import Process, answers, free_ports, one_at_a_time, run
 
 SERVER: Final = Path(
     "/usr/lib/rabbitmq/bin/rabbitmq-server"
 )  # the one that does not change the user
+CONTROL: Final = "/usr/lib/rabbitmq/bin/rabbitmqctl"
 LOGIN: Final = ("guest", "guest")
 CONNECT: Final = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
 CONFIG: Final = """\
@@ -45,6 +47,7 @@ class RabbitMQ:
             "RUNNING_UNDER_SYSTEMD": 1,  # the process that is started is Erlang's, and is what a kill ends
         }
         environment = [f"{name}={value}" for name, value in settings.items()]
+        self._environment, self._node = environment, settings["RABBITMQ_NODENAME"]
         # The names of Erlang's nodes are kept by a process of its own, which is not left behind.
         self._names = Process(["epmd", "-port", names], folder / "names", lambda: True)
         self._names.start()
@@ -54,6 +57,12 @@ class RabbitMQ:
 
     def _ready(self) -> bool:
         return answers(self.stomp, CONNECT, b"CONNECTED")
+
+    def limit(self, queues: str, most: int, overflow: str) -> None:
+        """Limit the length of queues whose names match."""
+        policy = json.dumps({"max-length": most, "overflow": overflow})
+        control = ["env", *self._environment, CONTROL, "-n", self._node]
+        run([*control, "set_policy", f"limited-{overflow}", queues, policy])
 
     def close(self) -> None:
         """Stop what was started."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.kafka import FETCHED
+from trailgate.messages.messages import HeaderColumns
 
 kafka = pytest.importorskip("confluent_kafka")
 
@@ -66,9 +68,9 @@ def windows(most: int, window: int) -> tuple[list[Any], Library]:
 
 def rows_of(found: list[Any]) -> list[Any]:
     return [
-        {name: value for name, value in row.items() if name != "received"}
+        {"headers": headers, "body": row["body"], "fault": row["fault"]}
         for window in found
-        for row in window.messages.to_pylist()
+        for headers, row in zip(window.headers, window.messages.to_pylist(), strict=True)
     ]
 
 
@@ -85,7 +87,7 @@ def expected(offset: int) -> dict[str, Any]:
     fault = "a header of the message is not UTF-8" if offset % 5 == 1 else None
     fault = "the message has no value (a tombstone)" if offset % 7 == 3 else fault
     body = b"" if offset % 7 == 3 else b"body %d" % offset
-    return {"id": str(offset), "headers": headers, "body": body, "fault": fault}
+    return {"headers": headers, "body": body, "fault": fault}
 
 
 @pytest.mark.parametrize(
@@ -96,8 +98,7 @@ def test_a_window_does_not_depend_on_the_pieces_in_which_messages_come(
 ) -> None:
     found, library = windows(most, window)
 
-    rows = [{**row, "headers": dict(row["headers"])} for row in rows_of(found)]
-    assert rows == [expected(offset) for offset in range(MESSAGES)]
+    assert rows_of(found) == [expected(offset) for offset in range(MESSAGES)]
     assert [int(n) for one in found for n in one.token] == list(range(MESSAGES))
     assert max(library.asked) <= FETCHED
     assert all(0 < len(one.token) <= window for one in found)
@@ -107,3 +108,17 @@ def test_what_waits_is_one_window() -> None:
     found, _ = windows(10_000, 4096)
 
     assert [len(one.token) for one in found] == [MESSAGES]
+
+
+def test_headers_are_those_of_their_messages_however_windows_are_cut_and_joined() -> None:
+    found, _ = windows(10_000, 100)
+    whole = HeaderColumns.join([one.headers for one in found])
+    wanted = [expected(offset)["headers"] for offset in range(MESSAGES)]
+
+    for begin, end in ((0, MESSAGES), (0, 0), (99, 101), (150, 470), (MESSAGES - 1, MESSAGES)):
+        part = whole[begin:end]
+        assert len(part) == end - begin
+        assert list(part) == wanted[begin:end]
+        assert list(pickle.loads(pickle.dumps(part))) == wanted[begin:end]
+        assert part.values("a").to_pylist() == [one.get("a") for one in wanted[begin:end]]
+    assert list(whole[100:300][50:60]) == wanted[150:160]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
@@ -106,6 +107,54 @@ def test_two_first_runs_do_not_both_publish(
             second.open()
         first.send([], "state")
         assert second.read() == "state"
+
+
+@BOTH
+def test_a_run_that_waits_for_another_one_says_so(
+    artemis: Artemis,
+    tmp_path: Path,
+    scheme: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(f"trailgate.publish.senders.{scheme}.HELD_SECONDS", 3.0)
+    caplog.set_level(logging.WARNING, "trailgate.brokers")
+    name = f"waits-{scheme}"
+    trail, address = write_trail(tmp_path / name, [TRANSACTIONS]), artemis.address(name, scheme)
+    with Publication(trail, address, PublicationSettings(format="json")) as first:
+        with pytest.raises(BrokerRefusedError, match=f"another run of the group {name}"):
+            publish_trail(trail, address, "json")
+        first.run()
+
+    (logged,) = [one.getMessage() for one in caplog.records if "waiting until" in one.message]
+    assert f"holds the position of the group {name}; waiting until " in logged
+    assert "for 2 s" in logged
+    assert name in logged.rpartition("(")[2]
+
+
+@BOTH
+@pytest.mark.parametrize("group", ["a/b é*>#", "a_b", "a.b", "x" * 227])
+def test_groups_of_any_name_have_positions_of_their_own(
+    artemis: Artemis, tmp_path: Path, scheme: str, group: str
+) -> None:
+    check_groups(tmp_path, artemis.address(f"groups.{scheme}", scheme), group + scheme)
+
+
+@BOTH
+def test_groups_of_any_name_at_classic(classic: Classic, tmp_path: Path, scheme: str) -> None:
+    for group in ("a/b é*>#", "a_b"):
+        check_groups(tmp_path, classic.address(f"groups.{scheme}", scheme), group + scheme)
+
+
+def check_groups(folder: Path, address: str, group: str) -> None:
+    """Check that a group has no position yet, and then its own."""
+    trail = write_trail(folder / "groups", [TRANSACTIONS])
+    assert read_status(find_trail(trail), address, group) is None
+    counts = [publish_trail(trail, address, "json", group=group).messages for _ in range(2)]
+    assert counts == [5, 0]
+    status = read_status(find_trail(trail), address, group)
+    assert status is not None
+    assert status.messages == 5
 
 
 @pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp")

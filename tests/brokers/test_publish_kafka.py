@@ -9,6 +9,7 @@ import pytest
 
 from brokers.kafka import Kafka
 from brokers.published import check_missing_files, consumed
+from brokers.test_publish_jms import check_groups
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
@@ -62,6 +63,13 @@ def test_a_position_to_start_after_is_kept_if_nothing_is_sent(kafka: Kafka, tmp_
     rest = publish_trail(trail, to, "json")
 
     assert (nothing.messages, rest.messages) == (0, 3)
+
+
+@pytest.mark.parametrize("group", ["a/b é*>#", "a_b", "x" * 300])
+def test_groups_of_any_name_have_positions_of_their_own(
+    kafka: Kafka, tmp_path: Path, group: str
+) -> None:
+    check_groups(tmp_path, kafka.address("groups", "?create"), group)
 
 
 def test_files_that_are_missing_are_named(kafka: Kafka, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from brokers.published import PublishPlace, received
 from brokers.rabbitmq import RabbitMQ
-from brokers.test_publish_jms import BY_AMQP, TRANSACTIONS, check_once
+from brokers.test_publish_jms import BY_AMQP, TRANSACTIONS, check_groups, check_once
 from brokers.test_publish_killed import ROUNDS, kill_at_random
 from laws import chance
 from sample_trail import write_trail
@@ -51,6 +51,13 @@ def test_another_run_of_the_group_is_refused(
     assert status is not None
     assert (status.position, status.messages) == (first.state.position, 5)
     assert read_status(find_trail(trail), address, "a new one") is None
+
+
+@pytest.mark.parametrize("group", ["a/b é*>#", "a_b", "x" * 230])
+def test_groups_of_any_name_have_positions_of_their_own(
+    rabbitmq: RabbitMQ, tmp_path: Path, group: str
+) -> None:
+    check_groups(tmp_path, to(rabbitmq, "groups"), group)
 
 
 @pytest.mark.parametrize("scheme", [BY_AMQP])

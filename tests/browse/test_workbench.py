@@ -506,6 +506,24 @@ def test_properties_are_saved_only_where_the_command_allows_it(tmp_path: Path) -
     assert [path.name for path in folder.rglob("*")] == ["p.properties"]
 
 
+@pytest.mark.parametrize("overwrite", ["on", ""])
+@pytest.mark.parametrize("exists", [True, False])
+def test_properties_are_not_saved_through_a_link(
+    tmp_path: Path, overwrite: str, *, exists: bool
+) -> None:
+    folder, other = tmp_path / "kept", tmp_path / "other.properties"
+    folder.mkdir()
+    if exists:
+        other.write_text("# other\n")
+    (folder / "p.properties").symlink_to(other)
+    client = client_of(workbench.Workbench(save_to=str(folder)))
+    given = {"do": "save", "save_name": "p.properties", "overwrite": overwrite}
+
+    assert "is a link to another file" in post(client, properties="# x", **given).text
+    assert other.exists() == exists
+    assert not exists or other.read_text() == "# other\n"
+
+
 @settings(max_examples=examples(200))
 @given(st.one_of(st.binary(), st.text(alphabet="a\r\n\0é\ufeff").map(str.encode)))
 def test_a_message_on_the_page_is_the_same_message(raw: bytes) -> None:

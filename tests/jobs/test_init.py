@@ -12,7 +12,7 @@ import pytest
 
 import trailgate
 from trailgate.cli.main import run
-from trailgate.jobs.proposals import sample as samples
+from trailgate.jobs.proposals import proposal
 from trailgate.jobs.proposals.proposal import FORMS, propose
 
 AT = "2026-01-05 09:00:00"
@@ -323,8 +323,8 @@ def test_only_the_first_of_many_messages_are_read_with_a_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(samples, "SAMPLED", 60)
-    monkeypatch.setattr(samples, "_PORTION", 64)
+    monkeypatch.setattr(proposal, "SAMPLED", 60)
+    monkeypatch.setattr(proposal, "_PORTION", 64)
     Path("in.csv").write_text(f"I,S.C,{AT},1,Alice\n" * 10)
 
     assert run(["init", "--from", "in.csv", "--message-per", "line"]) == 0

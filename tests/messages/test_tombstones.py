@@ -14,8 +14,9 @@ from message_cases import rows_of
 from trailgate.capture.capture import Capture
 from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
-from trailgate.live.brokers.kafka import MessageFields, received_messages
-from trailgate.messages.messages import RECEIVED, TOMBSTONE, as_messages
+from trailgate.live.brokers.kafka import MessageFields, received_window
+from trailgate.live.brokers.receiver import MessageWindow
+from trailgate.messages.messages import TOMBSTONE, as_messages
 from trailgate.storage.reading.message_files import MessagePosition, json_messages
 
 EVENT = (
@@ -37,8 +38,8 @@ def capture_of(parser: str) -> Capture:
     return held_capture(text, {"shop.def": SHOP})
 
 
-def received(bodies: list[bytes | None]) -> pa.RecordBatch:
-    """Return messages as Kafka's client gives them, in the rows of a receiver."""
+def received(bodies: list[bytes | None]) -> MessageWindow:
+    """Return messages as Kafka's client gives them, in the window of a receiver."""
     messages = [
         SimpleNamespace(
             value=lambda body=body: body,
@@ -50,16 +51,15 @@ def received(bodies: list[bytes | None]) -> pa.RecordBatch:
         for number, body in enumerate(bodies)
     ]
     place = SimpleNamespace(topic="t", partition=0)
-    return received_messages(MessageFields.of(messages), place, 0)
+    return received_window(MessageFields.of(messages), place, 0)
 
 
 def test_a_tombstone_between_events_is_passed_over_and_noted() -> None:
-    rows = received([EVENT % 1, None, EVENT % 2, None])
-    messages, problems = as_messages(rows, (0, np.arange(4)), "t")
+    window = received([EVENT % 1, None, EVENT % 2, None])
+    messages, problems = as_messages(window.messages, (0, np.arange(4)), "t", window.headers)
 
     parsed = capture_of("debezium").parse(messages, unreadable=problems)
 
-    assert rows.schema.names == RECEIVED.names
     assert [row["after"]["ID"] for row in rows_of(parsed)] == ["1", "2"]
     assert not parsed.problems
     assert TOMBSTONES in parsed.notes
@@ -67,7 +67,8 @@ def test_a_tombstone_between_events_is_passed_over_and_noted() -> None:
 
 @pytest.mark.parametrize("parser", OTHERS)
 def test_a_tombstone_is_an_error_of_other_formats(parser: str) -> None:
-    messages, problems = as_messages(received([OTHERS[parser], None]), (0, np.arange(2)), "t")
+    window = received([OTHERS[parser], None])
+    messages, problems = as_messages(window.messages, (0, np.arange(2)), "t", window.headers)
 
     parsed = capture_of(parser).parse(messages, unreadable=problems)
 
@@ -75,10 +76,12 @@ def test_a_tombstone_is_an_error_of_other_formats(parser: str) -> None:
 
 
 def test_another_fault_of_a_message_is_an_error_of_events_too() -> None:
-    rows = received([EVENT % 1, EVENT % 2])
+    window = received([EVENT % 1, EVENT % 2])
     faults = pa.array([None, "a header is not text"])
-    rows = rows.set_column(4, rows.schema.field(4), faults)
-    messages, problems = as_messages(rows, (0, np.arange(2)), "t")
+    rows = window.messages
+    at = rows.schema.get_field_index("fault")
+    rows = rows.set_column(at, rows.schema.field(at), faults)
+    messages, problems = as_messages(rows, (0, np.arange(2)), "t", window.headers)
 
     parsed = capture_of("debezium").parse(messages, unreadable=problems)
 

@@ -85,6 +85,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     if position.source == JOURNAL:
         from trailgate.live.files.journal_reader import JournalIndex  # noqa: PLC0415  for journals
 
+        # Only a journal is at hand. For Kafka, the broker would have to be asked.
         waiting = JournalIndex(Path(f"{prefix}.journal")).extent().end - position.number
     counted = position.quarantine <= COUNTED
     return LastCommit(

@@ -55,10 +55,13 @@ class RowKeys:
     def held_by(self, block: ChangeBlock) -> Mask:
         """Return the mask of the operations on the row: those with one of its keys, before or after."""
         found = np.zeros(len(block), bool)
+        # The table was redefined with another key: its rows cannot be compared with these keys.
         if tuple(column.name for column in key_columns(block)) != self.columns:
             return found
         for image in (block.before, block.after):
             texts = key_texts(block, image)
+            # A row has each key only for a time: another row may have had the same key before or
+            # after it.
             for key in self.keys if texts is not None else ():
                 held = np.ones(len(block), bool)
                 for text, value in zip(texts or (), key.values, strict=True):
@@ -165,6 +168,7 @@ class OperationFilters:
         if self.keys is not None:
             columns = frozenset(map(str.casefold, self.keys.columns))
         if self._has_value_test:
+            # A value that is sought in any column needs all of them (None).
             columns = (columns or frozenset()) | {self.column.casefold()} if self.column else None
         return ReadSelection(self.tables, columns=columns, lenient=True)
 
@@ -241,6 +245,7 @@ class OperationFilters:
         text = formatter_for(column)(image.values)
         if self.match == EQUALS:
             return logged & as_mask(pc.equal(text, self.text))
+        # A missing value is null in ``values``, and null matches nothing.
         return as_mask(pc.match_substring(text, self.text, ignore_case=True))
 
 

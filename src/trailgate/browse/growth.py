@@ -70,6 +70,7 @@ class GrowingIndex(TrailIndex):
 
     def follow(self) -> None:
         """Read records as they are added to the trail, until the index is stopped."""
+        # ``wait`` returns True as soon as the index is stopped, so that ends the pause too.
         while not self.problem and not self._stop.wait(LOOK_EVERY):
             try:
                 self.read_on()
@@ -134,6 +135,7 @@ class GrowingIndex(TrailIndex):
         with self.lock:
             if isinstance(step, FileBeginning):
                 self._unchecked = step
+                # The last CSN is carried over, since the CSNs of the next file must not be lower.
                 self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
             assert self._totals is not None
             if isinstance(step, CheckedChunk):

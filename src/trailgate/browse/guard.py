@@ -100,6 +100,8 @@ class RequestGuard:
             name = urlsplit(f"//{netloc}").hostname or ""
         except ValueError:
             return False
+        # A page of another site may use a name of its own that its DNS resolves to this machine
+        # (DNS rebinding). The browser then sends that name, which is refused.
         if name in ("localhost", self.host.lower()):
             return True
         try:

@@ -151,7 +151,7 @@ class UnreadBytes:
 
 
 class StoppedError(Exception):
-    """Raised to end building an index that is not needed any more."""
+    """Raised in the thread that builds an index, to end it when the index is not needed any more."""
 
 
 class TrailIndex:
@@ -220,6 +220,7 @@ class TrailIndex:
         If a file was purged before it was read, start again with the remaining files.
         """
         self._read()
+        # Only a purged file is a reason to read again; any other problem would return.
         while self.problem and not self._stop.is_set() and self.look_for_gone():
             with self.lock:
                 try:
@@ -230,6 +231,8 @@ class TrailIndex:
             self._read()
 
     def _read(self) -> None:
+        # A generator: `_watch` gets the chunks of a file while the loop waits for the file's
+        # totals.
         done = check_files(self.found, self._sources, self._findings, self._watch)
         try:
             for number, (totals, _) in enumerate(done):
@@ -242,6 +245,7 @@ class TrailIndex:
         except StoppedError:
             self.problem = "the trail was not read to its end"
         with self.lock:
+            # Also after an error, since the pages show what was read up to it.
             self.transactions.finish(is_open=self._is_open)
             self.done = True
 
@@ -368,9 +372,12 @@ class TrailIndex:
 
     def begin_of(self, text: str) -> TrailPosition | None:
         """Return where the first transaction with this id begins, or None if the part of the trail that is read has none."""
+        # Python salts `hash` differently in each process, which does not matter for a temporary
+        # file of this one.
         wanted, raw, at = hash(text), text.encode(), 0
         handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
+            # The building thread may be writing: leave out an entry that is not complete yet.
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             # Equal hashes are rare, so that few ids are read and compared.
             for row in rows[rows["hash"] == wanted]:
@@ -424,6 +431,8 @@ class TrailIndex:
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
         present = np.flatnonzero(counted.kinds[:-1].any(axis=1)).tolist()
         kinds = np.flatnonzero(counted.kinds.any(axis=0)).tolist()
+        # The span keeps the state before its records, with which they can be decoded without those
+        # before.
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
             IndexSpan(
@@ -512,6 +521,8 @@ class TrailIndex:
 
     def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
         """Add the transactions of a chunk."""
+        # Transaction 0 of a chunk is the one that continues from the chunk before, if any; the
+        # others begin at `firsts`.
         starts = np.append([0], step.followed.firsts)
         offsets = step.base + step.found.view.offsets[starts]
         tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))

@@ -91,11 +91,15 @@ class MatchSummary:
         """Count matches in further spans for about ``seconds``, in at least one span."""
         until = monotonic() + seconds
         with self.lock:
+            # The locks are always taken in this order: first the result's, then the index's. The
+            # index's lock is released before the search, which takes it itself.
             with index.lock:
                 end = index.spans[-1].stop if index.spans else None
             for number, span in enumerate(
                 OperationSearch(index, self.filters, self.reached).spans()
             ):
+                # ``number`` is 0 for the first span, so that each call makes progress, however
+                # short the time.
                 if number and monotonic() > until:
                     self.reached = span.begin
                     return
@@ -125,6 +129,7 @@ class MatchSummary:
         self.owners.add(block.tx_owner, rows)
         self.transactions.add(block.tx_id, rows)
         kinds = KIND_OF_LETTER[block.op_type]
+        # One wrong time, such as the year 9999, would make the bins of all others too wide.
         charted = passed & (block.op_ts >= EARLIEST) & (block.op_ts <= LATEST) & (kinds != NO_KIND)
         times = block.op_ts[charted]
         self.uncharted += count - len(times)
@@ -142,7 +147,7 @@ class LatestResults(Generic[K, R]):
         self._kept: OrderedDict[Hashable, R] = OrderedDict()
 
     def of(self, index: TrailIndex, asked: K) -> R:
-        """Return the cached result for a request, which may be incomplete, or a new one."""
+        """Return the cached result for a request, or a new empty one. A cached result may be incomplete; the caller continues it."""
         with self._lock, index.lock:
             # A rebuilt index has new spans, and purged files cannot be counted any more.
             key = asked, index.builds, frozenset(index.gone)

@@ -80,8 +80,8 @@ class MessageView:
 def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
     """Return the records of one message with their fields, as the capture's reader splits them.
 
-    The result is empty if the format has no fields at fixed places (XML, JSON), or if no records
-    are found.
+    The result is empty if the format has no fields at fixed offsets (XML, JSON), or if no
+    records are found.
     """
     options = capture.options
     if isinstance(options, DelimitedOptions):

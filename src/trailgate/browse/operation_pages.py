@@ -82,6 +82,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
         names = sorted(index.tables)[:NAMED]
         total, place = index.operations, result.after
         end = index.spans[-1].stop if index.spans else None
+    # The last page: its link "next" leads to operations that are added later.
     newer = place is None and before is None
     if newer:
         place = end

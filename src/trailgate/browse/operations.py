@@ -171,6 +171,8 @@ class OperationSearch:
         """End a page of large rows earlier. At least one row is kept."""
         rows = result.rows[::-1] if self.back else result.rows
         sizes = [row.size if isinstance(row, ShownOperation) else MARKUP for row in rows]
+        # The number of rows whose sizes together fit: sizes 40 50 30 with room for 100 have the
+        # sums 40 90 120, and two fit.
         count = max(1, int(np.searchsorted(np.cumsum(sizes), CHARACTERS, "right")))
         return result if count >= len(rows) else self._cut(result.rows, count)
 
@@ -257,6 +259,8 @@ class OperationSearch:
         keep[chosen[:-rows] if self.back else chosen[rows:]] = False
         ordered: list[tuple[int, ShownOperation]] = []
         for block in batch.where(keep).blocks:
+            # Blocks are by table: sorting by ``order`` restores the order of the trail across
+            # tables.
             ordered += zip(block.order.tolist(), _rows(self.index, block), strict=True)
         return [row for _, row in sorted(ordered, key=lambda one: one[0])]
 

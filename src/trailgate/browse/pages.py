@@ -102,7 +102,7 @@ class Tick(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """A period without operations in a chart, and its title."""
+    """A period without operations in a chart. ``left`` and ``width`` are in percent of the axis."""
 
     left: float
     width: float
@@ -265,8 +265,8 @@ def time_chart(
 ) -> Chart:
     """Build the chart of operations over time, with bars stacked by operation type.
 
-    Bars begin at round times. A bar links to the operations of its time, and of the times ``within``
-    which its operations are (microseconds, both included).
+    Bars begin at round times. A bar links to the page of the operations in its time, limited to
+    the times ``within`` (first and last microsecond).
     """
     earliest, latest = within
     bins, counts = histogram.filled_bins()

@@ -49,7 +49,7 @@ class KeyUpdate(NamedTuple):
     after: tuple[str, ...]
 
 
-def _asked(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return the table, the values of the key, and the names of its columns. Raises OptionError."""
     table = query.get("table", "")
     with index.lock:
@@ -114,6 +114,8 @@ class KeyUpdates:
                 for part in read_span(index, span, wanted):
                     if not isinstance(part, UnreadOperations):
                         updates = (_key_updates_of(one, columns) for one in part.blocks)
+                        # Blocks are by table and type of operation. A ``KeyUpdate`` begins with its
+                        # position, so sorting restores the order of the trail.
                         self.found += sorted(chain.from_iterable(updates))
                 self.reached = span.stop
             # Spans that were indexed meanwhile may have been searched too.
@@ -149,10 +151,10 @@ def follow_keys(
 ) -> list[RowKey]:
     """Return all keys, in order, of the row that has ``key`` at a position.
 
-    ``updates`` are in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B, the row that has 2
-    between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with key 2 before A or after
-    B is another one. Without a position, all rows that have the key are taken, and the keys that
-    the last of them had.
+    ``updates`` are the key updates in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B,
+    the row that has 2 between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with
+    key 2 before A or after B is a different row. Without a position, the result has all rows
+    that ever had the key, and the earlier keys of the last of them.
     """
     earlier, begin = _keys_before(updates, key, at)
     later, end = _keys_after(updates, key, at or begin)
@@ -211,7 +213,7 @@ def history_page(index: TrailIndex, query: Query, lists: KeyUpdateLists) -> dict
 
     Raises OptionError if the address names no row.
     """
-    table, key, columns = _asked(index, query)
+    table, key, columns = _read_query(index, query)
     updates = lists.of(index, table)
     if not index.ends_at(updates.reached):
         updates.read_on(index, columns, SECONDS)

@@ -63,6 +63,8 @@ def read_span(
             return
         raise
     state = replace(span.state, gives_open=True)
+    # A span is read alone, so a restart record inside it cannot be matched with the records that it
+    # undoes. The index marks these (``undone``).
     view = view.take(np.flatnonzero(~is_restart_record(view)))
     skipped = replace(selection, columns=frozenset[str]())
     parts, failures = _parts(view, span, place, back=back), 0
@@ -83,10 +85,14 @@ def read_span(
         except TrailgateError as error:
             begins = _begins(part)
             if len(begins) > 1 and failures < UNREAD:
+                # Halves begin at an operation's first record: an update's two records must stay
+                # together. The first half is pushed last, so it is decoded next.
                 middle = int(begins[len(begins) // 2])
                 halves = part.take(slice(middle, len(part))), part.take(slice(middle))
                 parts += [(half, is_shown) for half in halves]
                 continue
+            # At most ``UNREAD`` operations are isolated. After that whole parts are skipped, so
+            # that a damaged span does not cost a decoding for each operation.
             failures += 1
             place_of = TrailPosition(span.number, span.start + int(part.offsets[0]))
             found: ChangeBatch | UnreadOperations = UnreadOperations(place_of, str(error))
@@ -106,6 +112,8 @@ def _parts(
     """
     begins, cut = _begins(view), 0
     if place is not None and span.begin < place < span.stop:
+        # Example: operations begin at offsets 0, 80, 200 of the span; for a place at 100 the cut is
+        # at 200.
         at = int(np.searchsorted(view.offsets[begins], place.offset - span.start))
         cut = int(begins[at]) if at < len(begins) else len(view)
     if back:

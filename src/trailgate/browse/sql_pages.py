@@ -57,6 +57,7 @@ def sql_page(
         names = sorted(index.tables)
         tables = [(name, _columns(index, name)) for name in names[:SHOWN]]
         busiest = sorted(names, key=lambda name: -index.tables[name].operations)[:SHOWN]
+    # Few tables are listed with many columns each, many tables with few.
     each = max(1, NAMED // max(1, len(tables)))
     shown: dict[str, Any] = {
         "columns": [],

@@ -40,7 +40,7 @@ class RunningStatement:
 
     @property
     def seconds(self) -> int:
-        """How long the SQL statement has been running."""
+        """The seconds since the start of the SQL statement."""
         return int(monotonic() - self.since)
 
 

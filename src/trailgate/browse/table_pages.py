@@ -38,6 +38,7 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         versions = [(None, one) for one in index.definitions if one.name == name]
     listed: list[tuple[TrailPosition | None, Table]] = []
     columns = 0
+    # The newest versions, as many as have ``COLUMNS`` columns together, but at least one.
     for place, definition in reversed(versions):
         columns += len(definition.columns)
         if listed and columns > COLUMNS:

@@ -110,6 +110,7 @@ def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
     ``TimeHistogram``, whose width is given: from a second to a week, or calendar months, quarters
     or years.
     """
+    # A bar is a whole number of bins, as counts within a bin cannot be divided.
     for step in BAR_STEPS:
         edges = _covering(begin, end, step)
         if width.divides(BinWidth(step * SECOND)) and len(edges) - 1 <= most:
@@ -127,6 +128,7 @@ def _covering(begin: int, end: int, step: int) -> range:
     """Return the multiples of a step in seconds from the last one before a time to the first one after it."""
     origin, width = _origin(step), step * SECOND
     first = begin - (begin - origin) % width
+    # ``-(x) % width`` is the distance up to the next multiple: for 7 and a width of 5 it is 3.
     return range(first, end + -(end - origin) % width + 1, width)
 
 

@@ -72,5 +72,6 @@ def _between(
         if stop is not None:
             mask = pc.and_(mask, pc.less(block.position, long_position(*stop)))
         keep[block.order] = mask
+    # ``flatnonzero`` gives the marked operations in order: unmark all after the first ``most``.
     keep[np.flatnonzero(keep)[most:]] = False
     return batch.where(keep)

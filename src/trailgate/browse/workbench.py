@@ -105,6 +105,7 @@ class Sheet:
         # errors="ignore" drops a character that the offset cuts in two.
         head = self.body[:offset]
         text = head.decode(errors="ignore")
+        # The page's text has LF where the body has CR LF, so each pair is one character there.
         return len(text) - (text.count("\r\n") if self.form == "crlf" else 0)
 
 
@@ -172,6 +173,7 @@ class Workbench:
             if folder is not None and not Path(folder).is_dir():
                 raise StorageError("there is no such folder", where=Where(source=folder))
         if properties is not None:
+            # Only read here: the page reads the file again, as it is then.
             self._text(properties)  # an error now rather than on the page
         self.copybooks: frozenset[str] = frozenset()
 
@@ -224,11 +226,15 @@ class Workbench:
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
         """Write the edited properties to the workbench's folder for them, and return the path.
 
-        Raises OptionError if the file exists, unless ``overwrite`` is set.
+        Raises OptionError if the file exists, unless ``overwrite`` is set, and if it is a link,
+        because the file that it names may be in another folder.
         """
         if self.save_to is None or not _FILE_NAME.fullmatch(name):
             raise OptionError(f"{name!r} is not a valid name for the file")
         path = Path(self.save_to, name)
+        if path.is_symlink():
+            problem = f"{name} is a link to another file"
+            raise OptionError(problem, where=Where(source=str(path)), hint="Choose another name")
         try:
             # "xb" fails if the file exists, also if it was created a moment ago.
             with path.open("wb" if overwrite else "xb") as file:
@@ -295,6 +301,7 @@ def show_message(raw: bytes) -> tuple[str, str]:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
+        # Makes the condition below choose hex.
         text = "\0"
     returns, pairs = text.count("\r"), text.count("\r\n")
     # Text cannot show NUL, a CR without LF, or a mixture of LF and CR LF: use hex
@@ -326,6 +333,8 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
             texts.append(text)
         else:
             given[name] = text
+    # The form has the fields of one file after those of another, so names and texts are in the same
+    # order.
     files = tuple(
         SheetFile(name, text) for name, text in zip(names, texts, strict=False) if name or text
     )
@@ -352,6 +361,8 @@ class _Texts:
     def copybook(self, path: str, dialect: CobolDialect) -> list[CopybookLayout]:
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
+        # Only a copybook that the command's properties name may COPY files of its folder: a path
+        # typed in the page must not make the server read files.
         folders = [folder_of(path)] if path in self.copybooks else []
         hint = "Copy the member into this folder" if folders else "Paste it in place of its COPY"
         members, text = MemberFinder.of(folders, hint), self._text(path)

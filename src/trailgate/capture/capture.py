@@ -403,6 +403,7 @@ class Capture:
         if waiting:
             every = MessageBatch.join(waiting)
             assert self._waiting_format is not None
+            # Nothing follows: messages that still wait for a part are now incomplete.
             later = replace(self._waiting_format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, Problems.of(state.unreadable), later)
@@ -434,6 +435,8 @@ def _with_transactions(
     order: Longs,
 ) -> ChangeBlock:
     """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
+    # The same object: the CSN is the sequence id, which the block has already. Nothing needs to be
+    # copied.
     own_csn = done.csn is raw.seq_id
     given = block.seq_id
     return block.with_columns(

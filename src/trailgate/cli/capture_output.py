@@ -75,10 +75,10 @@ def print_summary(summary: CaptureSummary) -> None:
 
 
 def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
-    """Return whether the exit code of a capture reports bad input.
+    """Return whether a capture found so many bad messages that its exit code must not be 0.
 
-    It does if most messages are bad, or if a dry run found more bad messages than a real run
-    accepts.
+    That is the case if most messages are bad, or if a dry run found more bad messages than a
+    real run accepts.
     """
     # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad

@@ -271,6 +271,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     made = program_for(arguments)
     aliases = ALIASES.get(next((one for one in arguments if not one.startswith("-")), ""), {})
+    # The base of all usage errors; typer may import it from click or from its own copy.
     usage: Any = typer.BadParameter.__base__  # whichever package it is from
 
     def running(given: list[str], prog_name: str) -> object:

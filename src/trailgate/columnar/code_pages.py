@@ -175,6 +175,7 @@ def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
     """Decode byte strings without nulls with a function that is called once per distinct value."""
+    # Data files repeat values, so the slow codec is called once per distinct value.
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
     for raw in encoded.dictionary.to_pylist():
@@ -198,6 +199,7 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
         try:
             results.append(encode(text))
         except UnicodeError:
+            # The first row with this value.
             row = encoded.indices.to_pylist().index(number)
             raise unencodable_error(page, text, row) from None
     return pa.array(results, pa.binary()).take(encoded.indices)
@@ -278,6 +280,8 @@ class SingleBytePage:
         """
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
+        # Of two bytes with the same character only one is written; the other is set to a mark that
+        # no text has.
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
         try:
             encoded, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
@@ -415,6 +419,8 @@ class MixedPage:
         if shifted.all():
             return self._shift(matrix)
         plain, mixed = self.single.decode(matrix[~shifted]), self._shift(matrix[shifted])
+        # The two groups are decoded separately. ``order`` is where each row is in their
+        # concatenation: for shifted 0 1 0 the values are row 0, row 2, row 1, and order is 0 2 1.
         order = np.empty(len(matrix), np.int64)
         order[~shifted] = np.arange(len(plain.values))
         order[shifted] = np.arange(len(mixed.values)) + len(plain.values)
@@ -433,6 +439,7 @@ class MixedPage:
         opened = np.take_along_axis(matrix, np.maximum(last, 0), axis=1) == SHIFT_OUT
         double = opened & (last >= 0) & ~shift
         first = double & ((column - last) % 2 == 1)
+        # At each byte the number that it forms with the next one. Only those at ``first`` are used.
         pairs = matrix.astype(np.uint16) << 8
         pairs[:, :-1] |= matrix[:, 1:]
         codes = np.where(double, double_codes(self.double.name)[pairs], self._codes[matrix])
@@ -550,6 +557,7 @@ class Utf16Page:
 
     def decode(self, matrix: Octets) -> DecodedText:
         """Decode rows of UTF-16 in the page's byte order."""
+        # An odd number of bytes cannot be UTF-16. Python's codec marks all rows as bad.
         if matrix.shape[1] % 2:
             return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)

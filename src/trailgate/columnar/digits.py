@@ -45,6 +45,8 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
         problem = "not pairs of hexadecimal digits"
         raise DecodeError(problem, where=Where(record=row, raw=raw))
     # All digits of all values in a row: the even ones are the high halves of bytes.
+    # This is right across values, because each has an even number of digits: "0AFF" and "10" are
+    # the digits 0 A F F 1 0, and the bytes 0A FF 10.
     data = (digits[0::2] << 4) | digits[1::2]
     return pa.BinaryArray.from_buffers(
         pa.binary(),

@@ -82,6 +82,7 @@ def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bo
     """
     valid = None
     if len(nulls) and nulls.any():
+        # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.
         valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     kind = pa.string() if text else pa.binary()
     buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -102,6 +103,7 @@ def measure_error(problem: int, size: int) -> DecodeError:
 
 def check_text(values: pa.Array, starts: Longs) -> None:
     """Raise DecodeError for the first value of a column that is not UTF-8."""
+    # The column was built as text without a check. The cast from binary checks it.
     raw = values.view(pa.binary())
     try:
         raw.cast(pa.string())

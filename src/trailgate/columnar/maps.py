@@ -86,6 +86,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
     keep = np.ones((len(known[0][1]), len(marks)), bool)
     for i, mark in known:
         keep[:, i] = ~mark
+    # A column without nulls has no room for a missing value, which is null.
     if valid is None or (valid & ~keep).any():
         raise EncodeError("a row is marked as missing a column and has a value in it")
     return keep

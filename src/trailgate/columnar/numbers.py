@@ -244,6 +244,8 @@ def words_from_decimal(
     Null rows have arbitrary words. The values must fit in 64 bits, which parse_integers guarantees.
     """
     words = np.frombuffer(values.buffers()[1] or b"", np.int64)
+    # A decimal128 is two words, the low one first: take every second one, from the slice's first
+    # row on.
     words = words[2 * values.offset :][: 2 * len(values) : 2]
     return words if signed else words.view(np.uint64)
 

@@ -32,11 +32,11 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row of a column that ``check`` refuses.
+    """Return the index of the first row of a column that ``check`` refuses. The caller knows that it refuses ``values`` as a whole.
 
-    ``check`` raises DecodeError or an Arrow error for a column with a bad row, and it is known to
-    refuse ``values``. Each slice is twice as long as the one before, until one is refused, which is
-    bisected. So the cost depends on where the row is: nothing if it is the first.
+    ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called
+    with slices, each twice as long as the one before, until one is refused; that one is
+    bisected. So a bad row at the start is found at once.
     """
     start, size = 0, 1
     while start + size < len(values):
@@ -44,7 +44,9 @@ def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> i
             check(values.slice(start, size))
         except (DecodeError, pa.ArrowException):
             break
+        # These rows are good. If all slices are, the bad row is in the rest.
         start, size = start + size, 2 * size
+    # From here on, the bad row is known to be in the ``size`` rows from ``start`` on.
     size = min(size, len(values) - start)
     while size > 1:
         half = size // 2
@@ -149,6 +151,8 @@ def flat_rows(matrix: Octets) -> tuple[Octets, int]:
     rows, size = matrix.shape
     if not rows:
         return np.zeros(0, np.uint8), size
+    # The bytes of a row must be adjacent, and rows must follow each other. Gaps between rows are
+    # allowed: ``step`` includes them.
     if matrix.strides[1] != 1 or matrix.strides[0] < 1:
         matrix = np.ascontiguousarray(matrix)
     step = matrix.strides[0]
@@ -180,6 +184,8 @@ def mask_differing_rows(left: pa.StringArray, right: pa.StringArray) -> Mask:
 
 def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
     """Return the offsets, data and validity bits of a column; the bits are empty if all values are valid."""
+    # The validity bits of a sliced column may begin inside a byte. Copying the column realigns
+    # them.
     if values.offset and values.null_count:
         values = pa.concat_arrays([values])
     valid = values.buffers()[0] if values.null_count else None
@@ -311,6 +317,7 @@ class BadRowIsolation:
         rows = self._rows
         half = len(rows) // 2
         if half:
+            # A stack: the first half is on top, so that parts are yielded in ascending order.
             self._waiting += [rows[half:], rows[:half]]
         else:
             self.errors[rows.start] = error

@@ -103,7 +103,7 @@ JSON_ESCAPES: Final = EscapeTable.of({**{byte: b"\\u%04x" % byte for byte in ran
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredRows:
-    """Template rows before they are written: the size of each row, and what is needed to write it."""
+    """Template rows that are measured but not written yet: the size of each row, and the arrays from which ``write`` writes them."""
 
     sizes: Longs
     bases: tuple[int, ...]
@@ -205,6 +205,8 @@ def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     _, bounds, data = values.buffers()
     kind, size = (np.int64, 8) if wide else (np.int32, 4)
+    # Offsets are of the complete column's bytes, also in a slice. Template kernels expect them from
+    # 0 on.
     begins = np.frombuffer(bounds, kind, rows + 1, size * values.offset).astype(np.int64)
     return begins, octets(data or b"")[begins[0] : begins[-1]]
 

@@ -459,6 +459,8 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
                 hint = FINE_HINT
                 raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
+            # ``date32`` counts days since 1970. ``//`` rounds down, so this is right before 1970
+            # too.
             return pa.array((micros // 86_400_000_000).astype(np.int32)).view(pa.date32())
         return pa.array(micros).view(pa.timestamp("us"))
 
@@ -494,6 +496,7 @@ def replace_time_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
+    # Offsets in YYYY-MM-DD HH:MI:SS.
     for at, mark in zip((10, 13, 16), marks, strict=False):
         changed[starts[lengths > at] + at] = mark
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None

@@ -83,6 +83,7 @@ def _date_length(form: str, field: CopybookField) -> int:
         layouts = compile_format(form).layouts
     except OptionError as error:
         raise error.with_place(field=field.name) from None
+    # A format such as YY-M-D has layouts of several lengths; the field's size selects one.
     layout = next((one for one in layouts if one.length == field.size), layouts[0])
     widths = {part.part: part.width for part in layout.fields}
     if DatePart.FRACTION in widths:

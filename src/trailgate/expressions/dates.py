@@ -181,6 +181,9 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
 def _of_day(days: Longs) -> Parts:
     """Return the parts of dates by name."""
     day = days.astype("datetime64[D]")
+    # numpy truncates to the first day of the month and the year, and differences count in the finer
+    # unit. Example: 1970-03-05 is month 2 after the start of its year, and day 4 after the start of
+    # its month.
     month, year = day.astype("datetime64[M]"), day.astype("datetime64[Y]")
     years = year.astype(np.int64) + 1970
     return {
@@ -190,6 +193,7 @@ def _of_day(days: Longs) -> Parts:
         "MM": (month - year).astype(np.int64) + 1,
         "DD": (day - month).astype(np.int64) + 1,
         "DDD": (day - year.astype("datetime64[D]")).astype(np.int64) + 1,
+        # 1970-01-01 was a Thursday.
         "DOW0": (days + THURSDAY) % 7,
         "DOW1": (days + THURSDAY) % 7 + 1,
         "JUL": days + JULIAN_EPOCH,
@@ -243,6 +247,7 @@ def date_value(scope: EvaluationScope, call: FunctionCall) -> Value:
         text = value.text()
         shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
         parts_read, own_nulls = read_parts(_descriptor(descriptor, is_input=True), shown)
+        # Later values override earlier ones: @DATE (f, 'YYMMDD', A, 'HHMI', B) collects both.
         known |= parts_read
         nulls |= own_nulls
         values.append(value)

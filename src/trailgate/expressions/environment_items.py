@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ from trailgate.arrays import Octets
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.syntax import (
+    Expression,
     FunctionCall,
     TextLiteral,
     double_quotes_hint,
@@ -82,11 +83,11 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 class GetenvItem(NamedTuple):
-    """An item of @GETENV: the function that computes its value, and its restrictions.
+    """An item of @GETENV: the function that computes its value, and where it may be used.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
-    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: it is known
-    only when the record is written, so it can be the whole value of a token and nothing else.
+    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: the value is
+    known only when the record is written, so the item must be the complete value of a token.
     """
 
     give: Give
@@ -122,6 +123,7 @@ def _number(block: ChangeBlock, first: int, end: int) -> Data:
     """
     known = pc.equal(pc.utf8_length(block.position), 2 * DIGITS)
     digits = pc.utf8_slice_codeunits(pc.if_else(known, block.position, None), first, end)
+    # Through an integer, which drops the leading zeros.
     return pc.cast(pc.cast(digits, pa.int64()), pa.string())
 
 
@@ -185,6 +187,12 @@ def environment_item(call: FunctionCall) -> tuple[str, str]:
     group = words[0].upper()
     item = words[1] if len(words) > 1 else ""
     return group, item if group == OS_VARIABLE else item.upper()
+
+
+def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
+    """Return the groups and items of @GETENV that these expressions use."""
+    calls = (call for one in expressions for call in one.calls())
+    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:

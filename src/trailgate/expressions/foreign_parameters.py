@@ -125,9 +125,9 @@ FOREIGN: Final = expand_reasons(
 
 
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter that belongs to a different process is refused, or "" if no process has it.
+    """Return why a parameter is refused that belongs to a different process, or "" if it belongs to none.
 
-    For example, an Extract file with a Replicat parameter. ``others`` has such reasons by name.
+    For example, a Replicat parameter in an Extract file. ``others`` has such reasons by name.
     """
     reason = FOREIGN.get(name) or others.get(name, "")
     return reason or (UNDOCUMENTED if name.startswith("_") else "")

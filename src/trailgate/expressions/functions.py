@@ -110,7 +110,7 @@ class FunctionSpec(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """The number of arguments of the function, as errors state it."""
+        """The number of arguments that the function takes, in words for errors, such as "2 to 3 arguments"."""
         if self.least == self.most:
             return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:
@@ -489,6 +489,7 @@ def _test(scope: EvaluationScope, call: FunctionCall) -> Value:
     column = scope.value(call.arguments[0])
     rows = len(scope.block)
     missing = np.zeros(rows, bool) if column.missing is None else column.missing
+    # A missing value is null in ``data`` too.
     null = np.asarray(_column(column.data, rows).is_null()) & ~missing
     # A value that cannot be converted is an error of its message, so none is INVALID here.
     states = {

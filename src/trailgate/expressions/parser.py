@@ -181,6 +181,8 @@ class _Parser:
         rule = _VALUES.get(token.kind)
         if rule is not None:
             return rule(self, token)
+        # A sign before a number belongs to it. Between two values it would have been taken as an
+        # operator.
         if token.is_sign("-", "+") and self.next.kind is ExpressionTokenType.NUMBER:
             return NumberLiteral(token.text + self.take().text, token.at)
         raise self.error(f"expected a column, a literal or a function, found {token.shown}", token)

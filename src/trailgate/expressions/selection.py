@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.maps import merge_maps
 from trailgate.errors import DefinitionError, OptionError, Where
-from trailgate.expressions.environment_items import environment_item
+from trailgate.expressions.environment_items import items_of
 from trailgate.expressions.evaluation import (
     RowSelection,
     evaluate_as_text,
@@ -264,6 +264,7 @@ class TableSelection:
         letter = _letter(block)
         every = RowSelection(np.ones(rows, bool), np.zeros(rows, bool))
         if letter in rule.ignored:
+            # No row is selected, and none is undecided: ``every.undecided`` is all False.
             return RowSelection(every.undecided, every.undecided)
         selections = (
             self._select(block, rule, condition)
@@ -305,6 +306,8 @@ class TableSelection:
         if not tokens:
             return block
         values = [self._token_values(token, block) for token in tokens]
+        # All statements of a table have the same tokens (``of_table`` checks it), so the first
+        # one's are enough.
         token_maps = _maps([token.name for token in tokens], values)
         return replace(
             block,
@@ -337,6 +340,8 @@ def _letter(block: ChangeBlock) -> str:
 
 def _both(left: RowSelection, right: RowSelection) -> RowSelection:
     """Combine two selections: a row must be selected by both."""
+    # Three-valued AND: a row is out if one side is certainly false, selected if both are certainly
+    # true, and undecided otherwise.
     maybe = (left.selected | left.undecided) & (right.selected | right.undecided)
     both = left.selected & right.selected
     return RowSelection(both, maybe & ~both)
@@ -403,12 +408,6 @@ def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
 
 def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
     return items_of(one for rule in statements for one in rule.expressions)
-
-
-def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
-    """Return the groups and items of @GETENV that these expressions use."""
-    calls = (call for one in expressions for call in one.calls())
-    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def find_excluded(

@@ -104,7 +104,7 @@ class StateTest:
 
 @dataclass(frozen=True, slots=True)
 class Negation:
-    """NOT of a condition."""
+    """A condition after NOT in an expression."""
 
     part: Node
     at: int

@@ -160,6 +160,7 @@ class Verdicts:
         unknown = np.array(result.is_null()) if result.null_count else np.zeros(rows, bool)
         false = ~(true | unknown)
         if missing is not None:
+            # All three results remain possible for a row that lacks the column.
             true, false, unknown = true | missing, false | missing, unknown | missing
         return cls(true, false, unknown)
 

@@ -159,12 +159,14 @@ def _serve(host: str, port: int, endpoint: MetricsOutput[S]) -> Iterator[None]:
         raise OptionError(
             f"metrics cannot be served at {host}:{port}: {error}", hint=_FORM
         ) from None
+    # An open connection must not keep the process from ending.
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
         yield
     finally:
+        # This waits until the loop has ended. Only then may the socket be closed.
         server.shutdown()
         server.server_close()
         thread.join()

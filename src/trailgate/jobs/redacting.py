@@ -53,13 +53,13 @@ def redact_trail(
     records: int | None = None,
     definitions: Address | None = None,
 ) -> RedactSummary:
-    """Write a copy of a trail with other values, which may be shown to others, and return a summary.
+    """Write a copy of a trail with replaced values, so that it can be shown to others, and return a summary.
 
     Lengths, types, tokens and structure stay the same. Equal values get equal replacements, and
-    with the same ``key`` also in other trails. ``names`` replaces the names of tables and columns
-    as well. At most ``records`` records of each file are written. Parts that are not understood are
-    skipped or replaced by zeros, and counted. ``to`` is a prefix on a local disk. Raises
-    StorageError, also if a file exists already.
+    with the same ``key`` also in other trails. ``names`` replaces the names of tables and
+    columns as well. At most ``records`` records of each file are written. Parts that are not
+    understood are skipped or replaced by zeros, and counted. ``to`` is a prefix on a local
+    disk. Raises StorageError, also if a file exists already.
     """
     source = find_trail(trail, definitions)
     redaction = Redactor(

@@ -150,11 +150,11 @@ class RecordGroups:
         return int(self.firsts[0]) if len(self.firsts) else len(self.reason)
 
     def why(self, row: int) -> str:
-        """Return the fault of a record."""
+        """Return the fault of a bad record, as a sentence."""
         return self.kinds[int(self.reason[row])].statement
 
     def why_open(self, group: int) -> str:
-        """Return why the transaction before a group has no end."""
+        """Return the reason why the transaction before a group has no end, as a sentence."""
         return (kinds.ABANDONED if self.restart[group] else kinds.UNENDED).statement
 
     def why_dropped(self, group: int) -> str:

@@ -109,7 +109,7 @@ class ReaderCheck:
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
-        """Decode records of a trail. Raises TrailgateError if readers would."""
+        """Decode records of a trail as readers do, to check that they can. Raises TrailgateError if they cannot."""
         wanted = ReadSelection(values=self.values, ids=False, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
@@ -198,6 +198,8 @@ class _Work:
                     self._note(part, error)
                     continue
                 half = len(part) // 2
+                # The first half is on top, so that errors are found in the order of the trail.
+                # After ``SOUGHT`` errors a failing set is reported without further search.
                 waiting += [part[half:], part[:half]]
 
     def _read(self, part: Longs) -> None:
@@ -500,7 +502,7 @@ class RecordFacts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """The check's growing counts of a file. ``csn`` is carried over from earlier files."""
+    """The counts of a file, which grow while it is checked. ``csn`` is carried over from earlier files."""
 
     file: TrailFile
     csn: str | None = None
@@ -516,6 +518,7 @@ class FileTotals:
         view = found.view
         change = view.role == RecordRole.CHANGE
         self.records += len(found)
+        # An update of two records is one operation: its before image does not count.
         self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
         self.transactions += int(((followed.marks & BEGINS != 0) & view.readable).sum())
         self.types += np.bincount(view.io_type[view.readable], minlength=256)

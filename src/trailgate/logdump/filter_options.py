@@ -50,9 +50,10 @@ class NamedValue:
 
 @dataclass(frozen=True, slots=True)
 class OptionArguments:
-    """The words after an option of FILTER, split at commas.
+    """The words after an option of FILTER, which commas divide into groups.
 
-    ``offset`` and ``now`` are used to parse times.
+    ``offset`` is the session's time zone and ``now`` the current time, by which times are
+    parsed.
     """
 
     phrases: tuple[tuple[str, ...], ...]

@@ -189,7 +189,7 @@ class RecordFilters:
         return replace(self._with(side, filters=longer), enabled=True)
 
     def matching(self, side: FilterSide, *, match_all: bool) -> RecordFilters:
-        """Return filters in which a record must match all, or any, of a side."""
+        """Return filters in which a record must match all filters of a side, or at least one of them."""
         return self._with(side, match_all=match_all)
 
     def _with(self, side: FilterSide, **changes: Any) -> RecordFilters:

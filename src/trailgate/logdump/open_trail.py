@@ -217,7 +217,7 @@ class LogdumpChunk:
 
     @cached_property
     def apart(self) -> Mask:
-        """The mask of the chunk's records that neither open nor end a transaction."""
+        """A mask of the chunk's records that neither open nor end a transaction."""
         mask: Mask = is_separate(self.view) & (self.view.indicator == ONLY_RECORD)
         return mask
 
@@ -288,7 +288,7 @@ class OpenTrail:
         return describe_wrong_size(self._reader)
 
     def grown(self) -> bool:
-        """Check the file's size again, and return whether it has grown."""
+        """Check the file's size again. Returns True if the file has grown since it was last checked."""
         now = find_single_file(self.path)
         if now.size <= self.size:
             return False

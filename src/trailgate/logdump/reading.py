@@ -126,7 +126,11 @@ def report_progress(session: LogdumpSession, chunk: LogdumpChunk, scanned: int) 
 
 
 def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
-    """Yield a note that the session has reached the end of the file, and what follows it."""
+    """Yield a note that the session has reached the end (or, reading backwards, the beginning) of the file.
+
+    The note begins with ``problem``. It also states the size of an unfinished record, and which
+    file NEXTTRAIL would open.
+    """
     rba = session.position
     before = f"{problem}; " if problem else ""
     if not session.settings.forward:

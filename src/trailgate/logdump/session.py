@@ -83,6 +83,8 @@ class LogdumpSession:
         """Run a command line and yield its results. A failure ends it, and is its last result."""
         try:
             for text in split_commands(line):
+                # Added before the command runs, so that HISTORY lists itself and FC can repeat a
+                # failed command.
                 self.history.append(text)
                 yield from self.command(text)
         except TrailgateError as error:
@@ -96,7 +98,7 @@ class LogdumpSession:
         return known.run(self, read_arguments(rest))
 
     def find(self, text: str) -> tuple[LogdumpCommand, str]:
-        """Find the command at the start of a text. Returns it and the rest. Raises OptionError."""
+        """Find the command at the start of a text. Returns it and the text after its name. Raises OptionError."""
         name, _, rest = text.strip().partition(" ")
         name, comma, more = name.partition(",")  # a comma may follow the name: COUNT, DETAIL
         if comma:

@@ -98,6 +98,8 @@ def skip_named_ends(
             changed[size] = layout.size
         else:
             changed[records] = 1
+    # Without a named record and without kinds, a file has a single layout, so the layouts of the
+    # header and trailer must not be candidates for it.
     others = tuple(layout for layout in layouts if layout not in ends.values())
     return changed, others if options["record"] is options["kinds"] is None else layouts
 

@@ -311,8 +311,9 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
 class CapturedOperations:
     """The operations of a batch that are captured, with their indicators.
 
-    `released` was held back before, and precedes all others. `held_row` is the operation that is
-    held back now, or -1; it is not in `captured`. `state` has an operation that stays held back.
+    One operation may be held back until it is known whether its transaction has another one.
+    `released` was held back by the previous batch, and precedes all others. `held_row` is the
+    operation that this batch holds back (-1: none); it is not in `captured`, but in `state`.
     """
 
     captured: Mask

@@ -83,7 +83,8 @@ def begin_rows(opens: Mask) -> Longs | None:
 def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
     """Replace each value by the value of its transaction's first operation.
 
-    `begin` is the result of `begin_rows`. `before` is the value of the transaction open before.
+    `begin` is the result of `begin_rows`. `before` is the value for the transaction that is open
+    before the first operation.
     """
     if begin is None:
         return values
@@ -141,6 +142,8 @@ def _find_unended(
 
     Only the open one is bad.
     """
+    # The mask of each message's first operation. The slice makes it empty if there are no
+    # operations.
     first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
     unended: Mask = (followed.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
     return unended
@@ -195,6 +198,8 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: ProblemCollector) ->
     """Add a problem to each message in which a transaction's id returns after another one."""
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
+    # An id can only return after another one in a message that begins at least three transactions:
+    # A, B, A. `own` is sorted, so such a message has the same number two places apart.
     if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
         return
     codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))

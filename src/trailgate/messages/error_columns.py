@@ -88,7 +88,8 @@ class ErrorColumns:
     ) -> ErrorColumns:
         """Build the columns of `count` errors.
 
-        Each part is one value for all rows, a column, or None if it is unknown.
+        `problem`, `hint` and each member of `place` is one value for all errors, a column,
+        or None if it is unknown.
         """
         parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
         return ErrorColumns(
@@ -175,7 +176,7 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def replace(self, **parts: Any) -> ErrorColumns:
-        """Replace parts of all errors, by None if they are unknown."""
+        """Return the columns with some of them replaced, each by one value for all errors or by a column. None makes a part unknown."""
         columns = {name: column for name, column in self.columns.items() if name not in parts}
         for name, value in parts.items():
             if value is not None:
@@ -562,6 +563,7 @@ def _begin_with(raw: pa.BinaryArray, start: pa.BinaryArray) -> Mask:
     offsets, data = _bounds(raw)
     begins = offsets[:-1]
     sizes = np.asarray(pc.binary_length(start)).astype(np.int64)
+    # The first ``sizes`` bytes of each value, or all of it if it is shorter; then it is not equal.
     head = gather(data, begins, np.minimum(offsets[1:], begins + sizes))
     same: Mask = np.asarray(pc.equal(head, start)) & (sizes > 0)
     return same

@@ -106,6 +106,7 @@ def _key_moves(block: ChangeBlock) -> Mask:
     moved = np.zeros(len(block), bool)
     for key in block.table.marked_keys:
         before, after = block.before[key], block.after[key]
+        # Only rows in which both images log the key column can show that it changed.
         both = ~(before.is_missing(len(block)) | after.is_missing(len(block)))
         moved |= _changed_rows(before, after, len(block)) & both
     return moved

@@ -20,15 +20,17 @@ def cut_records(
 ) -> int:
     """Write each message's first record and its number in its transaction.
 
-    A message ends where a transaction begins (`begins`), before a record that would make it longer
-    than `limit`, or after each record if `single`. `overhead` is the number of bytes that each
-    message has besides its records. `held` is the size of a message that is still open before the
-    first record, or -1, and `number` is its number in its transaction.
+    A message ends where a transaction begins (`begins`), before a record that would make it
+    longer than `limit`, or after each record if `single`. `overhead` is the number of bytes
+    that each message has besides its records. `held` is the size of the message that is still
+    open before the first record, or -1. `number` is the number of that message in its
+    transaction.
 
     Returns the number of messages that begin, or -1 - row if the record `row` is too long.
 
-    Example with a limit of 100: records of 40, 40, 40, 10 and 10 bytes, of which records 0, 3 and 4
-    begin transactions, make four messages: `first` is 0, 2, 3, 4 and `segment` is 0, 1, 0, 0.
+    Example with a limit of 100: records of 40, 40, 40, 10 and 10 bytes, of which records 0, 3
+    and 4 begin transactions, make four messages: `first` is 0, 2, 3, 4 and `segment` is 0, 1,
+    0, 0.
     """
     count, size = 0, held
     for row in range(len(sizes)):

@@ -30,11 +30,11 @@ _DISORDER: Final = "A redelivered transaction begins with the same message numbe
 
 @dataclass(frozen=True, slots=True)
 class MessageBoundaries:
-    """What is known about the operations on both sides of each message boundary, and about the first and last operation.
+    """The operations next to each message boundary, and the first and last operation, with the numbers of their messages.
 
     `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
     messages. `digests` are hashes of the bytes of an operation that is alone in its message.
-    `content` is what a message has: "transaction", "row", or "auto" if that must be detected.
+    `content` is the unit of a message: "transaction", "row", or "auto" if it must be detected.
     """
 
     content: str

@@ -13,7 +13,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, overload, runtime_checkable
+from functools import cached_property
+from typing import Final, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -42,23 +43,49 @@ TOMBSTONE: Final = "the message has no value (a tombstone)"
 FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
 
 
-class HeaderColumns(Sequence[Mapping[str, str]]):
-    """The headers of a batch of messages, stored as an Arrow map.
+class HeaderPart(NamedTuple):
+    """The headers of consecutive messages: ``build(begin, end)`` returns the Arrow map of a range of them."""
 
-    Indexing returns one message's headers as a dict.
+    build: Callable[[int, int], pa.MapArray]
+    begin: int
+    end: int
+
+
+class HeaderColumns(Sequence[Mapping[str, str]]):
+    """The headers of a batch of messages, as an Arrow map that is built when a header is asked for.
+
+    Many captures ask for none, and building the map may take longer than parsing short messages. Indexing
+    returns one message's headers as a dict.
     """
 
-    def __init__(self, headers: pa.MapArray) -> None:
-        self._headers = headers
-        self._bounds = np.asarray(headers.offsets).astype(np.int64)
+    def __init__(self, parts: Sequence[HeaderPart]) -> None:
+        self._parts, self._count = parts, sum(part.end - part.begin for part in parts)
+
+    @classmethod
+    def of(cls, headers: pa.MapArray) -> HeaderColumns:
+        """Return the headers that an Arrow map has."""
+        part = HeaderPart(lambda begin, end: headers.slice(begin, end - begin), 0, len(headers))
+        return cls([part])
 
     @staticmethod
     def join(parts: Sequence[HeaderColumns]) -> HeaderColumns:
         """Concatenate the headers of consecutive message batches."""
-        return HeaderColumns(pa.concat_arrays([part._headers for part in parts]))  # noqa: SLF001  its own
+        return HeaderColumns([one for part in parts for one in part._parts])  # noqa: SLF001  its own
+
+    @cached_property
+    def _headers(self) -> pa.MapArray:
+        built = [part.build(part.begin, part.end) for part in self._parts]
+        return built[0] if len(built) == 1 else pa.concat_arrays(built)
+
+    @cached_property
+    def _bounds(self) -> Longs:
+        return np.asarray(self._headers.offsets).astype(np.int64)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return HeaderColumns.of, (self._headers,)
 
     def __len__(self) -> int:
-        return len(self._headers)
+        return self._count
 
     @overload
     def __getitem__(self, at: int) -> Mapping[str, str]: ...
@@ -68,11 +95,22 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         if isinstance(at, slice):
             begin, end, step = at.indices(len(self))
             assert step == 1
-            return HeaderColumns(self._headers.slice(begin, max(0, end - begin)))
+            return HeaderColumns(self._range(begin, max(begin, end)))
         begin, end = int(self._bounds[at]), int(self._bounds[at + 1])
         names = self._headers.keys.slice(begin, end - begin).to_pylist()
         values = self._headers.items.slice(begin, end - begin).to_pylist()
         return dict(zip(names, values, strict=True))
+
+    def _range(self, begin: int, end: int) -> list[HeaderPart]:
+        """Return the parts of the messages [begin, end): at least one, which may have no messages."""
+        found, before = [], 0
+        for part in self._parts:
+            size = part.end - part.begin
+            low, high = max(begin - before, 0), min(end - before, size)
+            if low < high:
+                found.append(part._replace(begin=part.begin + low, end=part.begin + high))
+            before += size
+        return found or [part._replace(end=part.begin) for part in self._parts[:1]]
 
     def __iter__(self) -> Iterator[Mapping[str, str]]:
         return (self[at] for at in range(len(self)))
@@ -269,12 +307,15 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def as_messages(
-    received: pa.RecordBatch, place: tuple[int | Longs, Longs], source: str
+    received: pa.RecordBatch,
+    place: tuple[int | Longs, Longs],
+    source: str,
+    headers: HeaderColumns | None = None,
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
     """Convert received messages to a batch, and return the problems of messages without a body.
 
     `place` is the source number (one for all messages, or one each) and the offset of each message.
-    Generated ids are built from both.
+    Generated ids are built from both. `headers` are those of messages that have no such column.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place
@@ -283,9 +324,10 @@ def as_messages(
         data=pa.py_buffer(data),
         starts=bounds[:-1],
         ends=bounds[1:],
+        # A broadcast array is read-only and has no memory per row, which kernels do not accept.
         files=np.broadcast_to(np.asarray(number, np.int64), count).copy(),
         offsets=offsets,
-        headers=HeaderColumns(received["headers"]),
+        headers=HeaderColumns.of(received["headers"]) if headers is None else headers,
         source=source,
         received=np.asarray(received["received"]),
     )
@@ -300,7 +342,7 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """The number of messages, from the first on, that can be parsed now.
+    """How many messages at the beginning of a batch can be parsed without later messages.
 
     `later` describes the messages after them.
     """
@@ -314,11 +356,11 @@ class WaitingFormat(Protocol):
     """The interface of formats in which messages may have to wait for later messages."""
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the messages need not wait for later messages."""
+        """Count the messages at the beginning of the batch that can be parsed without later messages."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether the messages that wait so far keep waiting after these, whatever they are."""
+        """Return whether the messages that wait so far must still wait after these ones, whatever messages follow."""
         ...
 
 

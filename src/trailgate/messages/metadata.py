@@ -169,9 +169,9 @@ class DeduplicatedMessages:
 class MessageIds:
     """Deduplicates messages by their ids, batch by batch. Remembers the last `remembered` ids.
 
-    A message whose id and body came before is skipped. It is a problem if an id returns with
-    another body or has another length than the one before. With `ordered`, an unknown id must also
-    be higher than all before.
+    A message is skipped if an earlier one had the same id and body. It is a problem if the same
+    id comes with a different body, or if an id has another length than the id before it. With
+    `ordered`, an unknown id must also be higher than all earlier ones.
     """
 
     def __init__(self, rule: MessageIdRule) -> None:
@@ -323,7 +323,7 @@ class MetadataValues:
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
         """Return a metadata value for each record as an index into the list of distinct values.
 
-        Raises like `text`.
+        Raises BadMessagesError if messages lack it.
         """
         if source.kind is SourceKind.FIELD:
             codes, values = self.records.codes(source.name)

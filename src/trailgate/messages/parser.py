@@ -57,7 +57,7 @@ class MessageFormat(ABC, Generic[R]):
 
     @property
     def has_befores(self) -> bool:
-        """Whether records of updates may have before values, which inserts do not have."""
+        """Whether an update may contain before values. Inserts never do."""
         return True
 
     @abstractmethod
@@ -379,6 +379,8 @@ class MessageParser:
         undecided = (
             selected.undecided
             if excluded is None
+            # An excluded operation is not captured in any case. -1 means that its transaction
+            # decides, so it counts as possibly captured.
             else selected.undecided & (excluded[block.order] < 1)
         )
         places = np.flatnonzero(undecided)

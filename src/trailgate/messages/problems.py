@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadMessageIds:
-    """The transaction ids of bad messages: those of each message's first and last operation, null if unknown.
+    """The transaction ids of bad messages: for each message, the id of its first and last operation, null if unknown.
 
     `none` marks the messages that certainly have no operation.
     """
@@ -267,7 +267,7 @@ class ProblemCollector:
 
 @dataclass(frozen=True, slots=True)
 class Lookahead:
-    """What is known about the messages that follow a batch.
+    """Facts about the messages that follow a batch.
 
     `following` is the id of the next operation. `awaiting` marks the messages of this batch to
     whose operations later messages may add parts; None if there are none.

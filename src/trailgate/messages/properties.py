@@ -375,8 +375,8 @@ _NO_FIELDS: Final = HeaderFields()
 class PropertyReader:
     """Reads one parser's properties. Names are given without the parser's prefix, such as `delim.`.
 
-    With `binding` a source without a property is the header field of the same name, if there is
-    one.
+    With `binding`, a metadata value without a property is read from the header field of the
+    same name, if there is one.
     """
 
     properties: Properties
@@ -546,10 +546,10 @@ class MetadataOptions:
     """The options by which the metadata of operations is read (capture properties §4).
 
     The table is named by `schemaandtable`, or by the joined sources of `table` with the schema
-    before them. `infers` is set if no tables are defined and messages may describe them.
-    With `quotes_table` a point in the table's source is part of its name, and not a border of parts.
-    `undefined_hint` is the hint for a table without a definition; if empty, the hint lists the
-    known tables.
+    before them. `infers` is set if no tables are defined and messages may describe them. With
+    `quotes_table` a point in the table's source belongs to the table's name and does not
+    separate it from a schema. `undefined_hint` is the hint for a table without a definition; if
+    empty, the hint lists the known tables.
     """
 
     seqid: ValueSource
@@ -607,7 +607,7 @@ class MetadataOptions:
 
     @property
     def spans_messages(self) -> bool:
-        """Whether a transaction may span messages: so if operations have an indicator, or only transaction ids group them."""
+        """Whether a transaction may span messages. True if operations have an indicator, or if only transaction ids group them."""
         return self.txind is not None or self.by_id
 
     @property

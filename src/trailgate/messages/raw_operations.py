@@ -155,5 +155,5 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return the length of the ordered part of one sequence id. Only with `by_id` does a point end it."""
+    """Return the length of the ordered part of one sequence id: up to the first point with `by_id`, otherwise all of it."""
     return len(own.partition(POINT)[0]) if by_id else len(own)

@@ -335,7 +335,7 @@ RowErrors = Callable[[Longs], ErrorColumns]
 
 
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Convert a function that makes the error of one row to a function that makes the errors of several rows."""
+    """Wrap a function that creates the error of one row as a function that creates the errors of several rows."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
 
 
@@ -413,10 +413,7 @@ def _null_key_error(group: MessageRecordGroup[R], name: str) -> RowErrors:
 
 
 def registry_hint(body: bytes) -> str:
-    """Return a hint if a body looks like a schema registry's format, for example Avro.
-
-    Otherwise "".
-    """
+    """Return a hint if a body looks like a schema registry's format, for example Avro, or else ""."""
     if body[:1] != b"\0" or len(body) < _REGISTRY_HEAD:
         return ""
     number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
@@ -427,10 +424,7 @@ def registry_hint(body: bytes) -> str:
 
 
 def encoding_error(body: bytes, where: Where) -> DecodeError | None:
-    """Build an error if a message body begins with the byte order mark of UTF-16 or UTF-32; otherwise return None.
-
-    Otherwise None.
-    """
+    """Build an error if a message body begins with the byte order mark of UTF-16 or UTF-32; otherwise return None."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             problem = f"the message is not UTF-8 text: it begins with the byte order mark of {name}"

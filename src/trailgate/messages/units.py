@@ -42,7 +42,11 @@ class MessageUnitMarks:
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Longs, *, before: bool) -> bool:
-        """Return whether the last unit of messages is broken: one of its messages is `bad`, or it was broken `before`."""
+        """Return whether the last unit of the batch contains a bad message.
+
+        `bad` marks the bad messages of the batch. `before` is whether the unit that was
+        open before the batch had one.
+        """
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
         unit = self.numbers
@@ -109,13 +113,13 @@ def unit_marks(  # noqa: PLR0913  columns
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What is open after a batch of messages: a transaction, or a unit that is already broken.
+    """What is still open after a batch of messages: a transaction, or a unit with a bad message.
 
     `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
-    transactions are known by their ids, `count` is the number of its operations so far. `segment`
-    is the number of its last message, if messages have segment numbers, and `last` describes that
-    message otherwise. `waiting` are messages of the open unit that wait for later ones;
-    `unreadable` are the problems of the bad ones among them.
+    transactions are known by their ids, `count` is the number of its operations so far.
+    `segment` is the number of its last message, if messages have segment numbers, and `last`
+    describes that message otherwise. `waiting` are messages of the open unit that wait for
+    later ones; `unreadable` are the problems of the bad ones among them.
     """
 
     tx_id: str | None = None

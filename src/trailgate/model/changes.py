@@ -236,6 +236,7 @@ class ChangeBatch:
         new_order = np.cumsum(keep) - 1
         blocks = []
         for block in self.blocks:
+            # ``keep`` is by order; indexed with a block's orders it is by the block's rows.
             rows = np.flatnonzero(keep[block.order])
             if len(rows):
                 selected = block.take(rows)

@@ -161,6 +161,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
     codes = names.indices.to_numpy()
     blocks = []
     for code, name in enumerate(names.dictionary.to_pylist()):
+        # One pass for each table of the batch. There are few, compared with its rows.
         table_rows = np.flatnonzero(codes == code)
         for table, chosen in _definitions_of(
             definitions, name, batch.column("position"), table_rows

@@ -149,6 +149,8 @@ def check_types(block: ChangeBlock) -> None:
         return
     for number, column in enumerate(block.table.columns):
         convert = (
+            # A typed time has microseconds and would refuse further digits, which are not an error
+            # of the data. Parsing the text only checks that it is a time.
             parser_for(column) if column.family is TypeFamily.DATETIME else typed_for(column)[1]
         )
         for image in (block.before, block.after):

@@ -73,9 +73,10 @@ def unquote(written: str) -> str:
 
 
 def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -> str:
-    """Return a sentence for a pattern that matches no table of ``of``, with the existing tables and the nearest one.
+    """Return a sentence for a pattern that matches no table. It lists the existing tables and the most similar name.
 
-    ``where`` is where the pattern was given, such as an option.
+    ``where`` is where the pattern was given, such as an option. ``of`` names what was searched,
+    such as a trail.
     """
     near = did_you_mean(pattern, known)
     parts = len(split_table_name(pattern))

@@ -70,6 +70,7 @@ class FollowedTransactions:
         )
         if self.is_open:
             outcomes[-1] = TransactionOutcome.WAITING
+        # After WAITING: a restart may have abandoned the last transaction too.
         outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
         return outcomes
 
@@ -156,9 +157,10 @@ class RemainingIndicators:
     """The operations that remain in transactions after others were dropped, with new indicators.
 
     A transaction's last operation is only known once the transaction ends, so one operation is
-    held back between batches. ``released`` is the operation held back from the previous batch, to
-    be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
-    ``last`` is the last remaining operation of the transaction still open at the end, or -1.
+    held back between batches. ``released`` is the operation held back from the previous batch,
+    to be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
+    ``last`` is the last remaining operation of the transaction that is open after the batch, or
+    -1.
     """
 
     tx_ind: Octets
@@ -198,6 +200,8 @@ class OperationDropper:
         self._held = rest.held
         if rest.last >= 0:
             block, row = batch.find(rest.last)
+            # It may turn out to be the last of its transaction: its indicator is set when that is
+            # known.
             self._held = HeldOperation(block.take(np.array([row])), rest.tx_ind[rest.last] == BEGIN)
             keep = keep.copy()
             keep[rest.last] = False
@@ -206,5 +210,6 @@ class OperationDropper:
         blocks = [replace(block, tx_ind=letters[block.order]) for block in kept.blocks]
         if rest.released is None:
             return ChangeBatch(blocks, kept.rows)
+        # The released operation is number 0 of this batch.
         moved = [replace(block, order=block.order + 1) for block in blocks]
         return ChangeBatch([rest.released, *moved], kept.rows + 1)

@@ -35,8 +35,9 @@ Convert = Callable[[pa.Array], pa.Array]
 class FamilyCodec(NamedTuple):
     """The functions of a type family that create its converters.
 
-    ``parse`` makes one from text to the block column, ``format`` from the block column to text, and
-    ``typed`` returns the type of the typed column and the converter to it from the block column.
+    ``parse`` creates the converter from text to the block column, and ``format`` the one from
+    the block column to text. ``typed`` returns the type of the typed column, and the converter
+    from the block column to it.
     """
 
     parse: Callable[[Column, DateFormat], Convert]

@@ -36,9 +36,16 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
+from trailgate.publish.senders.broker import BatchRefusedError
 from trailgate.publish.senders.brokers import broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
-from trailgate.publish.senders.sender import OutgoingMessages, PublishedState, Sink, StoredState
+from trailgate.publish.senders.sender import (
+    LOG,
+    OutgoingMessages,
+    PublishedState,
+    Sink,
+    StoredState,
+)
 from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
@@ -118,6 +125,7 @@ def read_changes(
                     keep[block.order] = later
         return keep
 
+    # Without a choice no operation is skipped, so the batches need no new indicators.
     takes_all, remaining = tables is None and not after, OperationDropper()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
@@ -229,10 +237,12 @@ class Publication:
         source = self._files = self._source()
         self._stream = TrailStream(lambda: self._files, PUBLISHED)
         self._prefix = source.prefix
-        after = _position_to_start_after(settings.after, source)
+        after = self._after = _position_to_start_after(settings.after, source)
         self._seen = set[str]()
         self._closing = ExitStack()
         form = self._form(settings)
+        # If anything below fails, the stack releases the folder's lock. At the end ``pop_all``
+        # moves the lock to the publication, which releases it when it is closed.
         with ExitStack() as stack:
             if is_address(str(to)):
                 address = parse_address(str(to), direction=Direction.SENT)
@@ -241,7 +251,8 @@ class Publication:
                     settings.group or name_group(source.prefix),
                     self._options,
                     self._format,
-                    retries or Retries(address.number("patience", PATIENCE)),
+                    retries
+                    or Retries(address.number("patience", PATIENCE), what="the broker", log=LOG),
                     sent,
                 )
                 form |= {"to": address.destination}
@@ -260,6 +271,8 @@ class Publication:
                 self._sink.discard()
                 raise
             # operations up to this one are skipped, because reading begins where its transaction begins
+            # Only the state knows how far the messages really went; `after` is only used by the
+            # first run.
             self._state, self._skipped = self._before, self._before.position or after
             self._first_notices = () if self._skipped else first_file_notices(source)
             self._closing = stack.pop_all()
@@ -298,23 +311,41 @@ class Publication:
 
     def run(self, progress: Progress | None = None) -> int:
         """Publish all complete transactions that the trail has now, and return their number of operations."""
+        before = self._state.operations
+        while True:
+            try:
+                self._publish_rest(progress)
+            except BatchRefusedError as refused:
+                self._state = refused.rewind()
+                self._place = _find_beginning(
+                    self._stream, self._source(), self._state, self._after
+                )
+                self._skipped = self._state.position or self._after
+            else:
+                return self._state.operations - before
+
+    def _publish_rest(self, progress: Progress | None) -> None:
+        """Publish the complete transactions after the state that was reached."""
         self._files = self._source()
         end = self._stream.latest(self._place)
         # One split, because messages are written in the order of the trail.
+        # None if no transaction has ended since the last run.
         planned = self._stream.splits(self._place, end, WHOLE_TRAIL)
-        before, run = self._state, _Run(self._sink, self._state, self._writer(), progress)
+        run = _Run(self._sink, self._state, self._writer(), progress)
         try:
             if planned is not None:
                 for batch in read_changes(*planned, self._skipped, self._chosen, self._seen):
                     run.take(planned[0], batch)
+            # Operations were published, so the next run begins after them and skips none.
             if run.state.operations:
                 self._skipped = None
             run.finish(self._place.place, end.place)
+            # Only after `finish`: if a message could not be sent, the next run must read from the
+            # same place again.
             self._place = end
         finally:
             self._state = run.state
         self._sink.flush()
-        return self._state.operations - before.operations
 
     def _writer(self) -> tuple[MessageWriter, OriginFinder]:
         return writer_for(self._format, self._options), OriginFinder(self._options)
@@ -330,6 +361,8 @@ class Publication:
                 self.run()
                 seen = sizes
             pause = STORE_LISTING_PAUSE if is_stored(self._prefix) else LISTING_PAUSE
+            # A slow listing (thousands of files in a store) makes the pauses longer, so that
+            # listing takes at most a fixed share of the time.
             time.sleep(max(0.0, begun + max(pause, LISTING_SHARE * took) - time.monotonic()))
 
     def lag_bytes(self) -> int:
@@ -487,6 +520,8 @@ def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
     if not len(ends):
         return []
     wanted = np.arange(min(most, batch.rows), batch.rows, min(most, batch.rows))
+    # The first end at or after each wanted row. In a long transaction several wanted rows have the
+    # same next end.
     places = np.searchsorted(ends, wanted)
     return np.unique(np.append(ends[places[places < len(ends)]], ends[-1])).tolist()  # type: ignore[no-any-return]
 

@@ -97,12 +97,15 @@ class OriginFinder:
             [batch.in_order("position").cast(pa.string()), pa.array([before.position])]
         )
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        # A row of -1 is a message of operations in earlier batches: it reads the element appended
+        # at the end.
         picked = np.where(rows < 0, batch.rows, rows)
         marks = np.zeros(len(rows), bool) if messages.marks is None else messages.marks
         of_table = np.full(len(rows), -1) if self._is_whole else tables[picked]
         unknown = marks | (of_table < 0)
         found = MessageOrigins(
             positions=positions.take(pa.array(picked)),
+            # Arrow checks the bounds of masked indexes too, so unknown ones are set to 0.
             tables=names.take(pa.array(np.where(unknown, 0, of_table), mask=unknown)),
             op_types=kinds[picked],
             times=times[picked],
@@ -136,5 +139,7 @@ def _count_equal(rows: Longs, before: int) -> Longs:
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = rows[1:] != rows[:-1]
+    # The running maximum is the index at which the current group began, so the difference counts
+    # from 0 within each group.
     numbers: Longs = at - np.maximum.accumulate(np.where(fresh, at, 0)) + (rows < 0) * before
     return numbers

@@ -161,6 +161,8 @@ def _private_directory() -> Path:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = directory.stat()
+        # `mkdir` ignores its mode if the folder exists, and a folder of another user could be
+        # replaced under Spark's feet, so check the owner and set the mode.
         if state.st_uid == os.getuid() and os.access(directory, os.W_OK):
             directory.chmod(0o700)
             return directory

@@ -135,16 +135,16 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         return cls.format
 
     def schema(self) -> StructType:
-        """Raise the error of a Spark format that cannot be read."""
+        """Return the schema of the rows. Formats that can be read override this; the default raises OptionError."""
         self._cannot("cannot be read")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the batch reader, or raise the error of a Spark format that has none."""
+        """Return the reader for batch queries. Formats that can be read override this; the default raises OptionError."""
         del schema
         self._cannot("cannot be read as a batch")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader, or a stream that raises the error."""
+        """Return the reader for streaming queries. For a format that cannot be streamed, its methods raise OptionError."""
         try:
             return self._stream(schema)
         except TrailgateError as error:
@@ -155,14 +155,14 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
         self._cannot("cannot be read as a stream")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the batch writer, or raise the error of a Spark format that has none."""
+        """Return the writer for batch queries. Formats that can be written override this; the default raises OptionError."""
         del schema, overwrite
         self._cannot("cannot be written as a batch")
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the stream writer, or raise the error of a Spark format that has none."""
+        """Return the writer for streaming queries. Formats that can be written override this; the default raises OptionError."""
         del schema, overwrite
         self._cannot("cannot be written as a stream")
 

@@ -70,7 +70,7 @@ STARTING: Final = OptionType("earliest, latest or a position", check_starting_po
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """The options of the format ``trail``. Each field but the first two is one of them."""
+    """The options of the format ``trail``. Each field is one of them, except the first two."""
 
     paths: tuple[str, ...]
     reading: ReadOptions
@@ -214,6 +214,8 @@ class TrailStreamReader(FileStreamReader):
         rest = self.stream.rest(reached)
         if rest is None:
             return
+        # A trail that is being written always has a rest for a moment: the record that is just
+        # arriving. Only a rest that stays the same is worth a warning.
         self._note(rest.notices if self.stream.ends else self._patience.due(rest))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:

@@ -149,6 +149,7 @@ def _converse(output: _Output) -> None:
     print(BANNER)
     pending = ""
     for line in read_typed_lines(HISTORY, lambda: "  ...> " if pending else "trail> "):  # noqa: B023  asked before each line
+        # Inside a statement, "exit" may be a column's name on its own line.
         if not pending and line.strip().rstrip(";").lower() in ENDS:
             return
         if not line.strip():

@@ -92,6 +92,8 @@ class QueryCancellation:
 
     def end(self) -> None:
         """Stop watching the query. After that the DuckDB connection can be closed."""
+        # Once this lock is free, the watching thread no longer interrupts, so the connection can be
+        # closed. `_asked` only wakes it up, in case the query was never cancelled.
         with self._lock:
             self._ended.set()
         self._asked.set()
@@ -131,6 +133,8 @@ def run_query(
         # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
         for path in dict.fromkeys(_relations(_tree(connection, sql))):
             # Elsewhere a qualified name is one of DuckDB's own, such as information_schema.tables.
+            # In a closed query DuckDB's own names are not wanted, so that a trail's table may be
+            # called SCHEMA.NAME.
             if len(path) > 1 and not closed:
                 continue
             name = ".".join(path)
@@ -144,6 +148,8 @@ def run_query(
                 connection.register(name, rows)
                 if len(path) > 1:
                     _create_view(connection, path, name)
+        # Only after the views are made, since making one may attach a database; from here on the
+        # user's statement runs.
         if closed:
             connection.execute("SET enable_external_access = false")
         reader = connection.sql(sql).to_arrow_reader(ROWS)
@@ -288,6 +294,7 @@ def _problem(
     if of_trail is not None:
         return of_trail
     line = " ".join(str(error).partition("\n")[0].split()).rstrip("!.")
+    # Between blanks: a name may be a part of another one.
     not_found = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
     if not_found is not None and "does not exist" in line:
         hint = f"DuckDB knows no table or file of this name either. {OTHERS}"

@@ -74,10 +74,11 @@ def display_widths(strings: pa.Array) -> Longs:
 def format_rows(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
-    """Return each row's printed text without the last line break, or null if the row must be formatted by itself.
+    """Format rows as printed text without the last line break. A row is null if it must be formatted by itself.
 
-    ``widths`` are the columns of the head. The data start ``next_to`` the head or in the line below
-    it, and continuation lines are indented. Without a ``width`` each row is one line.
+    ``widths`` are the widths of the head's columns. The data start ``next_to`` the head or in
+    the line below it, and continuation lines are indented. Without a ``width`` each row is one
+    line.
     """
     count = len(rows.starts) - 1
     sizes, cells = display_widths(rows.parts), [display_widths(cell) for cell in rows.head]

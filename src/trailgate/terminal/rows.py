@@ -49,9 +49,10 @@ Paint = Callable[[str, str], str]  # a text and a style to the text as it is pri
 class RowForm:
     """How rows are printed as a table: the headings, and a function that formats one row.
 
-    ``data`` is the heading of the data after the head, or "" if rows have only a head. ``row_dictionaries`` is
-    the default limit. ``hidden`` is a note about what only ``--wide`` shows. ``columns`` formats a
-    whole batch without colours, or returns None if it cannot.
+    ``rows`` is the number of rows that are printed by default. ``data`` is the heading of the
+    data after the head, or "" if rows have only a head. ``hidden`` is a note about data that
+    only ``--wide`` shows. ``columns`` formats a complete batch without colours, or returns None
+    if it cannot.
     """
 
     headings: Sequence[str]

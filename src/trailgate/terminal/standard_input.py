@@ -72,7 +72,7 @@ def _kept(address: str, folder: Path) -> str:
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input. Raises StorageError if it is closed."""
+    """Return standard input as a binary stream. Raises StorageError if it is closed."""
     if sys.stdin is None:
         raise StorageError("standard input is closed", where=Where(source=STANDARD))
     return sys.stdin.buffer

@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 
 class FindingType(NamedTuple):
-    """One type of finding of the check: its name, severity and sentence."""
+    """A type of finding that a check can report: its name, severity and sentence."""
 
     name: str
     severity: Severity

@@ -114,7 +114,7 @@ class InspectedRecords:
 
     @property
     def bad(self) -> Mask:
-        """Return a mask of the records that are damaged themselves."""
+        """Return a mask of the records that have an error themselves. Errors of neighbouring records do not count."""
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
             # UNENDED marks the record that begins the next transaction: the one before is damaged.
@@ -207,6 +207,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
     good &= (inspected.name[one] == inspected.name[two]) & (
         inspected.index[one] == inspected.index[two]
     )
+    # FIRST or MIDDLE (0, 1), then MIDDLE or LAST (1, 2): no transaction ends or begins in between.
     good &= (inspected.trans_ind[one] < 2) & np.isin(inspected.trans_ind[two], (1, 2))
     inspected.note(kinds.PAIR, one[~good])
 
@@ -263,10 +264,10 @@ def inspect_records(
 
 
 def describe_damage(source: TrailBytes, view: RecordColumns) -> dict[int, str]:
-    """Describe each record that is damaged itself, by its row: ``{4: "the columns do not fill ..."}``.
+    """Describe each damaged record, by its row, for example ``{4: "the columns do not fill ..."}``.
 
-    Every view of single records asks this function. The records around a record play no part, so
-    the result does not depend on how a file is read in chunks.
+    All commands that show single records use this function. It examines each record by itself,
+    so the result does not depend on how a file is divided into chunks.
     """
     damage: dict[int, str] = {}
     for kind, rows in inspect_records(source, view).faults:
@@ -327,6 +328,7 @@ def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
+        # Readers refuse both; only the second kind has a public name.
         inspected.note(kinds.TYPE, refused & ~named)
         inspected.note(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)
@@ -430,7 +432,7 @@ def _with_record(
 
 @dataclass(frozen=True, slots=True)
 class TransactionCheckState:
-    """The state of following transactions between two portions of checked records.
+    """The state that the check of transactions passes from one portion of records to the next.
 
     - ``is_open``: the last transaction has not ended yet.
     - ``elsewhere``: no record of a transaction was seen yet, so the first one may continue a
@@ -448,9 +450,9 @@ class TransactionCheckState:
 def follow_records(
     inspected: InspectedRecords, state: TransactionCheckState
 ) -> tuple[FollowedTransactions, TransactionCheckState]:
-    """Follow the transactions of trail records, and add a fault if two indicators contradict each other.
+    """Follow the transactions of trail records. A fault is added if two transaction indicators contradict each other.
 
-    Returns the transactions, and the state for the records that come next in the file.
+    Returns the transactions, and the state for the next records of the file.
     """
     followed = follow(record_marks(inspected.view, inspected.trans_ind), is_open=state.is_open)
     headless, unended = find_contradictions(followed)

@@ -13,16 +13,18 @@ from threading import Event
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from laws import chance
-from memory_broker import STEPS, FaultyBroker
+from memory_broker import STEPS, FaultyBroker, FullBroker
 from sample_trail import Op, write_trail
 from trailgate.jobs.retries import Retries
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.commands.follow import follow_trail
 from trailgate.publish.job import PublicationSettings, publish_trail
 from trailgate.publish.origins import MessageOrigins
-from trailgate.publish.senders.broker import BrokerSink
+from trailgate.publish.senders.broker import BatchSize, BrokerSink
 from trailgate.publish.senders.sender import OutgoingMessages
 
 TRANSACTIONS = 12
@@ -60,6 +62,48 @@ def test_a_broker_that_fails_at_any_step_gets_each_message_once(
         faults |= opened[-1].faults
 
     assert faults == set(STEPS)
+
+
+def test_a_broker_with_little_room_gets_each_message_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch that never fits is sent in smaller ones, in order, and what is reported is what was sent."""
+    monkeypatch.setattr("trailgate.jobs.retries.FIRST", 0.0)
+    own = chance("full brokers")
+    transactions = [
+        [Op("I", 10 * number + one) for one in range(own.randint(1, 4))]
+        for number in range(10 * TRANSACTIONS)
+    ]
+    trail = write_trail(tmp_path / "ot", [transactions[:50], transactions[50:]])
+    wanted = [op.key for transaction in transactions for op in transaction]
+
+    for _ in range(RUNS):
+        broker = FullBroker(own, own.choice((0.0, 0.1, 0.3)), 4, own.choice((4, 20, 200)))
+        sink = BrokerSink(broker, "memory", Retries(60), most=own.choice((2, 50, 1000)))
+        monkeypatch.setattr("trailgate.publish.job.broker_sink", lambda *_, sink=sink: sink)
+        done = publish_trail(trail, "kafka://memory/topic", "json")
+        assert [json.loads(one)["after"]["ID"] for one in broker.messages] == wanted
+        assert (done.messages, done.operations) == (len(wanted), len(wanted))
+        assert done.transactions == len(transactions)
+        assert sum(done.counts["MY.ORDERS"].values()) == len(wanted)
+    assert "publishing in smaller batches" in caplog.text
+
+
+@given(st.lists(st.booleans(), max_size=200), st.integers(1, 10_000))
+def test_batches_grow_again_after_a_refusal(taken: list[bool], most: int) -> None:
+    size = BatchSize(most)
+    for is_taken in taken:
+        tried = size.messages
+        assert 1 <= tried <= most
+        if is_taken:
+            size.note_taken()
+            assert size.messages >= tried
+        else:
+            size.note_refused(tried)
+            assert size.messages == 1
+    for _ in range(300):
+        size.note_taken()
+    assert size.messages == most
 
 
 class WaitingBroker(FaultyBroker):

@@ -118,6 +118,20 @@ def test_a_record_without_kept_bytes_is_written_whole(tmp_path: Path, data: Path
         )
 
 
+def test_a_bad_count_in_kept_bytes_is_not_an_error_of_another_record(tmp_path: Path) -> None:
+    bad = WHOLE[:1] + b"\xf9" + WHOLE[2:]
+    path = tmp_path / "data"
+    path.write_bytes(rdw([WHOLE, bad]))
+    table = read(path, shape="flat")
+    raw = table.schema.get_field_index("_raw")
+    table = table.set_column(raw, "_raw", pa.array([None, bad]))
+
+    trailgate.write_records(table.to_batches(), tmp_path / "new", **OPTIONS)
+
+    new = bytes.fromhex("c1 f1 4040 f0f1a2 123c 1234 41100000 40f7 c1c2 023f 000102")
+    assert (tmp_path / "new").read_bytes() == rdw([new, bad])
+
+
 def test_a_counter_that_moves_items_is_refused(tmp_path: Path, data: Path) -> None:
     table = read(data, shape="flat")
     table = table.set_column(table.schema.get_field_index("N"), "N", pa.array([1, 2]))

@@ -21,7 +21,13 @@ from trailgate.errors import DecodeError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading import splits as trail_splits
-from trailgate.storage.reading.splits import SplitReader, TrailSplit, files_for_split, plan_splits
+from trailgate.storage.reading.splits import (
+    SplitOptions,
+    SplitReader,
+    TrailSplit,
+    files_for_split,
+    plan_splits,
+)
 from trailgate.storage.reading.trails import read_trail
 
 ONE, TWO, THREE, FOUR = (
@@ -210,7 +216,7 @@ def test_any_loss_is_found_at_the_first_place_that_shows_it(
         patch.setattr(trail_splits, "CHUNK", chunk)
         errors = [refusal(trail, size) for size in (150, 1 << 20)]
         complete = TrailSplit(trail.begin, trail.end, whole=True)
-        checked = SplitReader(trail, complete, allow_torn=True)
+        checked = SplitReader(trail, complete, SplitOptions(allow_torn=True))
         found = sum(batch.rows for batch in checked.batches())
 
     held = bool(indicators) and indicators[-1] in (FIRST, MIDDLE)

@@ -15,7 +15,7 @@ from trailgate.columnar.code_pages import SingleBytePage, code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.values.codec import (
+from trailgate.trail.values.charsets import (
     CHARSETS,
     ROWS,
     decode_strings,

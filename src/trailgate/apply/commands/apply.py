@@ -258,7 +258,7 @@ def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply what was captured into a trail, and print the result.
+    """Apply the operations that a capture wrote into a trail, and print the result.
 
     Does nothing if there is no trail, because no message was good.
     """

@@ -109,6 +109,7 @@ class UnappliedWatch:
 
     def due(self) -> tuple[str, ...]:
         """Return the notices that are due; each is returned once."""
+        # The notices of the start are returned once.
         notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + REST_LOOK

@@ -116,11 +116,11 @@ class ChangesBetweenTruncates:
     ) -> TableChanges:
         """Compute the changes of a table's operations, none of which is a truncate.
 
-        ``unended`` is the transaction of the truncate that follows, if there is one.
-
-        With soft deletes, ``marked`` has the same operations, except that the last delete of each key
-        without collisions is replaced by an update that sets the marks. An effect DELETE then means that
-        the row has moved to another key.
+        ``unended`` is the transaction of the next truncate, if there is one: it may begin
+        among these operations and end after them. With soft deletes, ``marked`` has the
+        same operations, except that the last delete of each key without collisions is
+        replaced by an update that sets the marks. A remaining DELETE then means that the
+        row has moved to another key.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
         exists = find_existing_keys(nets, fetch)
@@ -236,10 +236,7 @@ def _join(parts: list[NetChanges], at: int) -> StateColumn:
 
 
 def fill_missing_with_null(nets: NetChanges) -> Image:
-    """Return all columns of net changes that are complete rows.
-
-    Columns that are not logged become NULL.
-    """
+    """Return all columns of net changes that are complete rows, with NULL in the columns that were not logged."""
     return tuple(
         StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
         for column, one in zip(nets.table.columns, nets.values, strict=True)

@@ -85,6 +85,8 @@ def resolve_collisions(
 
     In the result, ``expected`` is true for existing rows.
     """
+    # The two kinds of collisions. Example: an insert (expected is False) of an existing row is
+    # ``unexpected``.
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
     updates = nets.effect == RowEffect.PATCH
     effect = nets.effect.copy()

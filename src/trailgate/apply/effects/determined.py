@@ -83,10 +83,11 @@ def _other_columns(table: TargetTable) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTableChanges:
-    """Compute the changes of the table of known keys, which records what is known of a loaded table.
+    """Computes the changes to the table of known keys: which rows and values of a loaded table the trail determines.
 
-    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
-    key without a row in the table of known keys then has no row, and is not merely unknown.
+    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied
+    it. A key that is not in the table of known keys then has no row; otherwise it is unknown
+    whether it has one.
     """
 
     is_whole: Callable[[TargetTable], bool]
@@ -98,10 +99,7 @@ class LoadedTableChanges:
         policy: CollisionPolicy,
         faults: OperationErrors,
     ) -> Sequence[TableChanges]:
-        """Return the changes that a batch makes to the table that records what is known of a loaded table.
-
-        ``fetch`` reads rows of that table.
-        """
+        """Return the changes that a batch makes to the table of known keys. ``fetch`` reads rows of that table."""
         del faults  # discarded operations were excluded before
         # Only the operations after the last truncate matter, and it leaves a table known to be empty.
         *earlier, (last, _) = operations.between_truncates()
@@ -174,6 +172,7 @@ def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
     flags: list[StateColumn] = []
     for at in _other_columns(table):
         missing = nets.values[at].is_missing(rows)
+        # Where the value is missing, its flag is too: a patch then changes neither of them.
         flags.append(StateColumn(pa.array(~missing & ~deleted), missing))
     flags.append(StateColumn(pa.array(~deleted)))
     values = tuple(_clear_rows(one, deleted) for one in nets.values)
@@ -340,6 +339,7 @@ class _Replay:
             values=self._image(rows),
         )
         changes = _with_flags(nets, deleted)
+        # A forgotten key that the table does not have needs no delete.
         return changes.where(~forgotten | changes.expected)
 
     def _image(self, rows: Sequence[_Row | None]) -> Image:

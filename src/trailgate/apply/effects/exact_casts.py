@@ -105,6 +105,7 @@ def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     except pa.ArrowNotImplementedError:
         raise _no_cast(values.type, arrow_type) from None
     except pa.ArrowInvalid:
+        # Arrow does not state which row it refused.
         row = find_failing_row(lambda part: cast(part, arrow_type), values)
         raise lost_value_error(values, row, arrow_type) from None
 
@@ -141,6 +142,7 @@ def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
     rows = np.flatnonzero(~plain)
     if not len(rows):
         return values
+    # Numbers repeat in real columns: each distinct spelling is converted once.
     coded = values.take(pa.array(rows)).dictionary_encode()
     spelled = pa.array([_plain(one) for one in coded.dictionary.to_pylist()], values.type)
     respelled = spelled.take(coded.indices)
@@ -312,9 +314,12 @@ def _is_too_large(value: pa.Scalar, arrow_type: pa.DataType | str) -> bool:
     if isinstance(arrow_type, str) or not number.is_finite():
         return False
     if pa.types.is_decimal(arrow_type):
+        # ``adjusted`` is the exponent of the first digit: 2 for 123.45, which has three digits
+        # before the point. decimal(5,2) has room for three, so 2 >= 5 - 2 is False.
         return bool(number) and number.adjusted() >= arrow_type.precision - arrow_type.scale
     if not pa.types.is_integer(arrow_type):
         return False
     bits = arrow_type.bit_width - pa.types.is_signed_integer(arrow_type)
+    # For int8 ``bits`` is 7: the range is -128 to 127.
     least = -(1 << bits) if pa.types.is_signed_integer(arrow_type) else 0
     return not least <= number < 1 << bits

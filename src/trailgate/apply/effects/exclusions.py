@@ -33,11 +33,12 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Return the final errors by operation number, and whether the batch must be tried again.
+    """Decide which errors are final. Returns them by operation number, and whether the batch must be tried again.
 
-    ``tables`` contains the operations that were tried. An error is final unless its operation
-    depends on rows of an earlier operation that is excluded, or may be. ``updates_insert`` is true
-    if an update may insert a missing row; otherwise updates do not change which rows exist.
+    ``tables`` contains the operations that were tried. An error is not final if an earlier
+    operation on the same row is excluded, or may be, because the later operation may then
+    succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates
+    do not change which rows exist.
     """
     takes_transaction = responses.takes_transaction
     # With one table, and no error that excludes a transaction, each operation fails alone, and the

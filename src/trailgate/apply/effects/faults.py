@@ -46,7 +46,7 @@ class ErrorResponses:
         return self.to(error) == STOP
 
     def takes_transaction(self, error: TrailgateError) -> bool:
-        """Return whether the error excludes the operation's complete transaction."""
+        """Return whether an operation with this error is excluded together with its complete transaction."""
         return self.to(error) == DISCARD_TRANSACTION
 
     @property

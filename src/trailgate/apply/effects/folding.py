@@ -29,6 +29,8 @@ def fold_operations(operations: TargetOperations) -> TargetOperations:
     """
     parts = [_fold_part(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
+    # Parts end at truncates, and ``join_operations`` sorts by order: each truncate returns to its
+    # place.
     if len(truncates) or not parts:
         parts.append(operations.take(truncates))
     return join_operations(parts)
@@ -121,6 +123,7 @@ def _representatives(
     It has the position of the operation ``nets.first``.
     """
     picked = pa.array(chosen)
+    # ``take`` need not copy the columns that are replaced below.
     bare = replace(operations, key=(), old_key=(), values=()).take(nets.first[chosen])
     key = tuple(column.take(picked) for column in nets.key)
     return replace(

@@ -211,12 +211,7 @@ def _column_versions(
     current_rows = current(nets.keys(), False)
     stored_row = _row_indexes(nets, current_rows)
     op_types, index = operations.op_type, np.arange(rows)
-    begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
-    is_complete = (op_types == INSERT) | (op_types == DELETE)
-    # The last insert or delete up to each operation, or else the key's first operation.
-    reset = np.maximum.accumulate(np.where(begins | is_complete, index, 0))
-    is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
-    kept = np.flatnonzero(is_last & seen)
+    is_complete, reset, kept = _visible_states(operations, group, seen)
     if not len(kept):
         return no_net_changes(with_version_key(table))
     group = group[kept]
@@ -254,6 +249,22 @@ def _column_versions(
     return _version_changes(
         operations, (kept, group, opens, closes), values, (current_rows, stored_row)
     )
+
+
+def _visible_states(
+    operations: TargetOperations, group: Longs, seen: Mask
+) -> tuple[Mask, Longs, Longs]:
+    """Return the operations that log a complete row, the start of each row's values, and the visible states.
+
+    The start is the last insert or delete up to each operation, or else the first operation of its
+    key (``group``). A state is visible after the last operation of a key in a transaction.
+    """
+    begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
+    is_complete = (operations.op_type == INSERT) | (operations.op_type == DELETE)
+    index = np.arange(len(operations))
+    reset = np.maximum.accumulate(np.where(begins | is_complete, index, 0))
+    is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
+    return is_complete, reset, np.flatnonzero(is_last & seen)
 
 
 def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
@@ -317,6 +328,8 @@ def _version_changes(
     valid_from, valid_to = find_period_columns(table)
     added = {
         valid_from: pa.array(times[opened_at]).cast(TIME),
+        # ``ends`` is False for a version that is still current: its ``end`` has no meaning, so it
+        # becomes NULL.
         valid_to: pa.array(times[end[opened_at]], mask=~ends[opened_at]).cast(TIME),
         AT: positions.take(chosen),
         UNTIL: positions.take(pa.array(end[opened_at], mask=~ends[opened_at])),
@@ -332,6 +345,7 @@ def _version_changes(
     )
     # Stored rows are closed by the first closing state of their key ...
     firsts = np.full(len(stored_row), NEVER)
+    # ``at`` handles repeated groups: groups 0 0 1 with states 2 5 6 give firsts 2 6.
     np.minimum.at(firsts, group[closes], np.flatnonzero(closes))
     closed = np.flatnonzero((stored_row >= 0) & (firsts != NEVER))
     # ... unless the batch opens a version before that state: then that version is closed.

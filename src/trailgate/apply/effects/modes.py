@@ -47,12 +47,13 @@ def _as_they_are(operations: TargetOperations) -> TargetOperations:
 
 
 class ApplyMode(NamedTuple):
-    """How one value of ``--mode`` keeps target tables.
+    """One value of ``--mode``: how operations become rows of target tables.
 
-    ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes that
-    a batch of operations makes. ``folds`` is true if operations on one key may be combined before
-    that. ``stored`` returns the table with the key of its stored rows, if that is not the key by
-    which operations find rows. ``logged`` sets operations' values of columns that the source lacks.
+    ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes
+    that a batch of operations makes. ``folds`` is true if operations on one key may be combined
+    before that. ``stored`` returns the table with the key of its stored rows, if that is not
+    the key by which operations find rows. ``logged`` sets operations' values of columns that
+    the source lacks.
     """
 
     table: Callable[[TargetTable], TargetTable]

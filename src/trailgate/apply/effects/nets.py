@@ -164,6 +164,8 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
     # A delete in the middle means that no earlier value survives: the row is replaced.
     starts_with_insert = operations.op_type[first] == INSERT
     effect = np.where(starts_with_insert, RowEffect.INSERT, RowEffect.PATCH)
+    # The order of these lines matters: a key that is deleted in the middle and at the end is a
+    # DELETE.
     effect[deleted] = RowEffect.REPLACE
     effect[operations.op_type[last] == DELETE] = RowEffect.DELETE
     last_logging = np.full(count, NONE)
@@ -171,6 +173,7 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
     def column(one: StateColumn) -> StateColumn:
         if one.values is None:
             return ABSENT
+        # The array is used again for each column, so it is cleared first.
         last_logging[:] = NONE
         find_last_logged(
             key,
@@ -182,6 +185,8 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
         missing = chosen == NONE
         if not missing.any():
             return StateColumn(one.values.take(pa.array(chosen)))
+        # The value of the last operation that logs the column; null for keys none of whose
+        # operations does.
         return StateColumn(one.values.take(pa.array(chosen, mask=missing)), missing)
 
     nets = NetChanges(

@@ -185,6 +185,7 @@ def _of_block(
             _first_known(before[at], after[at], rows),
         )
         key = select_images(old, new, deletes)
+        # An insert has no key before it: the new key takes its place, so that the two are equal.
         old = select_images(new, old, block.op_type == INSERT)
         for one in (key, old):
             _check_key(table, block, at, one, ~truncates, faults)
@@ -273,6 +274,7 @@ def _column(
     for rows in isolation:
         with isolation:
             convert(values.slice(rows.start, len(rows)))
+    # The bad values become NULL, and the column is converted once more: now nothing can fail.
     fits = np.ones(len(block), bool)
     for row, one in isolation.errors.items():
         faults.add(int(block.order[row]), locate(one, row))
@@ -302,6 +304,7 @@ def _check_key(
     missing = key.is_missing(len(block)) & needed
     nulls = np.zeros(len(block), bool)
     if not table.keyless and key.values is not None and key.values.null_count:
+        # A missing value is null in ``values`` too, but it has its own error.
         nulls = np.asarray(key.values.is_null()) & needed & ~missing
     for row in np.flatnonzero(missing | nulls).tolist():
         problem = "the key is NULL"
@@ -330,6 +333,7 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
 def join_operations(parts: Sequence[TargetOperations]) -> TargetOperations:
     """Concatenate operations on one target table, sorted by ``order``."""
     joined = parts[0] if len(parts) == 1 else _join(parts)
+    # Usually sorted already, because the parts follow each other in the trail.
     if (joined.order[1:] >= joined.order[:-1]).all():
         return joined
     return joined.take(np.argsort(joined.order, kind="stable"))

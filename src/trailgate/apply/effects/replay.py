@@ -245,6 +245,7 @@ class OperationReplay:
             return
         if len(rows) > 1 and self._collisions.overlays:
             for later in rows[1:]:
+                # The later row overlays the earlier one, in the columns that it logs.
                 for at in later.logged:
                     rows[0].values[at] = later.values[at]
             del rows[1:]
@@ -254,6 +255,7 @@ class OperationReplay:
             for at, value in enumerate(rows[0].values):
                 if value is NOT_LOGGED and at not in self._extra:
                     self._refuse_late(operations, rows[0].moved, column=at)
+            # The next transaction counts anew which values it logs.
             rows[0].logged.clear()
 
     def _refuse_late(self, operations: TargetOperations, row: int, **how: Any) -> None:

@@ -109,6 +109,7 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
     values = (
         one
         if column.name in (DELETED, AT)
+        # In such a row only the marks are logged, so that the update keeps all other columns.
         else StateColumn(one.values, one.is_missing(len(part)) | last)
         for column, one in zip(part.table.columns, part.values, strict=True)
     )
@@ -138,6 +139,8 @@ def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChang
     deleted = nets.effect == RowEffect.DELETE
     exists = _existing_keys(nets, fetch, written)
     effect = np.where(inserts & exists, RowEffect.REPLACE, nets.effect).astype(np.uint8)
+    # An insert of a marked row replaces it, so it expects the row. Without this it would be a
+    # collision.
     expected = np.where(inserts, exists, nets.expected)
     return replace(nets, effect=effect, expected=expected).where(exists | ~deleted)
 

@@ -75,7 +75,7 @@ class DatabaseColumnType:
 
     @property
     def is_printed(self) -> bool:
-        """Whether the database has to be asked if it returns a value's text unchanged."""
+        """Whether only the database itself knows if it returns a value's text unchanged."""
         return self.rule in (StorageRule.PRINTED, StorageRule.PRINTED_KEY)
 
     @property

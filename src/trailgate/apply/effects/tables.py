@@ -87,12 +87,10 @@ class TargetTable:
         return tuple(self.columns[at].name for at in self.key)
 
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
-        """Return the table as it exists in the target, with the columns of ``schema``.
+        """Return the table as it exists in the target: with the columns of ``schema``, and its key columns found by name.
 
-        The key columns are matched by name.
-
-        Raises DefinitionError if a key column is missing, or if the names of two columns differ
-        only in case.
+        Raises DefinitionError if a key column is missing, or if the names of two columns
+        differ only in case.
         """
         where = Where(table=".".join(name))
         _check_case(schema.names, "the target's table has", where)
@@ -118,7 +116,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without the generated columns that only the target has, since nothing can be written to them."""
+        """Return the table without generated columns that only the target has. The target computes their values."""
         skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not skipped:
             return self

@@ -306,7 +306,7 @@ class ApplyRun:
 
     @property
     def rest(self) -> TrailRest | None:
-        """The contents of the trail after the last applied transaction, or None if nothing follows it."""
+        """The bytes of the trail after the last applied transaction, such as an open transaction, or None if there are none."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:

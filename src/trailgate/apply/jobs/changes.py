@@ -139,6 +139,7 @@ def count_reasons(
         int(unapplied_mask(block.order, transactions, faults, excluded).sum())
         for block, transactions in batch.blocks
     )
+    # Operations without an error of their own, whose transaction is excluded.
     others = unapplied - len(faults.errors)
     return counts + Counter({OTHERS: others} if others > 0 else {})
 

@@ -72,7 +72,11 @@ class FrameApplier:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table, for each type of a column that does not exist, and for each CSN that the trail has not reached."""
+        """Check the options and the target's address before anything is read. Returns notices as sentences.
+
+        There is one for each pattern that matches no table, for each type of a column that
+        does not exist, and for each CSN that the trail has not reached.
+        """
         check_address(self.to)
         check_effects(self.to, self.options)
         mapped = resolve_apply_options(self.options)
@@ -213,6 +217,8 @@ def _sort_by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
     same = np.asarray(pc.equal(sorted_positions[1:], sorted_positions[:-1]))
     if not same.any():
         return batch
+    # The second and later rows of each position. ``_check_equal`` raises unless they equal the
+    # first one.
     twice = np.flatnonzero(same) + 1
     _check_equal(batch, twice)
     keep = np.ones(batch.rows, bool)

@@ -87,7 +87,7 @@ class GroupSource:
         return sorted(joined)
 
     def further(self, before: GroupSource) -> list[str]:
-        """Return the sorted MAP statements of this run that no earlier run of the group had."""
+        """Return the sorted MAP statements of this run that are new in its group."""
         return sorted(self.taken - before.taken - before.dropped)
 
 

@@ -19,10 +19,14 @@ from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
+from trailgate.expressions.environment_items import items_of
 from trailgate.expressions.extract_files import ParameterRemark
-from trailgate.expressions.selection import items_of
-from trailgate.jobs.machine import add_machine_items
-from trailgate.jobs.parameter_includes import find_parameter_file, include_reader, not_utf8
+from trailgate.jobs.parameter_files import (
+    add_machine_items,
+    find_parameter_file,
+    include_reader,
+    not_utf8,
+)
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_text_file
 from trailgate.trail.reading.images import ReadSelection
@@ -32,10 +36,10 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedApplyOptions:
-    """The options of apply merged with a Replicat parameter file, and what else the file contains.
+    """The options of apply merged with a Replicat parameter file, and the parameters of the file that were not obeyed.
 
-    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot be
-    obeyed and that ``ignore_unsupported`` skips.
+    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot
+    be obeyed and that ``ignore_unsupported`` skips.
     """
 
     options: ApplyOptions
@@ -51,7 +55,7 @@ class ResolvedApplyOptions:
         return None if self.options.params is None else str(self.options.params)
 
     def mode(self, target: str) -> str:
-        """Return the mode of a target table: that of its MAP statement, or that of the run."""
+        """Return the mode of a target table: from its MAP statement, or else from ``--mode``."""
         mapped = None if self.mapping is None else self.mapping.mode(target)
         return mapped or self.options.mode
 

@@ -31,7 +31,7 @@ from trailgate.model.tables import Table
 from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
-from trailgate.storage.reading.splits import NoticeLog, SplitReader, TrailSplit
+from trailgate.storage.reading.splits import NoticeLog, SplitOptions, SplitReader, TrailSplit
 from trailgate.trail.reading.images import ReadSelection
 
 FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which they are folded
@@ -41,7 +41,7 @@ Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each 
 
 
 def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Map a block of a source table to the target table of the same name. This is the mapping of runs without MAP statements."""
+    """Map a block of a source table to the target table of the same name, for runs without MAP statements."""
     del faults
     return (block,)
 
@@ -134,9 +134,8 @@ class SplitWork:
 
     def read(self, split: TrailSplit) -> SplitOperations:
         """Read a split of the trail as operations on target tables. Raises TrailgateError."""
-        return self.read_batches(
-            SplitReader(self.trail, split, self.wanted, notices=self.notices).batches()
-        )
+        options = SplitOptions(self.wanted)
+        return self.read_batches(SplitReader(self.trail, split, options, self.notices).batches())
 
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitOperations:
         """Convert batches of complete transactions as if they were one split."""
@@ -183,6 +182,8 @@ class SplitWork:
             split.blocks.append((moved, numbers))
         for portion, errors in self._portions(moved, faults):
             for mapped in self.prepare(portion, errors):
+                # A mapped block may have fewer rows. Its ``order`` still numbers the split, so the
+                # batch's rows are that minus ``split.rows``.
                 chosen = numbers if mapped is moved else transactions[mapped.order - split.rows]
                 self._add(split, parts, (mapped, chosen), errors, block.table)
 
@@ -193,6 +194,8 @@ class SplitWork:
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
+        # Tables may differ in how far they are applied between the two positions. Errors there are
+        # collected but do not stop: the table may not have applied the operation.
         later = _up_to(block, self.until) & ~settled
         portions = ((settled, faults), (later, OperationErrors(stop=False)))
         return [(block.take(np.flatnonzero(one)), errors) for one, errors in portions if one.any()]

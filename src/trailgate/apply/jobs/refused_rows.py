@@ -51,12 +51,10 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Build the error for the refused rows of the table at index ``at``.
+    """Build the error that lists all refused rows of the table at index ``at``, or return ``first`` if none can be listed.
 
-    Returns ``first`` if no row is refused for its own values.
-
-    A row that a foreign key refuses is left out if the other table may explain it: its changes are
-    written after this table's, or they remove rows.
+    A row that a foreign key refuses is not listed if the table that it refers to may be the
+    cause: that table's changes are written later in this batch, or remove rows.
     """
     own = str(table).casefold()
     explains = {name.casefold() for name, _, _ in written[at + 1 :]}
@@ -77,7 +75,11 @@ def build_rows_error(
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Raise RowRefusedError if a deferred constraint refuses rows that were written, with all rows of one table if they can be found."""
+    """Check the deferred constraints of the target before the commit.
+
+    Raises RowRefusedError if they refuse rows that were written. It lists all refused rows of
+    one table if the target can find them.
+    """
     try:
         target.check_deferred()
     except RowRefusedError as error:

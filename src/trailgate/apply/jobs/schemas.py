@@ -48,7 +48,7 @@ class PlannedChange:
 
 @dataclass(frozen=True, slots=True)
 class TableModes:
-    """The mode of each target table: that of its MAP statements, or else that of the run."""
+    """The mode of each target table: from its MAP statements, or else the ``--mode`` of the run."""
 
     run: str
     meta: bool = False
@@ -105,7 +105,7 @@ class TargetSchemas:
         by_position: bool = True,
     ) -> None:
         self._target, self._options = target, options
-        self._bound, self._by_position = bound, by_position
+        self._bound, self.by_position = bound, by_position
         self.modes = TableModes(options.mode, options.meta, mapping)
         self._types = types
         self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
@@ -126,7 +126,7 @@ class TargetSchemas:
         return partial(_extend_table, self.modes, types)
 
     def state(self) -> tuple[dict[str, KnownTable], dict[str, PlannedChange]]:
-        """Return the known tables and the planned changes, for ``restore``."""
+        """Return the known tables and the planned changes, so that ``restore`` can return to them."""
         return dict(self.known), dict(self._planned)
 
     def restore(self, known: dict[str, KnownTable], planned: dict[str, PlannedChange]) -> None:
@@ -158,7 +158,7 @@ class TargetSchemas:
             # A batch without operations on a table does not update its position, only that of all
             # tables. So the later of the two counts.
             done = max((one.position for one in (at, reached) if one), default="")
-            if not self._by_position:
+            if not self.by_position:
                 self.positions[name], done = done, ""
             until = "" if self._bound is None else self._bound(expected)
             target = self._target.plan_table(expected) if existing is None else existing
@@ -178,7 +178,7 @@ class TargetSchemas:
         self.known[name] = replace(known, table=whole)
 
     def is_current(self, name: str, used: KnownTable) -> bool:
-        """Return whether operations were converted for the table as the target defines it now."""
+        """Return whether the target still defines the table as it did when operations were converted for it."""
         known = self.known[name]
         columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(

@@ -85,7 +85,7 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row that differs from what the trail makes of it. ``kind`` is "missing", "extra" or "different".
+    """A row of a target table that differs from the row expected by the trail. ``kind`` is "missing", "extra" or "different".
 
     ``columns`` are the differing columns, each with its expected and its actual value.
     ``positions`` are those of the operations on the row's key.
@@ -116,7 +116,7 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row of the table is as the trail makes it."""
+        """Whether every row of the table is as expected by the trail."""
         return not (self.missing or self.extra or self.different)
 
 
@@ -130,7 +130,7 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row of all tables is as the trail makes it."""
+        """Whether every row of all tables is as expected by the trail."""
         return all(one.is_equal for one in self.tables.values())
 
 
@@ -190,6 +190,8 @@ class _Expected(ApplyTarget):
         """Return the numbers of a block's operations that are in the discard file."""
         if self.discards is None:
             return ()
+        # Skipped here as well, since the target lacks them too; their keys are noted in
+        # `record_discarded`.
         numbers = self.discards.find_listed(block)
         chosen = np.flatnonzero(np.isin(block.order, numbers))
         self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
@@ -241,11 +243,14 @@ class _Expected(ApplyTarget):
             nets = effects.nets
             real = replace(nets.table, name=theirs.name)
             if self.loaded:
+                # The flags of known values are the last columns, and the real table does not have
+                # them.
                 real = _without_flags(real)
                 nets = replace(nets, values=nets.values[: len(real.columns)])
             try:
                 self.real.check_values(replace(effects, nets=replace(nets, table=real)))
             finally:
+                # Nothing of the check may stay in the real table, also after an error.
                 self.real.rollback()
         bare = replace(effects, nets=replace(effects.nets, table=_bare(effects.nets.table)))
         self.scratch.write(bare, at)
@@ -254,6 +259,8 @@ class _Expected(ApplyTarget):
 
     def commit(self, at: AppliedPosition) -> None:
         self.scratch.commit(at)
+        # A truncate is only certain with the commit, since a batch that is rolled back is read
+        # again.
         self._emptied |= self._emptied_now
         self._emptied_now.clear()
 
@@ -286,19 +293,19 @@ def verify_tables(
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> VerifyReport:
-    """Compare the tables of a target with what the trail makes of them, and return the differences.
+    """Compare the tables of a target with the tables expected by the trail, and return the differences.
 
     Use the same options as for apply. The tables are taken to have been empty at first, unless
     ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
-    tables only rows that the trail has operations on are compared, in the columns that these log.
-    For each table the first ``examples`` differing rows are returned, with the positions of the
-    operations on them.
+    tables only rows that the trail has operations on are compared, in the columns that these
+    log. For each table the first ``examples`` differing rows are returned, with the positions
+    of the operations on them.
 
-    If the trail's first files are missing, tables of current rows are compared like loaded ones,
-    and a notice warns about it.
+    If the trail's first files are missing, tables of current rows are compared like loaded
+    ones, and a notice warns about it.
 
-    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError if
-    DuckDB is not installed, and everything that ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError
+    if DuckDB is not installed, and everything that ``apply_trail`` raises.
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
@@ -323,6 +330,8 @@ def verify_tables(
             scratch = _open_scratch(Path(folder, file), given.group)
             expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
+            # Operations that the comparison itself discards must not be added to the user's discard
+            # file.
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             scratch_run = ApplyRun(
                 trail, to, own, definitions=definitions, reading=reading, target=expected
@@ -334,6 +343,8 @@ def verify_tables(
         with first:
             notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
             comparisons = _compare_tables(expected, first.mapped, examples)
+            # Not by the counts: with examples=0 no rows are returned, so that no positions are
+            # needed either.
             differs = any(one.rows for one in comparisons.values())
             if expected.left_out:
                 note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
@@ -397,6 +408,8 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
         return None
     with closing(open_target(to, f"{options.group}.discards")) as repaired:
         done = repaired.position(None)
+    # A repair stores the hash of the file that it applied, in place of a CSN. If lines were added
+    # since, the hash differs.
     if done is not None and done.csn == hash_discard_file(path.read_bytes()):
         return None
     return DiscardFile(str(path), read_only=True)
@@ -498,6 +511,8 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDi
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
+    # An extra row has only actual values (place 1 of a pair), every other row has expected ones
+    # (place 0).
     key_values = {name: pairs[name][kind == "extra"] for name in key}
     differing = {
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"

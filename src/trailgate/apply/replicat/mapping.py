@@ -115,7 +115,7 @@ class ReplicatMapping:
 
     @property
     def modes(self) -> frozenset[str]:
-        """The apply modes that MAP statements set."""
+        """The apply modes that appear in MAP statements."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
     def _naming(self, target: str) -> list[MapStatement]:
@@ -156,6 +156,8 @@ class ReplicatMapping:
         taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
         for one in self._of_table(block.table):
             is_taken = taken.setdefault(one.table.name, np.zeros(len(block), bool))
+            # Of several statements with one target, a row is mapped by the first that selects it.
+            # ``taken`` has, for each target, the rows that an earlier statement selected.
             rows = self._rows(one, block, np.flatnonzero(~is_taken), faults)
             is_taken[rows] = True
             if len(rows):

@@ -82,6 +82,7 @@ class DeltaTarget:
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
+        # Read last: it opens the checkpoint's table by the members above.
         self._names = {name for row in self._rows() for name in row["tables"]}
         self._writing: dict[str, WriterProperties] = {}  # by path
 
@@ -110,6 +111,7 @@ class DeltaTarget:
         delta = self._open_place(self._state)
         if delta is None:
             return []
+        # The table may be open since an earlier call, and may have a newer version by now.
         delta.update_incremental()
         rows: list[dict[str, Any]] = read_delta_rows(delta).read_all().to_pylist()
         return rows
@@ -241,6 +243,8 @@ class DeltaTarget:
             call_delta(path, lambda: self._merge(effects, at))
         else:
             return
+        # Our commit, and any that others have made meanwhile: the check below needs the newest
+        # version.
         delta.update_incremental()
         _, version = self._transaction(at)
         # The version is unchanged if an UPDATE found no row, because then it commits nothing. Any
@@ -253,6 +257,8 @@ class DeltaTarget:
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
         """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        # delta-rs may resolve the conflict of two commits on its own, so a second run of the group
+        # would not always fail in its commit.
         path = self._path(table)
         if delta.transaction_version(self._app) != self._versions.get(path):
             raise build_concurrent_run_error(self._group, path)
@@ -450,4 +456,6 @@ def _version(position: str) -> int:
             f"the position {number}:{offset} does not fit the version of a Delta transaction",
             hint="It holds file numbers below 2^30 and offsets below 2^33",
         )
+    # A transaction version of Delta is a signed 64-bit integer: 30 bits of file number and 33 of
+    # offset are 63.
     return number << OFFSET_BITS | offset

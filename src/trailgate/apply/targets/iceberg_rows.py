@@ -159,6 +159,7 @@ def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
 
     ``found`` is the index of each row's change, or ``NOT_FOUND``.
     """
+    # ``NOT_FOUND`` is -1, which reads the last change; the first condition makes that irrelevant.
     kept = (found == NOT_FOUND) | (nets.effect[found] == RowEffect.PATCH)
     rows, at = rows.filter(pa.array(kept)), found[kept]
     for column, one in zip(nets.table.columns, nets.values, strict=True):
@@ -169,6 +170,7 @@ def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
             is_set &= ~one.missing[at]
         if not is_set.any():
             continue
+        # Rows that are not set take a null here, and keep their value in the next lines.
         new = one.values.take(pa.array(at, mask=~is_set))
         index = rows.schema.get_field_index(column.name)
         changed = pc.if_else(pa.array(is_set), new, rows[column.name])

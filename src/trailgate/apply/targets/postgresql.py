@@ -288,6 +288,7 @@ class PostgreSQLTarget:
         if self._is_locked:
             return
         self._execute(LOCK, [self._group])
+        # Read after the lock, so that no other run can commit between this test and our write.
         if self.position(None) != self._at:
             raise build_concurrent_run_error(self._group, self._shown)
         self._is_locked = True

@@ -83,6 +83,8 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
     if extra:
         bits = np.zeros(rows, np.int64)
         for bit, at in enumerate(extra):
+            # Bit n is set if the row has no value for the n-th extra column. Rows with equal bits
+            # get the same column list in their INSERT.
             bits |= nets.values[at].is_missing(rows).astype(np.int64) << bit
         columns["x"] = pa.array(np.where(patched, 0, bits))
     return pa.table({**columns, "e": pa.array(kinds.astype(np.int32))})
@@ -208,6 +210,8 @@ def build_write_statements(
     """Return the statements that write a staging table, each with the number of rows that it must change, or -1 for any number."""
     table = effects.nets.table
     name, same = quote_sql_name(*table.name), dialect.match(table)
+    # Counted here, because the database reports how many rows each statement changed: another
+    # number means that somebody else has changed the table.
     effect = rows["e"].to_numpy()
     deleted = int((effect == RowEffect.DELETE).sum())
     updated = int(np.isin(effect, (RowEffect.PATCH, RowEffect.REPLACE)).sum())
@@ -300,6 +304,8 @@ def build_replacing_statements(
     deleted and the new ones inserted.
     """
     table = effects.nets.table
+    # A table without key columns has no join condition, and only gets inserts: then nothing may
+    # match.
     name, same = quote_sql_name(*table.name), dialect.match(table) or "false"
     effect = rows["e"].to_numpy()
     deleted, inserted = (int((effect == one).sum()) for one in (RowEffect.DELETE, RowEffect.INSERT))
@@ -334,7 +340,7 @@ def build_replacing_statements(
 
 
 def build_closing_statement(effects: TableChanges) -> str | None:
-    """Return the UPDATE that closes open rows, for example row versions after a truncate, or None if there is nothing to close."""
+    """Return the UPDATE that carries out the ``closing`` of changes, for example to end row versions after a truncate, or None without one."""
     closing = effects.closing
     if closing is None:
         return None
@@ -390,6 +396,7 @@ def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
     """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
+    # Names are compared without case, as a database may have folded them.
     names = {one.name.casefold() for one in existing.columns}
     asked = {one.name.casefold() for one in expected.columns}
     # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
@@ -548,7 +555,7 @@ def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
 
 
 class ComparisonScope(NamedTuple):
-    """What is known about the expected rows of a comparison: the names of the ``key`` columns, and how complete the rows are.
+    """Which expected rows and values of a comparison are known; ``key`` has the names of the key columns.
 
     With ``determined`` only some keys and values are known (``apply/effects/determined.py``).
     ``is_whole`` means that all keys are.

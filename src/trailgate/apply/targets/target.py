@@ -206,11 +206,11 @@ class FindingTarget(ApplyTarget, Protocol):
 
 
 class TargetType(NamedTuple):
-    """A kind of target: its module, the extra that installs its library, and an example of an address.
+    """A type of target: its module, the extra that installs its library, and an example of an address.
 
-    The module has three functions: ``open_tables`` opens a target for a group, ``table_rows`` reads
-    a table by an address such as ``lake/hr/jobs``, and ``group_positions`` only reads how far each
-    group is.
+    The module has three functions: ``open_tables`` opens a target for a group, ``table_rows``
+    reads a table by an address such as ``lake/hr/jobs``, and ``group_positions`` returns how
+    far each group has applied, without writing.
     """
 
     module: str

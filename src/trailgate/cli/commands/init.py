@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from trailgate.jobs.proposals import Proposal
-    from trailgate.jobs.proposals.sample import Sample
+    from trailgate.jobs.proposals.proposal import Sample
 
 PROPERTIES: Final = "dirprm"
 TRAIL: Final = "dirdat/ot"
@@ -56,7 +56,7 @@ def command(
     message_per: MessagePer = "file",
 ) -> None:
     """Propose the properties of a capture from messages."""
-    from trailgate.jobs.proposals.sample import read_sample
+    from trailgate.jobs.proposals.proposal import read_sample
     from trailgate.live.jobs.source import broker_address
 
     if broker_address(source, {}) is not None:

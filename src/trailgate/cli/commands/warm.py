@@ -75,6 +75,7 @@ def _compile(names: Sequence[tuple[str, str]]) -> list[KernelCacheEntry]:
 
     Returns where each is cached.
     """
+    # Starting a process and importing numba costs a second, so each gets some kernels.
     processes = min(os.cpu_count() or 1, len(names) // FEW)
     if processes < 2:
         return [_kept(*name) for name in names]

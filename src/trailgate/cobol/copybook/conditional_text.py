@@ -131,9 +131,10 @@ class _Branches:
 class CompileConstants:
     """The constants of conditional text: those ``given`` by an option, and those defined by the text so far.
 
-    ``named`` are those of ``$SET CONSTANT``, which pictures and OCCURS can name too. A constant
-    without an integer is None there. ``mentioned`` are the words, in capitals, of directives, of
-    lines that are not compiled, and of other places where a constant can be named.
+    ``named`` are the constants of ``$SET CONSTANT``, which pictures and OCCURS can name too;
+    one whose value is not an integer is None. ``mentioned`` are the words, in capitals, of
+    directives, of lines that are not compiled, and of other places where a constant can be
+    named.
     """
 
     given: Mapping[str, Value]
@@ -281,6 +282,8 @@ class _Directives:
         obeys = _OBEYED.get(name)
         if obeys is not None:
             obeys(self, _Expression(token, line, rest, self._constants))
+        # A `$` may begin an ordinary word of another dialect, so only an unknown `>>` is an error.
+        # In text that is not compiled, a directive of another compiler is none either.
         elif mark == ">>" and name not in _OTHERS and self.active:
             problem = f"{token.text} is not a known directive"
             raise token.error(

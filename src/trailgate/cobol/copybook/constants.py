@@ -159,6 +159,7 @@ def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
     """Compute the value strictly from left to right."""
     value = operands[0]
     for part, operand in zip(operators, operands[1:], strict=True):
+        # A quotient with a remainder is refused instead of cut off.
         if part.text == "/" and (not operand or value % operand):
             raise part.token.error(f"{value} / {operand} is not a whole number")
         value = _OPERATORS[part.text](value, operand)
@@ -192,6 +193,8 @@ def _paths(
 def _is_named(path: Sequence[CopybookField], names: Sequence[str]) -> bool:
     """Return True if the path ends in ``names[0]`` and has the other names as groups, innermost first."""
     groups = iter([field.name.upper() for field in reversed(path[:-1])])
+    # ``in`` consumes the iterator up to the match, so the names must occur in this order, with
+    # others between them.
     return path[-1].name.upper() == names[0] and all(name in groups for name in names[1:])
 
 

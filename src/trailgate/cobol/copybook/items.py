@@ -41,10 +41,11 @@ NOTHING: Final[Depends] = MappingProxyType({})
 class PlacedItem:
     """One occurrence of an elementary item, with its offset in each record.
 
-    ``active`` selects the records that have the element at a known offset; None means all. ``name``
-    is its column's name, or the field's own name if the walk got no names. ``lost`` maps each
-    OCCURS that the offset depends on to the records that should have the element, but whose counter
-    is invalid. ``depends`` also includes the OCCURS around the item.
+    ``active`` selects the records that have the element at a known offset; None means all.
+    ``name`` is its column's name, or the field's name if ``place_items`` was called without
+    names. ``lost`` maps each OCCURS that the offset depends on to the records that should have
+    the element, but whose counter is invalid. ``depends`` also includes the OCCURS around the
+    item.
     """
 
     name: str
@@ -155,9 +156,10 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the key of a field if it is one of these counters, otherwise None.
+    """Return the key of a field among these counters, or None if it is not a counter.
 
-    ``groups`` are around it.
+    ``groups`` are the groups that contain the field, outermost first. Only counters whose name
+    is not unique are looked up with their groups.
     """
     name = field.name.upper()
     if (name, None) in keys:
@@ -365,6 +367,7 @@ class _Walk:
         bad = (count < occurs.fewest) | (count > occurs.most)
         if unread is not None:
             bad |= unread
+        # A counter in an element that a record does not have may contain anything.
         bad = bad if active is None else bad & active
         depends = depends | {occurs}
         # A bad count is treated as 0, so that offsets stay inside the record.
@@ -372,6 +375,7 @@ class _Walk:
             return _Counted(count, None, depends)
         unread = np.zeros_like(bad) if unread is None else unread & bad
         known = _known(at.depends)
+        # If an earlier counter is bad, the offset of this one is a guess and not shown.
         offset = at.bytes if known is None else np.where(known, at.bytes, UNPLACED)
         self.bad_counts.append(
             BadCount(

@@ -260,6 +260,7 @@ class _Replaces:
             return
         also = named[:1] == ["ALSO"]
         if also:
+            # LAST OFF returns to these.
             self._before.append(self.rules)
         else:
             self._before.clear()

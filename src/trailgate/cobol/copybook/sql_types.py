@@ -101,7 +101,7 @@ _TYPES: Final[Mapping[re.Pattern[str], Callable[[CopybookEntry, re.Match[str]], 
 
 
 def describe_sql_type(entry: CopybookEntry, text: str) -> None:
-    """Describe a ``SQL TYPE IS`` entry by the items that the precompiler makes.
+    """Describe a ``SQL TYPE IS`` entry by the COBOL items into which Db2's precompiler would translate it.
 
     Raises OptionError if the type is unknown.
     """

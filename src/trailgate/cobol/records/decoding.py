@@ -103,6 +103,8 @@ class RecordDecoder:
         self._decoders: dict[CopybookField, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
+                # Created now, so that a field that cannot be decoded is an error before any record
+                # is read.
                 self._decoder_of(item.field)
         self._counters = CounterReader(layout, self.options, self._placed, self._wanted)
 
@@ -356,6 +358,7 @@ def _even_end(alike: Mapping[CopybookField, list[PlacedItem]]) -> int | None:
 def _rows_of(size: int) -> int:
     """Return how many records of this size to decode at once."""
     least, most = CHUNK_ROWS
+    # At least some rows, since each chunk has a fixed cost, but fewer if records are very large.
     least = max(min(least, LARGE_BYTES // size), 1)
     return min(max(CHUNK_BYTES // size, least), most)
 

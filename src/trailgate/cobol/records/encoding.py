@@ -125,6 +125,7 @@ class RecordEncoder:
         real = self.options.depending is DependingLength.REAL
         if original is not None and self.layout.varies:
             counters = self._counters & set(columns)
+            # A counter without a column keeps the value that the original bytes have.
             others = self._counters - set(columns)
             columns = {**columns, **original.values(others)}
             for name, rows in original.find_changes(
@@ -141,9 +142,11 @@ class RecordEncoder:
             real=real,
         )
         for bad in placed.bad_counts:
-            row = int(np.argmax(bad.rows if original is None else bad.rows & ~original.present))
-            if original is not None and original.present[row]:
-                continue  # as it was read
+            rows = bad.rows if original is None else bad.rows & ~original.present
+            # Bad counts in original bytes are written as they were read.
+            if not rows.any():
+                continue
+            row = int(np.argmax(rows))
             problem = f"{bad.counter} is outside the limits of {bad.field.name}"
             where = Where(record=row + 1, field=bad.counter)
             raise EncodeError(f"{problem}: {bad.counts[row]}", where=where)
@@ -157,6 +160,7 @@ class RecordEncoder:
             width = max(width, int(original.lengths.max()))
         page = code_page(self.options.values.dialect.code_page)
         matrix = np.empty((rows, width), np.uint8)
+        # A blank may have two bytes (DBCS, UTF-16): ``resize`` repeats them over the width.
         matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), width)
         if original is None:
             return _Written(matrix, extent)
@@ -393,6 +397,7 @@ def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: Blo
     """Return the number of records in complete blocks, to which later records cannot be added."""
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
+    # The last block has room, so it begins at the first record that is not complete.
     return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
 
 

@@ -315,7 +315,8 @@ class FieldFault:
 class FaultyRecords(NamedTuple):
     """All records of one layout in a chunk, good or bad, and the problems in them.
 
-    ``numbers`` are the records' numbers in the source, None if they follow from the records.
+    ``numbers`` are the records' numbers in the source. If it is None, the records are
+    consecutive and have their own numbers.
     """
 
     record: str
@@ -363,6 +364,7 @@ def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -
 def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
     """Return a field's bytes in several records, which are fewer in a record that ends inside the field."""
     ends = records.ends[rows]
+    # A record may end before the field: start and end are then equal, and the bytes empty.
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
     return gather(records.data, starts, np.minimum(starts + fault.size, ends))
 

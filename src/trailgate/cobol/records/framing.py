@@ -119,6 +119,7 @@ class Framing:
         record_words = (self.little, self.twisted, self.adjustment)
         block_words = (self.block_little, self.block_twisted, self.block_adjustment)
         blocks = (
+            # A setting of blocks that is not stated is that of records.
             record_word if block_word is None else block_word
             for record_word, block_word in zip(record_words, block_words, strict=True)
         )
@@ -312,6 +313,7 @@ def _find_lines(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
 
 def _find_descriptors(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  # noqa: ARG001
     """Find records with descriptor words (RDW), or blocks of them (BDW)."""
+    # Each record has a descriptor of four bytes, so there cannot be more records than that.
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     return _check(

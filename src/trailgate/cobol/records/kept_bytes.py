@@ -76,6 +76,8 @@ class OriginalBytes:
 
 def _differ(new: pa.Array, old: pa.Array) -> Mask:
     """Return a mask of the rows that differ, where NULL equals NULL and NaN equals NaN."""
+    # A column that cannot be cast to the decoded type differs in every row: it is encoded, which
+    # reports the error.
     if new.type != old.type:
         try:
             new = new.cast(old.type)

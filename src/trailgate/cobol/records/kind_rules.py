@@ -75,7 +75,7 @@ class RecordKinds:
 
     @property
     def field(self) -> str:
-        """The names of the key fields, as shown in errors."""
+        """The names of the key fields joined as errors show them, such as ``TYPE + SUBTYPE``."""
         return " + ".join(self.fields)
 
     @property

@@ -69,6 +69,7 @@ class KindsEncoder:
     def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
         """Split the batch into the rows of each kind."""
         if self._kinds.parents:
+            # Reading adds ids to kinds with parents. They are not part of a record.
             given = {name: column for name, column in given.items() if not _is_id(name)}
         if self._only is not None:
             return [RowsOfKind(self._only, given, np.arange(rows))]
@@ -79,6 +80,7 @@ class KindsEncoder:
             if name not in given:
                 continue
             rows_of_kind = np.flatnonzero(kind == number)
+            # In the rows of other kinds this struct is NULL.
             struct = given[name].take(pa.array(rows_of_kind))
             columns = dict(
                 zip((field.name for field in struct.type), struct.flatten(), strict=True)
@@ -148,6 +150,8 @@ class KindsEncoder:
                 raise _at_row(error, part.rows) from None
             if len(parts) == 1:
                 return encoded
+            # Row 0 of ``starts`` has the starts, row 1 the ends, both within the concatenated
+            # bytes. ``gather`` then copies the records in the order of the rows.
             starts[:, part.rows] = encoded.starts + ends, encoded.ends + ends
             data.append(encoded.data)
             ends += len(encoded.data)

@@ -193,6 +193,7 @@ class NestedEncoder(KindsEncoder):
             if branch.parent < 0:
                 begins[rows], kept[rows] = self._decoder.has_trees(branch.name), has_bytes
             else:
+                # The highest offset of any record below each row.
                 np.maximum.at(last, rows, branch.offsets)
                 unknown[rows[has_bytes & (branch.offsets == UNKNOWN)]] = 1
         return np.array([offsets, last, begins, unknown, kept])

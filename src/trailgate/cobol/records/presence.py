@@ -66,6 +66,7 @@ class PresenceFinder:
             return Presence(usable, filled)
         present = ~indicator.absent(records, findings.faults)
         return Presence(
+            # ``usable`` None means all records, and ``filled`` None means none.
             present if usable is None else usable & present,
             None if filled is None else filled & present,
         )

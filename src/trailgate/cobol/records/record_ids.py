@@ -76,9 +76,9 @@ class RecordIds:
         ]
 
     def columns(self, kinds: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
-        """Return the id columns of records of these kinds at these offsets, and the new state.
+        """Return the id columns of records of these kinds at these offsets, and the state after them.
 
-        The state is passed to ``advance`` once the records are used. A level's id is NULL if the
+        Pass the state to ``advance`` once the records are used. A level's id is NULL if the
         level is below the record's own, or if no record of that level precedes it.
         """
         rows = len(kinds)
@@ -104,5 +104,5 @@ class RecordIds:
         return [pa.repeat(self._path, rows), *ids], after
 
     def advance(self, state: Longs) -> None:
-        """Continue after the records whose columns came with this state."""
+        """Set the state that ``columns`` has returned, so that the next call continues after its records."""
         self._last = state

@@ -161,7 +161,7 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return the decoder for several kinds of records in one file, whose ids start at its first record."""
+        """Return a decoder for one file. Record ids are counted from the file's first record, so files cannot share a decoder."""
         if not self._chains:
             return self
         bound = copy(self)
@@ -413,7 +413,7 @@ class KindsDecoder:
 
 
 class SegmentDecoder:
-    """Decodes only the records of one kind in a file with several, as a table."""
+    """Decodes the records of one kind into a table, from a file with records of several kinds. Other records are skipped."""
 
     def __init__(self, kinds: KindsDecoder, name: str) -> None:
         known = {one.upper(): one for one in kinds.names}
@@ -438,7 +438,7 @@ class SegmentDecoder:
         return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
-        """Return the decoder of one kind's records for a file, whose ids start at its first record."""
+        """Return a decoder for one file. Record ids are counted from the file's first record, so files cannot share a decoder."""
         return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
@@ -459,6 +459,7 @@ def _not_blank(errors: pa.Array) -> Mask:
     low = pc.match_substring_regex(errors.flatten().field("raw"), "^00( 00)*$")
     wrong = ~low.to_numpy(zero_copy_only=False)
     mask = np.zeros(len(errors), bool)
+    # ``repeat`` gives the record of each error: lists of 2 and 1 errors are records 0 0 1.
     mask[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
     return mask
 

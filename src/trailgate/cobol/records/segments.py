@@ -16,7 +16,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class SegmentLength(Enum):
-    """The end of a segment's record if nothing follows the segment in it."""
+    """Where a segment's record ends if the segment is the last item of its layout."""
 
     OWN = "own"  # after its last item
     RECORD = "record"  # where the longest segment ends

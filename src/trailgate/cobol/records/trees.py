@@ -146,6 +146,7 @@ def _element(values: pa.Array, index: int) -> pa.Array:
     """Return element ``index`` of each list, or NULL if the list is shorter."""
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
+    # A NULL list has no elements, so the mask below also covers it.
     lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
     starts = np.asarray(values.offsets)[:-1].astype(np.int64)
     return values.values.take(pa.array(starts + index, mask=lengths <= index))

@@ -292,6 +292,8 @@ def decode_float(field: CopybookField, options: ValueOptions) -> Decoder:
     def decode(matrix: Octets) -> DecodedColumn:
         rows = np.ascontiguousarray(matrix)
         if not ibm:
+            # ``view`` reads the bytes in the dialect's order; ``astype`` converts to the machine's
+            # order.
             return DecodedColumn(pa.array(rows.view(ieee)[:, 0].astype(f"f{size}")))
         return DecodedColumn(
             pa.array(_from_ibm(rows.view(f">u{size}")[:, 0].astype(f"u{size}"), size))
@@ -330,6 +332,7 @@ def encode_float(field: CopybookField, options: ValueOptions) -> Encoder:
 def _to_ieee(numbers: Doubles, ieee: str) -> Octets:
     """Convert to IEEE bytes. Raises EncodeError if a number would change."""
     with np.errstate(over="ignore"):
+        # Too large a number becomes infinity, which differs from it and is refused below.
         rounded = numbers.astype(ieee)
     _refuse((rounded != numbers) & ~np.isnan(numbers), numbers)
     return rounded.view(np.uint8).reshape(len(numbers), rounded.itemsize)

@@ -544,6 +544,7 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
     if zone == ASCII_ZONE:
         return np.frombuffer(_ZONED_PLUS, np.uint8), np.frombuffer(_ZONED_MINUS, np.uint8)
     digits = np.arange(10, dtype=np.uint8)
+    # EBCDIC overpunches: C1 is +1, or the letter A; D1 is -1, or J.
     return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
 
 

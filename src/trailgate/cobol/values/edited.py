@@ -291,6 +291,7 @@ def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
+        # Zero has no sign, and may have a printed form of its own, such as all blanks.
         empty = ~written.digits.any(axis=1)
         shown = _print(written, written.negative & ~empty, printed)
         if zero is not None:

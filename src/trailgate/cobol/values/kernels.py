@@ -313,6 +313,7 @@ def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
     for row in range(rows):
         low = words[row]
         negative = int(low >> _SIGN_BIT) if signed else 0
+        # The absolute value in two's complement: -5 is ...FFFB, its complement 4, plus 1 is 5.
         high, low = np.uint64(0), ~low + _ONE if negative else low
         for _ in range(zeros):
             high, low = _multiply_add(high, low, 10, 0)
@@ -330,6 +331,7 @@ def scale_pairs(numbers: Words, zeros: int) -> int:
     for row in range(rows):
         low, high = numbers[row * 2], numbers[row * 2 + 1]
         negative = int(high >> _SIGN_BIT)
+        # The absolute value is multiplied, and the sign returns after it.
         high, low = _negate(high, low, negative)
         for _ in range(zeros):
             high, low = _multiply_add(high, low, 10, 0)

@@ -63,11 +63,15 @@ def _of_zoned(field: CopybookField, options: ValueOptions) -> Classify:
     pads[[0, *page_of(field, options).blank]] = True
 
     def classify(matrix: Octets) -> Octets:
+        # All bytes but the sign's. A zoned digit has the zone in its high nibble and 0 to 9 in the
+        # low one.
         body = np.delete(matrix, sign_at, axis=1)
         other = (body & 0xF0 != zone) | (body & 0x0F > 9)
         last = matrix[:, sign_at]
         digit = (last & 0xF0 == zone) & (last & 0x0F <= 9)
         is_pad = pads[last] & ~signs[last]
+        # The first reason that applies counts: a wrong digit before padding, and that before a
+        # wrong sign.
         return _chosen(
             FaultReason.DIGIT,
             (FaultReason.DIGIT, (other & ~pads[body]).any(axis=1)),
@@ -85,6 +89,8 @@ def _of_packed(field: CopybookField, _: ValueOptions) -> Classify:
 
     def classify(matrix: Octets) -> Octets:
         low, last = matrix & 0x0F, matrix[:, -1] & 0x0F
+        # All digit nibbles, in any order: the low one of the last byte is the sign, if there is
+        # one.
         halves = np.concatenate([matrix >> 4, low[:, : -1 if signed else None]], axis=1)
         digits: Mask = np.greater(halves, 9).any(axis=1)
         wrong_sign: Mask = ~np.isin(last, good) & signed

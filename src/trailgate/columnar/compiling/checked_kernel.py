@@ -32,9 +32,9 @@ from trailgate.columnar.compiling.contracts import (
     Contract,
     NumberContract,
     contract_of,
-    flattened,
-    grouped,
+    flatten_groups,
     groups_of,
+    rebuild_groups,
 )
 from trailgate.columnar.compiling.native import native_loop
 from trailgate.errors import MissingDependencyError
@@ -67,7 +67,7 @@ class CheckedKernel:
             except TypeError:  # numbers of numpy, which _check converts, or a broken contract
                 return native(*self._check(arguments))
         if self._has_groups:
-            arguments = flattened(arguments)
+            arguments = flatten_groups(arguments)
         # Few bytes so far: run the Python function.
         if self.interpreted <= INTERPRETED:
             checked = self._check(arguments)
@@ -91,7 +91,7 @@ class CheckedKernel:
         """Return the flat arguments as the kernel gets them. Raises TypeError if they break the contract."""
         contract = self._checks
         if self._has_groups:
-            arguments = flattened(arguments)
+            arguments = flatten_groups(arguments)
         if len(arguments) != len(contract):
             raise TypeError(f"{self.__name__} takes {len(contract)} arguments")
         return [
@@ -102,7 +102,7 @@ class CheckedKernel:
         rows = self.contract.values()
         guarded = [row.guard(value) for row, value in zip(rows, arguments, strict=True)]
         if self._has_groups:
-            guarded = grouped(guarded, groups_of(self.function).values())
+            guarded = rebuild_groups(guarded, groups_of(self.function).values())
         with np.errstate(over="ignore"):  # integers wrap, as they do in a compiled loop
             result = self.function(*guarded)
         if isinstance(result, tuple):

@@ -15,13 +15,13 @@ import numpy as np
 
 
 class ArrayContract(NamedTuple):
-    """The contract of a kernel's array argument."""
+    """The requirements of a kernel on an array argument: its element type, and whether the kernel writes to it."""
 
     dtype: np.dtype[Any]
     writes: bool
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the array as the kernel gets it. Raises TypeError if it breaks the contract."""
+        """Convert an argument to the array that the kernel gets. Raises TypeError if it breaks the contract."""
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
@@ -46,7 +46,7 @@ class NumberContract(NamedTuple):
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Return the number as the kernel gets it. Raises TypeError for anything else."""
+        """Convert an argument to the number that the kernel gets. Raises TypeError for anything else."""
         if type(value) is self.kind:
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):
@@ -91,7 +91,7 @@ def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: hint if is_group(hint) else None for name, hint in _hints(function).items()}
 
 
-def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
+def flatten_groups(arguments: Iterable[Any]) -> tuple[Any, ...]:
     """Replace each group in a kernel's arguments by its fields."""
     flat: list[Any] = []
     for argument in arguments:
@@ -102,8 +102,8 @@ def flattened(arguments: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(flat)
 
 
-def grouped(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
-    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flattened``."""
+def rebuild_groups(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
+    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flatten_groups``."""
     values = iter(flat)
     return [
         next(values) if group is None else group(*(next(values) for _ in group._fields))

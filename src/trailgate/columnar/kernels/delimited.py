@@ -281,7 +281,7 @@ def is_token(
     tokens: Octets,
     token: int,
 ) -> bool:
-    """Return whether a token begins at an offset and ends before ``end``. Most have one or two bytes."""
+    """Return whether a token begins at an offset and ends before ``end``. Most tokens have one or two bytes."""
     return bool(
         data[offset] == first
         and offset + size <= end
@@ -292,7 +292,7 @@ def is_token(
 
 @inner
 def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the token tokens[token:token + size] begins at an offset and ends before ``end``."""
+    """Return whether the bytes tokens[token:token + size] are in the data at an offset and end before ``end``."""
     if offset + size > end:
         return False
     for at in range(size):
@@ -303,7 +303,7 @@ def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, si
 
 @inner
 def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return the type of the delimiter that begins at an offset. If both do, the longer one counts."""
+    """Return the type of the delimiter at an offset, or no delimiter. If both a field and a line delimiter fit, the longer one counts."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
     is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
@@ -640,6 +640,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:
+            # Example: for size 3 the mask is 0xFFFFFF, which keeps the three lowest bytes.
             word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
         return word
     word = np.uint64(0)
@@ -651,6 +652,8 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 @inner
 def chosen(word: np.uint64) -> int:
     """Return a hash below ``RECENT`` of eight bytes of a text."""
+    # Each step folds the upper half into the lower one, so that all eight bytes reach the lowest
+    # bits.
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)

@@ -55,10 +55,10 @@ class RegularDialect(NamedTuple):
 def scan_regular(
     bodies: DelimitedBodies, dialect: RegularDialect, into: FieldArrays
 ) -> tuple[int, int]:
-    """Write the fields of the bodies like ``delimited.scan``. Return the number of fields and of records.
+    """Write the fields of the bodies, as ``delimited.scan`` does, for regular text. Return the number of fields and of records.
 
-    Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE`` like
-    ``delimited.scan``, or ``IRREGULAR`` for text that this loop cannot scan.
+    Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE``
+    if a body is not within the data, or ``IRREGULAR`` for text that this loop cannot scan.
     """
     # Example: the text a,"b,c"\n with the first byte at bit 0 (bits are written from left to right):
     #   text                a , " b , c " \n

@@ -178,6 +178,8 @@ def flow_strings(
 @inner
 def _write_number(number: int, strings: Octets, place: int) -> None:
     """Write a number as ten digits."""
+    # Two halves of five digits: 32-bit divisions are faster than 64-bit ones. Both halves are
+    # written in one loop, so that the processor can overlap them.
     upper = np.uint32(np.uint64(number) // np.uint64(LIMIT))
     lower = np.uint32(np.uint64(number) - np.uint64(upper) * np.uint64(LIMIT))
     for digit in range(HALF - 1, -1, -1):
@@ -335,8 +337,11 @@ def civil(days: int) -> tuple[int, int, int]:
     shifted = days + 719_468
     era = shifted // 146_097
     of_era = shifted - era * 146_097
+    # Without the leap days before it, a day of the era is in year (day // 365): every 4 years there
+    # is one, except every 100, but every 400.
     year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
     of_year = of_era - (365 * year + year // 4 - year // 100)
+    # From March on the months have 31 30 31 30 31 days, and again: 153 days in five months.
     month = (5 * of_year + 2) // 153
     day = of_year - (153 * month + 2) // 5 + 1
     after = 1 if month >= 10 else 0

@@ -177,6 +177,7 @@ def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
     """Return a bit for each of 32 bytes, before ``end``, that is special or a control."""
     marks = escape_marks(data, at, special[0], special[1], special[2], special[3], special[4])
     if end - at < WINDOW:
+        # Example: with 3 bytes left the mask is 0b111.
         marks &= (ONE << np.uint64(end - at)) - ONE
     return marks & EVERY
 

@@ -133,6 +133,7 @@ def bit_numbers(values: JsonValues) -> pa.Array:
         if raw.shape[1] <= _WORD:
             padded = np.zeros((len(raw), _WORD), np.uint8)
             padded[:, : raw.shape[1]] = raw
+            # The bytes of a Debezium bit string are little-endian: 01 02 is 0x0201.
             return pa.array(padded.view("<u8").ravel()).cast(pa.string())
         numbers = [str(int.from_bytes(row.tobytes(), "little")) for row in raw]
         return pa.array(numbers, pa.string())

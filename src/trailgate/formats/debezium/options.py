@@ -65,7 +65,7 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive events with the same transaction id are one transaction."""
+        """Whether consecutive events with the same transaction id form one transaction."""
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
@@ -75,12 +75,12 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def names_operations(self) -> bool:
-        """Always false: Debezium defines the letters of operations."""
+        """Always false: the codes of operation types (`c`, `u`, `d`, ...) are fixed by Debezium, so properties cannot define them."""
         return False
 
     @property
     def operation_ids(self) -> bool:
-        """Always true: each operation has its own sequence id."""
+        """Always true: every change event gets a sequence id, even if several come from one message."""
         return True
 
 
@@ -109,9 +109,10 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
 
     def source(name: str) -> ValueSource | None:
-        """Return a value's source.
+        """Return where a value of an event comes from.
 
-        Without a property, a value of rows comes from the member added by the transformation.
+        With model=row, a value without a property comes from the member that Debezium's
+        transformation adds.
         """
         if rows and read.entry(name) is None and name in ROW_MEMBERS:
             members = (f"{prefix}{member}" for member in ROW_MEMBERS[name])

@@ -112,6 +112,7 @@ class PlaceholderFinder:
         if not nested.any():
             return None
         containers = pc.if_else(pa.array(nested), values.strings, pa.scalar(None, pa.string()))
+        # Connectors differ in the blanks of JSON text, so none are compared.
         compact = pc.replace_substring_regex(containers, _BLANKS, "")
         mask: Mask = np.asarray(pc.is_in(compact, self._nested, skip_nulls=True))
         objects = kinds == OBJECT

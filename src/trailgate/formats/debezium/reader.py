@@ -88,7 +88,7 @@ class DebeziumRecords(JsonRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about skipped Debezium messages."""
+        """Warnings about skipped Debezium messages, for the summary of a run."""
         return self.passed_over
 
     def _text(self, name: str) -> pa.Array:
@@ -175,6 +175,7 @@ class DebeziumRecords(JsonRecords):
         Raises BadMessagesError if a time is outside the years 1 to 9999.
         """
         numbers = self._integers(values)
+        # Compared in the event's unit: in microseconds the product could overflow.
         bad = (numbers < YEAR_1 // units) | (numbers >= YEAR_10000 // units)
         if bad.any():
             text = "{} is not a time in the years 1 to 9999"
@@ -303,7 +304,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of each change event's schema, 0 if it has none."""
+        """Return for each change event the number of its schema, or 0 without a schema."""
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
         has = schema >= 0

@@ -106,6 +106,8 @@ def times_of_day(units: int) -> Decode:
         bad = (numbers <= -most) | (numbers >= most)
         if bad.any():
             raise row_error("not a time of day", dense, int(np.argmax(bad)), _RANGE)
+        # `_clock` formats times of one day. Only if a value of the batch is outside of that, hours
+        # and sign are written separately.
         spans = (numbers < 0) | (numbers >= 24 * hour)
         if not spans.any():
             return _clock(numbers, units)
@@ -121,6 +123,8 @@ def times_of_day(units: int) -> Decode:
 
 def _clock(numbers: Longs, units: int) -> pa.Array:
     """Format times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
+    # `units` is the number of units in a millisecond: 1 for milliseconds, 1000 for microseconds.
+    # Arrow's time64 has only microseconds and nanoseconds, so milliseconds become microseconds.
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
     scaled = numbers if units >= 1000 else numbers * (1000 // units)
     return pc.cast(pa.array(scaled).view(kind), pa.string())
@@ -170,7 +174,10 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
         raise row_error(problem, values, int(rows[np.argmax(bad)]))
     shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(
-        pc.utf8_slice_codeunits(shifted, 0, 19), part.field("fraction"), ""
+        # 19 characters are YYYY-MM-DD HH:MI:SS.
+        pc.utf8_slice_codeunits(shifted, 0, 19),
+        part.field("fraction"),
+        "",
     )
 
 

@@ -134,7 +134,7 @@ MakeColumn = Callable[[ConnectFieldType], Column]
 
 
 def as_text(values: JsonValues) -> pa.Array:
-    """Return the values of a change event as text: strings, digits of numbers, true and false."""
+    """Convert the values of a change event to text: strings as they are, numbers by their digits, `true` and `false`."""
     return values.strings
 
 
@@ -197,6 +197,8 @@ def decode_by_json_type(
             continue
         strings = values.strings
         if not of_kind.all():
+            # Hide the values of other types from the decoder, which would refuse them: a null stays
+            # null.
             strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
         made = decode(JsonValues(values.nodes, strings, values.cells, values.nested))
         result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)

@@ -122,9 +122,9 @@ class TransactionOrdinals:
 
 
 def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> TransactionOrdinals:
-    """Assign each operation of a batch its ordinals within its transaction, for change events.
+    """Assign each operation of a batch its ordinals within its transaction, as change events state them.
 
-    Afterwards `open_one` is the transaction still open at its end.
+    `open_one` is updated to the transaction that is still open at the batch's end.
     """
     marks = batch.tx_indicators()
     begins, ends = mask_begins(marks), mask_ends(marks)
@@ -387,6 +387,7 @@ def _member(block: ChangeBlock, number: int) -> JsonMember:
     A value missing in the after image did not change: the before value is used.
     """
     images = block.before[number], block.after[number]
+    # A delete's key is in its before image, every other operation's in its after image.
     first, other = images if block.op_type[0] == DELETE else images[::-1]
     missing, values = first.is_missing(len(block)), first.values
     if missing.any():
@@ -456,6 +457,8 @@ class DebeziumWriter:
         """Return the topic of each event, in Debezium's naming."""
         prefix = self.options.prefix
         names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
+        # Code 0 is the topic of the BEGIN and END events, code n the topic of the batch's n-th
+        # table. `own` are the places of the operations among all events.
         codes = np.zeros(count, np.int64)
         codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
@@ -562,6 +565,8 @@ class DebeziumWriter:
         if bounds is None:
             return
         ids = block.tx_id
+        # Of the members below, each row has either the block of its transaction or
+        # `"transaction":null`.
         without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
         yield JsonMember(b',"transaction":{"id":', ids, STRING, without)
         yield JsonMember(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)

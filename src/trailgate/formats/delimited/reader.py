@@ -88,10 +88,10 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return one delimited field of each record as text, without quotes and with escapes undone.
+        """Copy one delimited field of each record as text, without quotes and escapes.
 
-        `first` is the number of each record's first field, and `place` the field's position in the
-        record.
+        `first` is the number of each record's first field in the batch. `place` is the
+        field's position in the record, from 0.
         """
         return self.columns(first, [place], nullable=False)[0]
 
@@ -110,8 +110,8 @@ class FieldValues:
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
         """Find the distinct byte strings of `count` adjacent delimited fields.
 
-        Return for each record the number of its string, and one row with each string. The rows are
-        None if there are too many distinct strings.
+        Returns for each record the number of its byte string, and for each string a row
+        that contains it. The rows are None if there are too many distinct strings.
         """
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         recent = np.full(kernels.RECENT, -1)
@@ -212,7 +212,7 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """How delimited records store column i: the field numbers of its name, before and after value, counted from a record's first field."""
+    """The positions of a column's name, before value and after value in a delimited record, counted from its first field."""
 
     columns: int
     name: FieldNumber | None
@@ -335,6 +335,8 @@ class DelimitedImageReader:
         elif kind == DELETE:
             wanted = [pairing.before or pairing.after, None]
         places = [place(i) for place in wanted if place for i in range(pairing.columns)]
+        # All columns of both images are copied in one call; `image` takes them off one after the
+        # other, before values first.
         strings = iter(group.strings(places))
 
         def image(place: FieldNumber | None) -> Image:
@@ -431,6 +433,7 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
         wrong = self.rows[bad]
 
         def errors_at(rows: Longs) -> ErrorColumns:
+            # `rows` is a subset of `wrong`: the first bad row of each message.
             own = errors.take(np.searchsorted(wrong, rows))
             return self._placed(own, rows, i, place)
 
@@ -464,6 +467,8 @@ def _refuse_names(
     problems = pa.array([f"column {i + 1} is named {name!r}, not {column}" for name in names])
 
     def errors(rows: Longs) -> ErrorColumns:
+        # From row numbers in the batch back to rows of the group, and from those to the name that
+        # each has.
         problem = problems.take(pa.array(codes[np.searchsorted(group.rows, rows)]))
         return group.records.errors(rows, problem, table=table.name, field=column)
 

@@ -74,7 +74,7 @@ class RecordLayout:
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
-        """Return the table of a fixed-width record. The columns that the header has come first."""
+        """Return the table whose columns are the `carried` header fields, followed by the record's own fields."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -135,7 +135,7 @@ def table_layout(table: Table) -> RecordLayout:
 
 
 def placement_note(layout: RecordLayout) -> str | None:
-    """Return a warning if a definitions file places columns differently than Defgen would, or None."""
+    """Return a warning if a definitions file has other column offsets than Defgen would write, or None."""
     fault = None if layout.defined is None else find_layout_fault(layout.defined)
     if layout.defined is None or fault is None:
         return None

@@ -103,7 +103,8 @@ class FixedWidthRecords(MessageRecords):
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
         """Decode a fixed-width field in the given records. Returns None if values cannot be converted.
 
-        `refuse` receives the rows of bad values, and a function that creates the errors of rows.
+        `refuse` is called with the rows of bad values, and a function that creates the
+        error for a row.
         """
         slot = reader.slot
         values, bad, _ = reader.decode(
@@ -169,9 +170,10 @@ class FixedWidthRecords(MessageRecords):
 
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
-    """The plan for reading a table's fixed-width records: field readers of the columns that the header has, then of the record's own.
+    """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
-    `ends` is the smallest record length that contains the column and all columns before it.
+    Columns that are stored in the header come first. `ends` has, for each column, the smallest
+    record length that includes it and all columns before it.
     """
 
     readers: tuple[FieldReader, ...]

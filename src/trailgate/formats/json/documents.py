@@ -169,6 +169,7 @@ class JsonNodes:
         """Return the JSON type of each node's value (OBJECT, STRING ...), or 0 for `NO_NODE`."""
         if not len(self.kind):
             return np.zeros(len(nodes), np.uint8)
+        # `NO_NODE` is -1, which reads the last node; `where` replaces that by 0.
         kinds: Octets = np.where(nodes >= 0, self.kind[nodes], 0).astype(np.uint8)
         return kinds
 
@@ -195,6 +196,8 @@ class JsonNodes:
 
         A negative size is a null.
         """
+        # Nulls take no bytes. The sum is computed with 64 bits, because 32 could overflow before
+        # the check.
         ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
         if len(ends) and ends[-1] > MAX_INT32:
             raise measure_error(TOO_MANY, len(self.text))
@@ -233,6 +236,7 @@ class JsonScanner:
 
     def _start_over(self) -> None:
         self.used = np.zeros(USED, np.int64)
+        # Number 0 is "", the name of values that are not members.
         self.used[NAMES] = 1
         self.info, self.pool = np.zeros(_NAMES * INFO, np.int64), np.zeros(_NAMES * 16, np.uint8)
         self.names = [""]
@@ -262,6 +266,7 @@ class JsonScanner:
 
     def _table(self) -> None:
         """Create the hash table of names, with room for as many names as `info` has."""
+        # Four slots per name: a search in a quarter full table rarely needs a second look.
         self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
         fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
         self.seen = np.zeros((self.levels + 1) * (len(self.info) // INFO), np.int64)
@@ -295,6 +300,7 @@ class JsonScanner:
         text = np.empty(2 * size + 3 * SPARE, np.uint8)
         text[:size] = octets(messages.data)[first:last]
         text[size : size + SPARE] = 0
+        # These count within a batch; NAMES and POOL continue.
         self.used[[NODES, RECORDS, SCHEMA_SIZE]] = 0
         self.used[DECODED] = size + SPARE
         starts, ends = messages.starts - first, messages.ends - first
@@ -342,6 +348,7 @@ class JsonScanner:
 
     def _known_names(self) -> list[str]:
         pool = self.pool[: int(self.used[POOL])].tobytes()
+        # Names are only ever added, so those of earlier batches need not be decoded again.
         for number in range(len(self.names), int(self.used[NAMES])):
             begin, size = self.info[number * INFO + POOLED], self.info[number * INFO + SIZE]
             self.names.append(pool[begin : begin + size].decode())
@@ -449,9 +456,7 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
 class JsonRecords(MessageRecords):
     """The JSON documents of messages as records.
 
-    A header field is a member, or a path of names such as `tokens.6`.
-
-    `holder` is the object whose members are the header fields.
+    A header field is a member of the object `holder`, or a path of names such as `tokens.6`.
     """
 
     nodes: JsonNodes
@@ -483,6 +488,8 @@ class JsonRecords(MessageRecords):
         above, point, last = path.rpartition(".")
         if not point or (members >= 0).all():
             return members
+        # Example: `tokens.6` is first searched as one name; records that lack it are searched for
+        # `6` in `tokens`.
         below = self.nodes.members(self.node_at(above), [last])[0]
         return np.where(members >= 0, members, below)
 
@@ -518,13 +525,14 @@ class JsonRecords(MessageRecords):
 
 def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
     """Return a text with the name of each JSON type."""
+    # Format the text once for each distinct type, and repeat it by index.
     known, which = np.unique(kinds, return_inverse=True)
     texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]
     return pa.array(texts, pa.string()).take(pa.array(which))
 
 
 def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
-    """Return the messages' JSON documents as records. Their header fields are their own members."""
+    """Return the messages' JSON documents as records whose header fields are members of the document itself."""
     starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
     offset = nodes.start[nodes.root] - starts[nodes.message]
     return JsonRecords(

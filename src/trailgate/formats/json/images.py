@@ -71,6 +71,7 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
         offsets, data = text_view(dense)
         lengths = np.diff(offsets).astype(np.int64)
         ends = np.zeros(len(dense) + 1, np.int32)
+        # Each 3 bytes begun become 4 characters: 0, 1, 3 and 4 bytes become 0, 4, 4 and 8.
         np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
         out = np.empty(int(ends[-1]), np.uint8)
         kernels.encode_base64(data, offsets, octets(_ALPHABET), ends, out)
@@ -110,12 +111,12 @@ class JsonValues:
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value is an object or array."""
+        """Raise DecodeError, with the row in `where.record`, if a value is an object or an array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
     def refuse_others(self, *kinds: int) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value has a different JSON type than these."""
+        """Raise DecodeError, with the row in `where.record`, if a value's JSON type is not one of `kinds`."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
@@ -197,7 +198,10 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
                 self._refuse(rows, f"key column {name} is missing", name, hint)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
-        """Add an error to each record whose JSON lacks an image that is `wanted`, or has an image that is not."""
+        """Add an error to each record whose JSON lacks an image although it is `wanted`, or has one although it is not.
+
+        `what` is the image's name in errors.
+        """
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
         # A wanted image must be an object; an unwanted one must be absent or null.

@@ -131,8 +131,8 @@ def measure_nodes(
 ) -> int:
     """Write the text offset of each node, Arrow's offsets of the strings, and the mask of nulls.
 
-    JSON null and `NO_NODE` are nulls. Returns how many values are objects or arrays, or `TOO_MANY`
-    if the text exceeds 2 GiB.
+    JSON null and `NO_NODE` are nulls. Returns the number of values that are objects or arrays,
+    or `TOO_MANY` if the text exceeds 2 GiB.
     """
     # Example: nodes 4 and -1, where node 4 is a string of 2 bytes at 70: begins = 70 0,
     # offsets = 0 2 2, nulls = 0 1.
@@ -156,7 +156,7 @@ def measure_nodes(
 
 @kernel(writes=("found",))
 def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
-    """Mark the strings that are JSON numbers, and return how many are not.
+    """Mark the strings that are JSON numbers. Return the number of other strings.
 
     `1e5` is a number; `.5` and `01` are not.
     """

@@ -161,9 +161,12 @@ def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
     """
     rows = int(offsets[-1])
     first = np.zeros(rows, bool)
+    # The first member of each non-empty group. Example: offsets 0 2 2 3 mark the members 0 and 2.
     first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
     pieces = [_piece(entries[0], first if rows else None, rows)]
     pieces += [_piece(entry, None, rows) for entry in entries[1:]]
+    # Each member is written as a row of its own; `bounds` then joins neighbouring rows to one
+    # string.
     measured = measure_pieces(pieces, rows, JSON_ESCAPES)
     ends = np.concatenate([[0], np.cumsum(measured.sizes)]).astype(np.int64)
     out = np.empty(int(ends[-1]), np.uint8)
@@ -236,6 +239,7 @@ def measure_by_type(
     Raises EncodeError if a message has more than `most` bytes.
     """
     for block in batch.blocks:
+        # A template has one form per operation type, since the types have different images.
         for _, rows in group_rows(block.op_type.astype(np.int64)):
             part = block.take(rows)
             objects = measured(part)
@@ -251,11 +255,13 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:
         sizes[slots] = objects.sizes
+    # Body i is written to bytes places[i] to places[i + 1] of `out`, whichever part it comes from.
     places = np.concatenate([[0], np.cumsum(sizes)])
     out = np.empty(int(places[-1]), np.uint8)
     for slots, objects in parts:
         objects.write(places[slots], out)
     strings = bodies_of(out, places)
+    # A message has at least its braces, so a body without bytes belongs to a slot without a part.
     if sizes.all():
         return strings
     return pc.if_else(pa.array(sizes > 0), strings, pa.scalar(None, strings.type))

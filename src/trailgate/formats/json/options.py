@@ -70,12 +70,12 @@ class JsonOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive operations with the same transaction id are one transaction: no indicator is set."""
+        """Whether consecutive operations with the same transaction id form one transaction. True if no transaction indicator is configured."""
         return self.txind is None and self.txid.kind is SourceKind.FIELD
 
     @property
     def operation_ids(self) -> bool:
-        """Always true: each operation has its own sequence id."""
+        """Always true: every JSON operation gets a sequence id, even if several come from one message."""
         return True
 
 

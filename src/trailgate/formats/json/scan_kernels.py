@@ -214,9 +214,12 @@ def hash_name(text: Octets, at: int, size: int) -> int:
 
 @kernel(writes=("table",))
 def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
-    """Insert all names into an empty hash table. Return how many there are."""
+    """Insert all names into an empty hash table. Return the number of names."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
+        # The table's length is a power of two, so the mask is the remainder. A name whose place is
+        # taken moves on to the next free one; there is always one, because the table is at most
+        # half full.
         place = hash_name(pool, pooled, size) & (len(table) - 1)
         while table[place] != ROOT:
             place = (place + 1) & (len(table) - 1)
@@ -328,6 +331,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
         byte = np.int64(text[place])
         if 48 <= byte <= 57:
             digit = byte - 48
+        # The bit 0x20 makes A to F lower case, and changes no other byte to one of a to f.
         elif 97 <= byte | 0x20 <= 102:
             digit = (byte | 0x20) - 87
         else:
@@ -730,11 +734,10 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
     """Write the number of each row's string; 0 is a string of negative length.
 
-    Return how many numbers there are, or `MANY`.
-
-    `known[n]` becomes the row of the first string with number n. Few distinct strings are expected:
-    each string is first compared with that of the row before, then with all known ones. Example:
-    "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
+    Returns the highest number plus one, or `MANY` if there are too many distinct strings.
+    `known[n]` becomes the row of the first string with number n. Few distinct strings are
+    expected: each string is first compared with that of the row before, then with all known
+    ones. Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
     """
     count = 1
     last = 0

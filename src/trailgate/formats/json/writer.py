@@ -109,6 +109,7 @@ class JsonWriter:
     def _images(self, block: ChangeBlock) -> Iterator[JsonMember]:
         columns, rows = _written(block.table, self.options), len(block)
         kind = int(block.op_type[0])
+        # The image that the operation type does not have. A truncate has neither.
         unwanted = (block.before, "before") if kind == INSERT else (block.after, "after")
         if kind in (INSERT, DELETE, TRUNCATE):
             check_no_image(block, *unwanted)

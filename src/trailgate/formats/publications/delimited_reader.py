@@ -127,10 +127,10 @@ class CodePageValues(FieldValues):
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Decode a text column for each field position, like `FieldValues`.
+        """Decode a text column for each field position in `places`, null if a field is NULL.
 
-        With the policies "missing" and "replace", undecodable values do not raise; see
-        `undecodable`.
+        With the policies "missing" and "replace", values with bytes outside the code page
+        do not raise an error; their rows are in `undecodable`.
         """
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
@@ -173,6 +173,8 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
     """
     data_view = memoryview(messages.data)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
+    # One copy per message, because a message must be decoded by itself: shift states of a mixed
+    # page do not continue in the next one.
     bodies = pa.array([bytes(data_view[begin:end]) for begin, end in bounds], pa.binary())
     text, bad = decode_column(page, bodies)
     if bad is not None and bad.any():
@@ -198,7 +200,7 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
 class DelimitedPublicationRecords(DelimitedRecords):
     """Records of delimited publications.
 
-    `header` and `names` remember header fields that were read.
+    `header` and `names` cache header fields that were already read.
     """
 
     content: str = AUTO
@@ -240,17 +242,18 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the message numbers on both sides of each message boundary inside a transaction.
+        """Return the segment numbers of the records next to each message boundary inside a transaction.
 
-        The first and the last record are included, because the transaction may continue in other
-        batches.
-
-        A record that is alone in its message also gets a digest if a redelivery must be detected:
-        if its number equals the number of a neighbour, or at the edge of the batch.
+        Two messages of one transaction must have consecutive numbers, or one of them is
+        missing. The batch's first and last record are included too, because their
+        transaction may continue in another batch. If two neighbours have the same number,
+        one may be a redelivery: a record that is alone in its message then also gets a
+        digest of its content.
         """
         count = len(self.message)
         marks = np.zeros(count, bool)
         delimited_kernels.mark_boundaries(*text_view(ids)[::-1], self.message, marks)
+        # An empty batch has no first and last record to mark.
         marks[[0, -1] if count else []] = True
         rows = np.flatnonzero(marks)
         strings = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
@@ -261,6 +264,8 @@ class DelimitedPublicationRecords(DelimitedRecords):
         follow = rows < count - 1
         alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
         digests = np.zeros(len(rows), np.int64)
+        # The digest is Python work for each record, so only compute it where two neighbours have
+        # the same number, or where the neighbour is in another batch and its number is unknown.
         for at in np.flatnonzero(
             alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
         ):
@@ -268,7 +273,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return MessageBoundaries(self.content, rows, numbers, digests)
 
     def undecodable(self, row: int, place: int) -> TrailgateError:
-        """Create the error for a key of a delimited publication with bytes that are not characters."""
+        """Create the error for a key value of a delimited publication that has bytes outside the code page."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
         raw = self.values.data[self.fields.starts[field] : self.fields.ends[field]].tobytes()
@@ -425,18 +430,20 @@ class _PublicationImages(DelimitedImageReader):
         if point == "." or column.family not in _NUMBERS:
             return convert
 
-        def pointed(values: pa.Array) -> pa.Array:
+        def convert_with_point(values: pa.Array) -> pa.Array:
             other = pc.match_substring(values, ".")
             if pc.any(other).as_py():
                 problem = f"not a number whose decimal point is {point}"
                 raise row_error(problem, values, pc.index(other, True).as_py())
             return convert(pc.replace_substring(values, point, "."))
 
-        return pointed
+        return convert_with_point
 
 
 def _equals_neighbour(numbers: Longs) -> Mask:
     """Return the mask of numbers that equal the number before or after them."""
+    # same[i] compares the numbers i - 1 and i, and is False at both edges: for 5, 7, 7 it is F F T
+    # F. A number equals a neighbour if the mark at its left or at its right is set.
     same = np.zeros(len(numbers) + 1, bool)
     same[1:-1] = numbers[1:] == numbers[:-1]
     return same[1:] | same[:-1]

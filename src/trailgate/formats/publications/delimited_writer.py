@@ -143,6 +143,8 @@ class DelimitedRecordPieces:
         yield self._quoted_piece(field, _positions(block))
         yield self._quoted_piece(field, format_times(block.op_ts, DB2, trimmed=True))
         yield self._quoted_piece(field, block.tx_name)
+        # The segment number is known only when records are cut into messages. Zeros keep its place;
+        # the writer overwrites them.
         segments = matrix_to_strings(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
         yield RowPiece(segments, (PieceForm(field, b""),), plain=True)
 
@@ -155,6 +157,7 @@ class DelimitedRecordPieces:
             # Before values of large objects are always NULL (IBM, structure of delimited messages).
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
+            # A record has all before values, and then all after values.
             afters.append((column, _fill(before, after, changes)))
         for column, after in afters:
             yield self._piece(block, column, after, deletes)
@@ -175,6 +178,8 @@ class DelimitedRecordPieces:
         text = None if values.values is None else column.format(values.values)
         if text is None:
             return RowPiece(None, (PieceForm(self.delimiters.fielddelim),))
+        # State 1 is the form without a value. Without `states`, the template uses it for null
+        # values by itself.
         states = without | np.asarray(text.is_null()) if without.any() else None
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
@@ -270,6 +275,7 @@ def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn
     if after.values is None:
         return StateColumn(before.values, ~same)
     values = pc.if_else(pa.array(same), before.values, after.values)
+    # Rows of `same` now have a value. Rows in which both images lack it stay missing.
     return StateColumn(values, after.is_missing(rows) & ~same)
 
 

@@ -244,6 +244,8 @@ def event_publishing_options(
         delimiters = Delimiters.of(given, page)
     except OptionError as error:
         name = error.where.field or ""
+        # `Delimiters.of` does not know properties; its field is the name without the parser's
+        # prefix.
         raise read.error(f"{NAME}.{name}: {error.problem}", name, error.hint) from None
     return EventPublishingOptions(
         **common,

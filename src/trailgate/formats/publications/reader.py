@@ -104,23 +104,23 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return self._reader.images(records, table, kind, rows, errors)
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
-        """Return how many of the publications need not wait for later messages."""
+        """Count the publications at the beginning of the batch that can be read without later messages."""
         documents = self._documents(messages)
         return CompleteMessages(len(messages)) if documents is None else count_complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these publications contain only parts of earlier rows."""
+        """Return whether these publications contain only parts (large objects) of rows in earlier messages."""
         documents = self._documents(messages)
         return documents is not None and keeps_waiting(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
-        """Whether no message can be a part of the row before it, as a large object in XML can be."""
+        """Whether each message can be read without the message before it. In XML it may be a large object of an earlier row."""
         if looks_delimited(messages):
             return True
         return b"lob" not in bytes(messages.data).lower() and not mask_delimited(messages).any()
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
-        """Return the transactions of bad XML messages, such as a row whose large object is missing."""
+        """Return the transaction ids of bad messages, if they are XML. A bad message is, for example, a row whose large object is missing."""
         others = np.flatnonzero(~mask_delimited(messages))
         documents = self._documents(messages.only(others)) if len(others) else None
         if documents is not None:

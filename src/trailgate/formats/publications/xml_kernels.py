@@ -152,7 +152,7 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of an element's value, or that it is NULL. Return its fault."""
+    """Write the span of a cell's value, or that it is NULL. Return the cell's fault, or 0."""
     nil = mark(text, records, record, fields, which + NIL)
     invalid = mark(text, records, record, fields, which + INVALID)
     raw = mark(text, records, record, fields, which + RAW)
@@ -346,9 +346,9 @@ def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
 
 @inner
 def is_attribute_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
-    """Return whether such an attribute is at an offset.
+    """Return whether an attribute `word` with another value than `0` and `false` is at an offset.
 
-    One that is cut off at the end counts as set.
+    An attribute that is cut off at the end counts as set.
     """
     if at < start or at + len(word) > end:
         return False

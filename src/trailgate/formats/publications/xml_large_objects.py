@@ -161,6 +161,8 @@ class _Gathered:
                 if row >= 0:
                     known[number] = row
                 ahead = next(waiting, None)
+            # `removed` counts the bad messages before each message. If the count has not grown
+            # since the last row, no message between the two was removed.
             whole = removed is None or last < 0 or removed[last] == removed[message]
             return known if whole else {}
 
@@ -263,6 +265,8 @@ def _check_awaited(
         if (row, name) not in found:
             refuse(row, f"no lob message has the large object {name}", _HINT)
     given = {row for row, _ in found}
+    # Rows with a large object in the row itself. Type -1 (unknown) reads the last item of the
+    # table, which the second condition excludes.
     inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
     for row in np.flatnonzero(rows.large).tolist():
         if row not in given and row not in inline:
@@ -346,7 +350,7 @@ _OF_OTHERS: Final = _envelope(*_OTHERS)
 
 
 def count_complete(messages: MessageBatch) -> CompleteMessages:
-    """Return how many of the XML publications (in UTF-8) need not wait for later messages."""
+    """Count the XML publications (in UTF-8) at the beginning of the batch that can be read without later messages."""
     count, commit = len(messages), None
     data = octets(messages.data)
     if not count or not has_set_attribute(
@@ -383,15 +387,12 @@ def _commit(written: bytes) -> str | None:
 
 
 def keeps_waiting(messages: MessageBatch) -> bool:
-    """Return whether none of the XML publications (in UTF-8) has rows, so that all of them wait for later messages."""
+    """Return whether none of the XML publications (in UTF-8) contains rows, so that all of them must wait for later messages."""
     return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
 
 
 def transaction_of_bad(messages: MessageBatch, number: int) -> tuple[str, ...] | None:
-    """Return the commit LSN of a bad XML publication in UTF-8, or no LSN if the message has no rows.
-
-    None if it is unknown.
-    """
+    """Return the commit LSN of a bad XML publication in UTF-8: an empty tuple if the message has no rows, or None if it is unknown."""
     start, end = int(messages.starts[number]), int(messages.ends[number])
     body = bytes(memoryview(messages.data)[start:end])
     elements = len(_ROWS.findall(body))

@@ -133,6 +133,7 @@ class _Found:
     def _check_counts(self) -> None:
         """Refuse messages without rows, and rowOp messages with several."""
         envelopes = self.envelopes
+        # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))
         few = envelopes.of(*OF_ROWS) & (count == 0)
         for message in envelopes.message[few].tolist():
@@ -244,8 +245,8 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 
 
 def page_of(options: EventPublishingOptions) -> str | None:
-    """Return the code page that the properties state for all XML documents.
+    """Return the code page that the properties define for all XML documents.
 
-    None for UTF-8, the default: then each document's own counts.
+    None if it is UTF-8, the default: then the encoding that each document declares applies.
     """
     return None if options.codepage == UTF_8 else options.codepage

@@ -384,10 +384,10 @@ def control_warnings(notes: Iterable[str]) -> frozenset[str]:
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:
-    """Yield the tables of schema messages; an addColumn message gives a table with one column.
+    """Yield the tables of schema messages. An addColumn message yields a table with only that column.
 
-    `page` is the code page of all messages. Other and broken messages are ignored; the capture
-    reports them.
+    `page` is the code page of all messages. Messages of other types and malformed ones are
+    ignored; the capture reports the latter.
     """
     for body in _with_words(messages, page):
         try:

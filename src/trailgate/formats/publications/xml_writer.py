@@ -141,10 +141,10 @@ class LargeObjectColumn:
 
 
 def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPieces:
-    """Build the template pieces of XML rows for operations of one table and type; `numbers` are their rowNum.
+    """Build the template pieces of XML rows for operations of one table and type.
 
-    With `apart` large objects are not in the rows. Raises EncodeError for values that the format
-    cannot express.
+    `numbers` are the operations' rowNum. With `apart`, large objects are written to separate
+    messages. Raises EncodeError for values that the format cannot express.
     """
     kind = int(block.op_type[0])
     if kind not in ROWS:
@@ -159,6 +159,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     block, large = _without_large(block) if apart and kind != DELETE else (block, ())
     pieces = [_piece(numbers, begin)]
     if large:
+        # A row is flagged if any of its columns has a large object.
         flagged = np.logical_or.reduce([own.rows for own in large])
         forms = (PieceForm(), PieceForm(b' hasLOBCols="1"'))
         pieces.append(RowPiece(None, forms, flagged.astype(np.uint8)))
@@ -202,6 +203,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
     _check_key(block, i, state)
     states = _states(state, len(block))
     opened = column.begin + column.type
+    # In the order of the states: present, NULL, missing.
     forms = (
         PieceForm(opened + b">", column.end),
         PieceForm(opened + _NIL + b"</col>"),
@@ -395,10 +397,10 @@ class ExtraMessages:
         message: Longs,
         complete: int,
     ) -> WrittenMessages:
-        """Insert the extra messages before and after the messages they belong to.
+        """Insert schema messages and large object messages before and after the messages to which they belong.
 
-        `message` is the message of each operation. Extra messages of the message number `complete`,
-        which is still open, wait.
+        `message` is the message of each operation. The message number `complete` is not
+        finished yet: its large objects are kept until it is.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
@@ -548,9 +550,10 @@ class XmlWriter:
         )  # fmt: skip
 
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
-        """Return the start tags of XML publications.
+        """Build the start tags of XML publications.
 
-        `numbers` are their numbers in their transactions, and `last` marks those that end them.
+        `numbers` are the messages' numbers within their transactions. `last` marks the
+        messages that end a transaction.
         """
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()
@@ -616,6 +619,8 @@ class _Batch:
             sizes,
             self.begins,
             options,
+            # The message held back from the last batch is the first one here, if there is room in
+            # it.
             held=-1 if held is None else len(held.rows) + overhead,
             number=0 if held is None else held.number,
             overhead=overhead,
@@ -702,6 +707,8 @@ class _Batch:
     def _envelope(self, first: Longs) -> _Envelope:
         """Return the attributes of messages, taken from their first operations."""
         place = np.empty(self.batch.rows, np.int64)
+        # Blocks are concatenated below: `place` is where each operation of the batch is in that.
+        # Example: two blocks with the orders 0 2 and 1 give place 0 2 1.
         place[np.concatenate([block.order for block in self.blocks])] = np.arange(self.batch.rows)
         which = pa.array(place[first])
 

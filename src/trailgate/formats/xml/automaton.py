@@ -250,6 +250,7 @@ class _Actions:
             level = self._level(above.pattern, own) if owner >= 0 else 0
             if level == LOOSE:
                 self.loose.add(owner)
+            # Transactions are records of the type OUTER too, so the row states which ones are.
             opens = rule.type is RuleType.TRANSACTION
             row = (ActionType.RECORD, instance, level, owner, kind, rule.number, int(opens))
             self._add_action(placed.pattern, ActionPhase.OPEN, row)
@@ -339,6 +340,8 @@ class _Actions:
             self._store_value(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
+            # Pointers are numbered within a rule: different rules never share a record, so the same
+            # fields can be used again.
             pointer = len(mine)
             self.pointers[kind] = max(self.pointers[kind], pointer + 1)
             self.anchored.append(
@@ -413,6 +416,7 @@ class _Actions:
                 return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
         if phase in {ActionPhase.ATTRIBUTE, ActionPhase.END} and row[SECOND]:
             row = *row[:FIRST], self.field(kind, row[FIRST]), *row[SECOND:]
+        # Slots are stored plus 1 in this column, because 0 means that the order is not stored.
         if len(row) > ORDER and row[ORDER]:
             row = *row[:ORDER], self.field(kind, row[ORDER] - 1)
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
@@ -441,6 +445,8 @@ def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
             if steps:
                 above[steps[:-1]] = None
             if steps and steps[-1].anywhere:
+                # `//` may have skipped any number of elements, so the parent can also be one of
+                # those.
                 above[*steps[:-1], _ANYWHERE] = None
         patterns = above
     return tuple(patterns)
@@ -568,6 +574,7 @@ class _Tables:
         """
         sure: set[tuple[int, int]] = set()
         chosen: list[tuple[tuple[int, int] | None, list[Condition]]] = []
+        # Sorted, because a set's order would number choices and states differently in each process.
         for pattern, done in sorted(state):
             if done == len(self.patterns[pattern]):
                 continue
@@ -599,6 +606,8 @@ class _Tables:
                 known = values.setdefault(group, {})
                 # A position counts only elements that satisfy the predicates before it.
                 needed.setdefault(group, met.copy() if group.part is ElementPart.POSITION else [])
+                # Example: of `[@type='new']` and `[@type='old']`, "new" is digit 1 and "old" digit
+                # 2; 0 is any other value.
                 digit = known.setdefault(value, len(known) + 1)
                 met += [list(values).index(group), digit]
         sizes = [len(known) + 1 for known in values.values()]
@@ -643,6 +652,7 @@ class _Tables:
             by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
         elif group.part is ElementPart.ATTRIBUTE:
             by, what = BY_ATTRIBUTE, self.actions.attribute(group.name)
+        # A row refers to its literals and needs by their place in the same array, after all rows.
         place = len(self.predicates)
         for value in values:
             self.predicates += (int(value), 0) if by == BY_POSITION else self._literal(value)
@@ -665,8 +675,12 @@ class _Tables:
             for phase in ActionPhase:
                 own = list(dict.fromkeys(row for when, row in state_actions if when is phase))
                 if phase is ActionPhase.OPEN:
+                    # Records open in the order of their rules' numbers, so that a subrule finds its
+                    # parent's record open.
                     own.sort(key=lambda row: row[5])
                 elif phase is ActionPhase.END:
+                    # By action type, in the order of `ActionType`: values are stored before CLOSE
+                    # ends their record.
                     own.sort(key=lambda row: row[0])
                 rows += [self.actions.resolve(phase, row) for row in own]
                 bounds.append(len(rows))

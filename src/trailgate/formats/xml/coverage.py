@@ -57,7 +57,7 @@ class RuleCoverage:
     def seen(
         self, messages: MessageBatch, matches: RuleMatches, names: Iterable[str]
     ) -> frozenset[str]:
-        """Return what a batch shows about the rules, as notes such as "matched orders" (see the module docstring)."""
+        """Return which rules matched in a batch and which of their paths found values, as notes such as "matched orders" (see the module docstring)."""
         seen = np.zeros(self.noted.shape, bool)
         for found in (matches.outer, matches.operations, matches.columns):
             # A value's length is in the field after its start. 0 means that records lack the property.
@@ -142,7 +142,7 @@ def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...
 
 @dataclass(frozen=True, slots=True)
 class ExplainedValue:
-    """A property of an explained XML rule: the source of its value, and the value or None."""
+    """A property of an explained XML rule: its name, the path or constant that it is read from, and its value or None."""
 
     name: str
     source: str

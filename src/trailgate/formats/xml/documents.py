@@ -108,9 +108,9 @@ _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a f
 
 
 def encoding_of(head: bytes, stated: str = DECLARED) -> str:
-    """Return the encoding of an XML document with these first bytes.
+    """Detect the encoding of an XML document from its first bytes.
 
-    `stated` is the encoding of all documents without a mark.
+    `stated` is the encoding of all documents without a byte order mark.
     """
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     if encoding is not None:
@@ -239,7 +239,7 @@ class XmlElement:
     pieces: list[tuple[str, bool]] = field(default_factory=list)
 
     def below(self) -> Iterator[XmlElement]:
-        """Yield all XML elements inside this element, in document order."""
+        """Yield all descendants of this XML element, in document order."""
         left = self.children[::-1]  # a stack instead of recursion: xml.maxdepth may be high
         while left:
             element = left.pop()
@@ -260,6 +260,8 @@ class XmlElement:
         first, last = 0, len(self.pieces) - 1
         strings = [text for text, _ in self.pieces]
         while first <= last and not self.pieces[first][1]:
+            # A piece that was only blanks is dropped, and the next one is trimmed instead. A CDATA
+            # section ends the trimming, since its blanks count.
             strings[first] = strings[first].lstrip(BLANKS)
             if strings[first]:
                 break
@@ -282,6 +284,7 @@ class XmlDocument:
 
     def content(self, element: XmlElement) -> str | None:
         """Return the source text between an element's tags, or None if there is none."""
+        # The last end tag within the element is its own. An empty element `<a/>` has none.
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
 
@@ -401,6 +404,7 @@ class _Checker:
         self.depth += 1
         if self.depth > self.limits.depth:
             raise self._here(*depth_problem(self.limits))
+        # The list has a name and a value for each attribute.
         if len(attributes) > 2 * self.limits.attributes:
             raise self._here(*attributes_problem(self.limits))
 
@@ -426,6 +430,7 @@ class _Builder(_Checker):
     def __init__(self, limits: XmlLimits) -> None:
         super().__init__(limits)
         self.parser.namespace_prefixes = True
+        # Otherwise expat reports one text in several pieces, for example at each line end.
         self.parser.buffer_text = True
         self.parser.CharacterDataHandler = self._text
         self.parser.StartCdataSectionHandler = self._open_section
@@ -454,6 +459,7 @@ class _Builder(_Checker):
         element, data = self.here, self.window.data
         # For an end tag, expat reports its start; for an empty element (<a/>), the offset after it.
         element.end = self.parser.CurrentByteIndex
+        # `<a></a>` also ends where its start tag ends, but that does not end with `/>`.
         if element.end > element.inner or not data.endswith(b"/>", 0, element.inner):
             element.end = data.find(b">", element.end) + 1
         assert element.parent is not None
@@ -461,6 +467,7 @@ class _Builder(_Checker):
 
     def _text(self, text: str) -> None:
         if self.in_section:
+            # expat may report the text of a section in several calls.
             self.here.pieces[-1] = (self.here.pieces[-1][0] + text, True)
         else:
             self.here.pieces.append((text, False))
@@ -498,6 +505,7 @@ def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
     encoding = encoding_of(head, stated)
     if not is_known(encoding):
         raise DecodeError(f"the encoding {encoding} is unknown")
+    # The codec utf-8-sig would remove the mark, and so shift all offsets.
     if encoding == "utf-8-sig":
         encoding = "utf-8"
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), EncodingCheck(encoding, head, stated)
@@ -549,5 +557,5 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 
 
 def check_document(chunks: Iterable[bytes], limits: XmlLimits, encoding: str = DECLARED) -> None:
-    """Raise the same DecodeError as `parse_document`, without keeping the complete document in memory."""
+    """Check an XML document chunk by chunk, so that it need not fit in memory. Raises the same DecodeError as `parse_document`."""
     _Checker(limits).check(utf8_of(chunks, encoding))

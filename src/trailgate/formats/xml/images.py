@@ -51,9 +51,10 @@ def columns_by_name(table: Table) -> dict[str, int]:
 
 
 class CellColumns:
-    """The columns of a group's XML cells. Errors are added to the group.
+    """Finds the table column of each XML cell in a group. Errors are added to the group.
 
-    This is the slow way, for rules that number columns and for cells that `place_columns` refuses.
+    This is the slow path, for rules that number columns and for cells that `place_columns`
+    refuses.
     """
 
     def __init__(self, group: MessageRecordGroup[XmlRecords]) -> None:
@@ -195,10 +196,10 @@ class PlacedCells(NamedTuple):
 
 
 class CellConverter(NamedTuple):
-    """The conversion of an XML column from text, and the column's number.
+    """Converts an XML column's strings; `column` is the column's index.
 
-    If no text is longer than `taken` bytes, the text is the value and is not converted (-1: always
-    convert).
+    If no string is longer than `taken` bytes, the strings are the values and are not converted
+    (-1: always convert).
     """
 
     column: int
@@ -379,8 +380,8 @@ class _XmlGroup(CellGroup[XmlRecords]):
             known = columns_by_name(self.table)
             columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
         refused = kernels.place_columns(
-            self.rows, self.records.cell_bounds(), found.records, found.width, plan, words,
-            columns, *sides, starts, lengths,
+            self.rows, self.records.cell_bounds(), found.records, found.width, plan,
+            kernels.CellNames(words, columns), *sides, starts, lengths,
         )  # fmt: skip
         if refused:
             cells = CellColumns(self) if cells is None else cells

@@ -272,6 +272,7 @@ def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, li
     `SPARE` bytes must follow the text.
     """
     rows = len(found)
+    # A power of 2 above the number of rows: the hash table has room even if all words differ.
     most = min(MOST, 1 << max(_LEAST, rows).bit_length())
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
     count = word_ids(text, found.records, found.width, field, ids, firsts, NameTable.empty(most))

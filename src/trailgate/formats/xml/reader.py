@@ -64,8 +64,9 @@ class RuleReader:
         self._read = 0  # bytes read so far
 
     def matches(self, messages: MessageBatch) -> tuple[RuleMatches, Iterable[str]]:
-        """Return the matches of the XML rules, and names that occur in the documents.
+        """Match the XML rules in a batch of messages.
 
+        Returns the matches, and the names of elements and attributes in the documents.
         Raises BadMessagesError.
         """
         self._read += int((messages.ends - messages.starts).sum())
@@ -80,11 +81,11 @@ class RuleReader:
     def general(
         self, messages: MessageBatch, numbers: Longs, crowded: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
-        """Apply the XML rules to some of the messages with the general engine.
+        """Apply the XML rules to some of the messages with the general engine (`matching.py`).
 
-        Return the matches, and names.
-
-        Raises BadMessagesError, also for the messages in `crowded`, which have too many names.
+        Returns the matches, and the names of elements and attributes in the documents.
+        Raises BadMessagesError, also for the messages in `crowded`, which have too many
+        different names.
         """
         collector, names = MatchCollector(), set[str]()
         errors: dict[int, TrailgateError] = {

@@ -46,10 +46,10 @@ def element_bytes(
 
 @dataclass(frozen=True, slots=True)
 class RuleSources:
-    """The values that XML rules themselves supply, such as constants, computed once.
+    """The values that XML rules define without a path, such as constants, computed once.
 
-    `given` are the names of all properties. `written` has, by property, the rules whose value is
-    not a path, with that value.
+    `given` are the names of all properties that rules set. `written` maps a property to the
+    rules that define it without a path, each with its value.
     """
 
     rules: tuple[XmlRule, ...]
@@ -106,7 +106,7 @@ class XmlRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """The rules that matched, and the names in documents if some rules did not match."""
+        """Notes for the run's warnings: the rules that matched, and if others did not match, the names in the documents."""
         return self.seen
 
     def text(self, name: str) -> pa.Array:

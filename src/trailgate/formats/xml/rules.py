@@ -265,6 +265,7 @@ class _Parser:
 
     def _token(self, *, first: bool) -> None:
         matched = _TOKEN.match(self.text, self.at)
+        # Where the token itself starts, after blanks, for the caret in errors.
         start = self.at + len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
         if matched is None:
             raise self._error(start, "this is not understood")
@@ -427,6 +428,8 @@ class _RuleReader:
     def _add(self, entry: PropertyEntry) -> None:
         name = entry.name
         for prefix in _PREFIXES:
+            # Example: xmlparser.rules.order.type, xml.order.type and order.type are the same
+            # property.
             name = name.removeprefix(prefix)
         # `order.optype.insertval` is the property optype.insertval of the rule order.
         rule, _, own = name.partition(".")
@@ -483,6 +486,8 @@ class _RuleReader:
             raise self.properties.error(problem, named)
         self._check_names(name, kind, own)
         number = self.count
+        # The number is taken before the subrules are read, so that each rule has a lower number
+        # than they have.
         self.count += 1
         match = self._path(own["match"], value=False) if "match" in own else None
         # The match of a subrule is relative to its parent, even if it is written with a leading
@@ -555,6 +560,8 @@ class _RuleReader:
         if row.name == "index" and text.isdecimal():
             return ValueSource(SourceKind.LITERAL, str(int(text)))
         # A literal, a header, or a system value; anything else is a path.
+        # Examples: "USD" is a literal, $JMSTimestamp a header, *ts a system value, and ./id/text()
+        # a path.
         if text[0] in '"$' or text.casefold() in _SYSTEM:
             try:
                 return parse_source(text, row.sources, HeaderFields())
@@ -631,6 +638,7 @@ class _RuleReader:
                 problem = f"{rule.name} is below a transaction rule and cannot have txind"
                 raise self.properties.error(problem, own, hint)
         with_it = [any("txind" in rule.values for rule in top.all()) for top in tops]
+        # Rules of transactions need no txind: their element is the transaction.
         without = [
             top.name
             for top, own in zip(tops, with_it, strict=True)

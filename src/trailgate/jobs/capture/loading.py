@@ -24,7 +24,7 @@ from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.selection import CaptureRules, environment_of
-from trailgate.jobs.machine import add_machine_items
+from trailgate.jobs.parameter_files import add_machine_items, include_reader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -104,10 +104,11 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class LoadedCapture:
-    """A capture loaded from files, and what else these files contain.
+    """A capture loaded from files, and further contents of these files.
 
     `notes` are the properties without effect (name, reason), `extract` the parameters of the
-    Extract file if one was read, and `connection` the broker connection's properties (name, value).
+    Extract file if one was read, and `connection` the broker connection's properties (name,
+    value).
     """
 
     capture: Capture
@@ -181,7 +182,6 @@ def load_with_notes(
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
-        from trailgate.jobs.parameter_includes import include_reader  # noqa: PLC0415  as above
 
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),

@@ -259,7 +259,7 @@ def _first(mask: Mask) -> int:
 
 
 def reason_of(error: TrailgateError) -> str:
-    """Return the reason of a message's error for counting: the problem with its table and field, but without position and value."""
+    """Format a message's error without its position and value (but with table and field), so that equal errors can be counted."""
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
 

@@ -190,9 +190,9 @@ def _place(batch: OwnedBatch, message: int, last: MessagePosition) -> MessagePos
 
 
 def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
-    """Check the order of sequence ids across ranges.
+    """Check the order of sequence ids from one range to the next. Raises TransactionError.
 
-    Each range checked only its own. Raises TransactionError.
+    Within a range, the order was already checked when it was captured.
     """
     before: SequenceIdSpan | None = None
     for span in spans:

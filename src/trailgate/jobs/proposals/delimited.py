@@ -130,6 +130,7 @@ def split_by(
     Returns None if the messages cannot be split this way.
     """
     text = line.join(bodies)
+    # The bodies within the joined text. Example: "ab", "c" joined by "\n" have the ends 2 and 4.
     ends = np.cumsum([len(body) + len(line) for body in bodies]) - len(line)
     starts = ends - np.array([len(body) for body in bodies])
     for quote in (*(quote for quote in quotes if quote in text), None):
@@ -138,6 +139,7 @@ def split_by(
             fields = index_fields(octets(text), starts, ends, dialect)
         except DecodeError:
             continue
+        # A quote that no field begins with is an ordinary character, such as an apostrophe.
         if len(fields.count) and (quote is None or (fields.flags & QUOTED).any()):
             return SplitMessages(
                 delimiter=delimiter,

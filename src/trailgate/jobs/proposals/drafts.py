@@ -52,7 +52,7 @@ class PropertiesDraft:
         self.lines.append("# " + "".join(c if c.isprintable() else " " for c in text))
 
     def blank(self) -> None:
-        """Add an empty line."""
+        """Add an empty line to the proposed properties."""
         self.lines.append("")
 
     def put(self, name: str, value: str) -> None:

@@ -47,7 +47,7 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ProposedSource:
-    """A value that elements of the sample XML have at one path: its relative path, the name it ends in, and all values."""
+    """A value that the elements of the sample XML have at one path: the path relative to them, its last name, and the values."""
 
     path: str
     name: str
@@ -56,7 +56,10 @@ class ProposedSource:
 
 @dataclass(slots=True)
 class ProposedRule:
-    """A proposed XML rule."""
+    """A proposed XML rule: its type, the path that it matches, and the paths of its values.
+
+    ``below`` are its subrules, and ``notes`` are comments that are written above it.
+    """
 
     name: str
     type: str
@@ -120,6 +123,8 @@ class _Messages:
             element, steps = waiting.pop()
             path = (*steps, element.name)
             self.groups.setdefault(path, []).append(element)
+            # Reversed, because the stack returns the last one first: groups then are in document
+            # order.
             waiting += [(child, path) for child in reversed(element.children)]
 
     def text(self) -> str:

@@ -73,7 +73,8 @@ class Direction(Enum):
 class AddressOption(NamedTuple):
     """An option of a broker address (docs/live.md): the protocols that support it, and its smallest number.
 
-    ``lowest`` is None if the value is not a number. ``directions`` are those that it is for.
+    ``lowest`` is None if the value is not a number. ``directions`` states whether the option
+    applies to receiving, to sending or to both.
     """
 
     families: tuple[ProtocolFamily, ...]

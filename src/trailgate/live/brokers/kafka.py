@@ -4,6 +4,7 @@ confluent-kafka connects, fetches and reconnects. The trail itself records the o
 from, so nothing is committed to Kafka. A message's id contains topic, partition and offset, for
 example ``ID:orders:0:00000000000000000042``. Messages become rows of ``RECEIVED`` with JMS headers;
 the key becomes the header ``kafka.key``, and a message without a value (a tombstone) has a fault.
+Headers are built when a capture asks for one.
 
 Errors that a retry cannot cure are raised; others are logged, and the library retries by itself.
 """
@@ -41,7 +42,7 @@ from trailgate.live.brokers.headers import (
     repeat_header,
 )
 from trailgate.live.brokers.receiver import WINDOW, MessageWindow
-from trailgate.messages.messages import RECEIVED, TOMBSTONE
+from trailgate.messages.messages import TOMBSTONE, HeaderColumns, HeaderPart
 
 KEY: Final = "kafka.key"
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that all ids have the same width
@@ -50,6 +51,7 @@ ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
 # Messages that are taken from the library at once, and whose fields are read: so few that they stay in the
 # processor's cache. With 4096 a message takes three times as long.
 FETCHED: Final = 1024
+BACKOFF_MS: Final = 5
 LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -78,6 +80,17 @@ class MessageFields(NamedTuple):
             [message.headers() for message in messages],
         )
 
+    def slice(self, begin: int, end: int) -> MessageFields:
+        """Return the fields of the messages [begin, end)."""
+        part = slice(begin, end)
+        return MessageFields(
+            self.offsets[part],
+            self.times[part],
+            self.values.slice(begin, end - begin),
+            self.keys[part],
+            self.headers[part],
+        )
+
     @classmethod
     def join(cls, parts: Sequence[MessageFields]) -> MessageFields:
         """Join the fields of consecutive Kafka messages."""
@@ -93,36 +106,51 @@ class MessageFields(NamedTuple):
         )
 
 
-def received_messages(fields: MessageFields, place: Any, now: int) -> pa.RecordBatch:
-    """Convert Kafka messages to rows of ``RECEIVED``.
+def received_window(fields: MessageFields, place: Any, now: int) -> MessageWindow:
+    """Return Kafka messages as rows of ``RECEIVED`` without ids, and their headers.
 
     ``place`` is their topic and partition, and ``now`` the time of receipt in microseconds.
     """
     values, count = fields.values, len(fields.offsets)
-    ids = pa.array(fields.offsets).cast(pa.string())
-    lines = _own_lines(fields, ids, place)
-    more, not_text = _header_lines(fields)
+    faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
+    if not _is_text(fields):
+        # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
+        wrong = np.isin(np.arange(count), _header_lines(fields)[1])
+        faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
+    columns = {
+        "received": pa.repeat(now, count),
+        "body": pc.fill_null(values, b"") if values.null_count else values,
+        "fault": faults,
+    }
+    part = HeaderPart(lambda begin, end: _headers(fields.slice(begin, end), place), 0, count)
+    return MessageWindow(pa.record_batch(columns), fields.offsets, HeaderColumns([part]))
+
+
+def _headers(fields: MessageFields, place: Any) -> pa.MapArray:
+    """Return the JMS headers of Kafka messages."""
+    lines, (more, _) = _own_lines(fields, place), _header_lines(fields)
     if len(more.messages):
         lines = [
             keep_last_headers([*lines, more])
         ]  # the last of repeated headers wins, as in Kafka
-    faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
-    if not_text:
-        # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
-        wrong = np.isin(np.arange(count), not_text)
-        faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
-    columns = [
-        ids,
-        pa.repeat(now, count),
-        header_maps(lines, count),
-        pc.fill_null(values, b""),
-        faults,
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
+    return header_maps(lines, len(fields.offsets))
 
 
-def _own_lines(fields: MessageFields, ids: pa.Array, place: Any) -> list[HeaderLines]:
+def _is_text(fields: MessageFields) -> bool:
+    """Return whether all keys and values of headers are UTF-8."""
+    pairs = chain.from_iterable(headers for headers in fields.headers if headers)
+    raws = chain(fields.keys, (value for _, value in pairs))
+    try:
+        # A line feed between two values keeps their bytes apart.
+        b"\n".join(raw for raw in raws if isinstance(raw, bytes)).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
     """Return the headers that every message has: its id, its destination, and its time if it has one."""
+    ids = pa.array(fields.offsets).cast(pa.string())
     every = np.arange(len(ids))
     digits = pc.utf8_lpad(ids, OFFSET_WIDTH, "0")
     begin = f"ID:{place.topic}:{place.partition}:"
@@ -251,8 +279,7 @@ class KafkaReceiver:
             return None
         self._note_reached()
         self.next = max(int(messages.offsets[-1]) + 1, self._passed)
-        rows = received_messages(messages, self._place, time.time_ns() // 1000)
-        return MessageWindow(rows, messages.offsets)
+        return received_window(messages, self._place, time.time_ns() // 1000)
 
     def _fetch(self, most: int, seconds: float) -> tuple[int, MessageFields]:
         """Return how many messages and errors were taken from the library, and the fields of the messages."""
@@ -325,6 +352,8 @@ class KafkaReceiver:
                 if self._refusal is not None:
                     problem = f"Kafka: {self._refusal}"
                     raise BrokerRefusedError(problem, where=self._where) from error
+                # librdkafka retries by itself, and reports only a timeout here. The cause is known
+                # from `_note`.
                 if time.monotonic() > until:
                     if self._trouble is not None:
                         problem = f"the broker cannot be reached: {self._trouble}"
@@ -377,6 +406,8 @@ def consumer_settings(address: BrokerAddress) -> dict[str, Any]:
         # Skip the messages of aborted transactions.
         "isolation.level": "read_committed",
         "auto.offset.reset": "error",
+        # The library stops fetching while 100,000 messages wait, and looks again after this time: by default a second.
+        "fetch.queue.backoff.ms": BACKOFF_MS,
     }
     if "prefetch" in address.options:
         settings["queued.min.messages"] = address.number("prefetch", 0)
@@ -388,7 +419,8 @@ def client_settings(address: BrokerAddress) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "bootstrap.servers": f"{address.host}:{address.port}",
         "log_level": LOGGED,
-        "reconnect.backoff.ms": 500,
+        # Half of it passes before the first request, too. The pauses grow.
+        "reconnect.backoff.ms": 20,
         "reconnect.backoff.max.ms": 10_000,
     }
     protocol = "SSL" if address.tls else "PLAINTEXT"

@@ -26,6 +26,7 @@ import pyarrow as pa
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.backoff import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
+from trailgate.messages.messages import HeaderColumns
 
 CONNECT_SECONDS: Final = 10.0
 WINDOW: Final = 4096  # the most messages that are acknowledged at once
@@ -41,10 +42,14 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them."""
+    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them.
+
+    ``headers`` are those of messages that have no such column.
+    """
 
     messages: pa.RecordBatch
     token: Any = None
+    headers: HeaderColumns | None = None
 
 
 class Receiver(Protocol):
@@ -114,10 +119,10 @@ class BrokerConnection(ABC):
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
-        """Return the time until which the broker may hold this consumer's messages after an error.
+        """Return until when the broker may hold this consumer's unacknowledged messages after an error.
 
-        The time is on the clock of ``time.monotonic``; it is 0 if the broker knows that the
-        connection is gone.
+        The result is a time of ``time.monotonic``, or 0 if the broker knows that the
+        connection is gone and has released them.
         """
 
     @abstractmethod
@@ -191,9 +196,11 @@ def _connect(address: BrokerAddress) -> socket.socket:
         raise BrokerError(problem, where=where, hint=hint) from error
     except OSError as error:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
+    # Frames are small and wait for answers: Nagle's algorithm would delay each one by up to 40 ms.
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         opened = _encrypt(plain, address) if address.tls else plain
+        # Only now: the handshake needs a blocking socket.
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
@@ -255,6 +262,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
     def receive(self, seconds: float) -> MessageWindow | None:
         """Return the messages that have arrived, after reconnecting if the connection was lost; see ``Receiver``."""
         until = time.monotonic() + seconds
+        # ``is_due`` waits between attempts, so this does not spin while the broker is away.
         while self.is_connected or self._backoff.is_due(until):
             try:
                 connection = self._connection or self._connect()
@@ -265,6 +273,8 @@ class ReconnectingReceiver(ABC, Generic[C]):
                 self._warn(error)
                 continue
             if window is not None:
+                # A connection alone proves nothing: a broker may accept the login and then close.
+                # Messages are.
                 self._backoff.reset()
             if window is not None or time.monotonic() >= until:
                 return window

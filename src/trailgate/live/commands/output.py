@@ -77,7 +77,7 @@ class CaptureView(LiveView):
 
 @dataclass(frozen=True, slots=True)
 class LiveOutput:
-    """Where the progress of a live capture goes: lines or JSON, reports, metrics, and a view."""
+    """The outputs of a live capture's progress: lines or JSON, periodic reports, metrics, and a view."""
 
     source: str
     trail: str

@@ -104,7 +104,7 @@ class KnownIds:
         return found
 
     def add(self, ids: pa.RecordBatch) -> None:
-        """Remember message ids (rows of an id file), and forget the oldest ids beyond the limit."""
+        """Add message ids (rows of an id file), and drop the oldest ids beyond the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
         # A dict keeps the order in which keys were added, so its first keys are the oldest.
         excess = len(self._sums) - self._limit
@@ -168,6 +168,8 @@ class Journal:
         self._firsts: dict[int, int] = {}  # the number of each segment's first message
         self._ids: dict[int, list[pa.RecordBatch]] = {}  # ids of segments written by this process
         self.next = 0
+        # If opening fails halfway, the stack releases the lock and closes the files. `pop_all` at
+        # the end hands them over to the journal, whose `close` releases them.
         with ExitStack() as resources:
             resources.enter_context(lock(str(folder), wait, "journal"))
             with convert_write_errors(folder):

@@ -135,12 +135,12 @@ class MessageFeed(Protocol):
 
     @property
     def is_replayed(self) -> bool:
-        """Whether all messages received before this start have been returned."""
+        """Whether ``receive`` has returned all messages that were received before this start."""
         ...
 
     @property
     def is_connected(self) -> bool:
-        """Whether an empty result means that no message is waiting."""
+        """Whether the feed has a connection to its source. Only then does an empty result mean that no message is waiting."""
         ...
 
     @property
@@ -172,9 +172,10 @@ class DuplicateFilter:
         self._last: str | None = None
 
     def begin(self, feed: MessageFeed, number: int | None, last: str | None) -> None:
-        """Remember the ids of the messages before message ``number``, so that duplicates of them are found.
+        """Read the ids of earlier messages from the feed, so that duplicates of them are found.
 
-        These are as many as the rule remembers and the feed still has. ``last`` is the highest id.
+        It reads the messages before ``number``, as many as the rule remembers and the feed
+        still has. ``last`` is the highest id among them.
         """
         if self._ids is None or self._rule is None or number is None:
             return
@@ -196,7 +197,10 @@ class DuplicateFilter:
         ), deduplicated.duplicates
 
     def before(self, number: int) -> str | None:
-        """Return the highest id before a received message (or the next one), and forget what came before it."""
+        """Return the highest id among the messages before ``number``, which is a received message or the next one.
+
+        Ids of earlier parts are dropped, so ``number`` must not decrease from call to call.
+        """
         # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
             numbers, last = self._recent[0]
@@ -294,6 +298,8 @@ class PrefetchingFeed:
         Raises an error of the thread that was not raised yet.
         """
         with self._changed:
+            # The thread may wait for room or for a turn. It must see the flag when it wakes up, so
+            # set the flag before the notification, and join only after the lock is free.
             self._closing = True
             self._changed.notify_all()
         if self._thread is not None:
@@ -446,7 +452,7 @@ class JournalFeed:
         """Raise BrokerRefusedError if a message does not have the needed header."""
         if self._needed is None:
             return
-        if HeaderColumns(window.messages["headers"]).values(self._needed).null_count:
+        if HeaderColumns.of(window.messages["headers"]).values(self._needed).null_count:
             problem = f"messages come without {self._needed}, which jms.id or $jmsid needs"
             raise BrokerRefusedError(problem, where=Where(source=self._address), hint=NO_ID)
 
@@ -501,6 +507,7 @@ class KafkaFeed:
         try:
             has_more = self._receiver.next < self._receiver.bounds()[1]
         except BrokerError as error:
+            # When the silence began. One failed question is not an error yet.
             self._silent = self._silent or time.monotonic()
             if time.monotonic() - self._silent > self._receiver.silence:
                 raise error.with_place(source=str(self._address)) from error
@@ -518,7 +525,8 @@ class KafkaFeed:
         self._end = self._receiver.known_end()
         numbers = window.token
         zeros = np.zeros(len(numbers), np.int64)
-        messages, problems = as_messages(window.messages, (numbers, zeros), str(self._address))
+        place, source = (numbers, zeros), str(self._address)
+        messages, problems = as_messages(window.messages, place, source, window.headers)
         return FeedPart(messages, problems, numbers, int(numbers[-1]) + 1)
 
     @property

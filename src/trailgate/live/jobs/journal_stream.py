@@ -195,6 +195,7 @@ class StoringReceiver:
         self._changing, self._stopping = threading.Lock(), threading.Event()
         self._quiet_since: float | None = None
         self._error: BaseException | None = None
+        # The last step: from here on the thread uses everything above.
         self._thread = threading.Thread(target=self._run, name="receiver", daemon=True)
         self._thread.start()
 

@@ -183,7 +183,7 @@ def _error(name: str, value: str, expected: str) -> OptionError:
 
 @dataclass(frozen=True, slots=True)
 class IntervalReport:
-    """A periodic report of a live capture: the totals of an interval of ``seconds``, and since the start."""
+    """A periodic report of a live capture: the totals of the last ``seconds``, and the totals since the start."""
 
     seconds: float
     interval: CaptureStatistics

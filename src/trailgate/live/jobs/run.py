@@ -59,6 +59,9 @@ WAITS: Final = (
     "the last transaction is not in the trail yet, since only a later message shows its end"
 )
 POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
+# While messages keep coming, a commit follows the one before after this time. It syncs files for longer than
+# a few messages take to be appended, and messages that come meanwhile would wait.
+COMMIT_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,8 @@ class SourcePosition:
 def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
     """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
 
-    Raises StorageError if it is not a live capture's, or belongs to another source than ``source``.
+    Raises StorageError if the commit was not written by a live capture, or if its position
+    belongs to another source than ``source``.
     """
     if text is None:
         return None
@@ -350,7 +354,8 @@ class LiveCapture:
             if recovered.transactions or recovered.abandoned:
                 raise interruption_error(prefix)
             position = replace(position, pending=None)  # no repaired message was added
-        self._committed = position
+        self._committed = self._reached = position
+        self._commit_time = time.monotonic()
         self._held = 0 if position is None else position.quarantine
         self._repaired = 0 if position is None else position.repaired
         self._skipped = DuplicateSkipper(recovered)
@@ -386,7 +391,7 @@ class LiveCapture:
         self._feed.open(number)
         busy = time.monotonic()
         while not stopped():
-            part = self._feed.receive(POLL_SECONDS)
+            part = self._receive()
             # The stored messages are read again, so all operations after the last commit were seen.
             if self._feed.is_replayed and not self._skipped.is_done:
                 self._skipped.finish()
@@ -398,6 +403,17 @@ class LiveCapture:
                     return
                 continue
             busy = time.monotonic()
+        self._commit()
+
+    def _receive(self) -> FeedPart | None:
+        """Wait for messages. If none come, commit what was appended."""
+        part = None
+        try:
+            part = self._feed.receive(POLL_SECONDS)
+        finally:
+            if part is None:
+                self._commit()
+        return part
 
     @property
     def link(self) -> ConnectionState:
@@ -406,9 +422,9 @@ class LiveCapture:
 
     @property
     def open_problem(self) -> str | None:
-        """The problem of a last transaction without an end, or with an unknown end, or None.
+        """Why messages at the end of the feed are not captured yet, or None if all are: for example, their transaction has no end.
 
-        The next start continues with its messages.
+        The next start of the capture reads them again.
         """
         ended = self._capture.at_end(self._state)
         if ended.problems:
@@ -422,13 +438,15 @@ class LiveCapture:
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
             taken = self._units.take(part, parsed)
-        # The commit comes last. After a crash before it, operations are skipped and lines are cut
-        # off when the messages are read again.
+        # The commit comes last, maybe only after later messages. After a crash before it, operations are
+        # skipped and lines are cut off when the messages are read again.
         counts, transactions = self._append(taken)
         if taken.lines:
             lines = BytesIO(b"".join(taken.lines))
             self._held = append_lines(self._quarantine, self._held, [lines])
-        self._commit(taken)
+        self._note_position(taken)
+        if taken.error is not None or time.monotonic() - self._commit_time > COMMIT_SECONDS:
+            self._commit()
         if taken.error is not None:
             raise taken.error
         return self._report(received, taken, duplicates, counts, transactions)
@@ -449,9 +467,10 @@ class LiveCapture:
             counts, transactions = add_counts(counts, more), transactions + begun
         return counts, transactions
 
-    def _commit(self, taken: UnitResult) -> None:
+    def _note_position(self, taken: UnitResult) -> None:
+        """Record the position that the next commit stores."""
         last = self._ids.before(taken.number)
-        position = SourcePosition(
+        self._reached = SourcePosition(
             source=self._feed.name,
             number=taken.number,
             quarantine=self._held,
@@ -460,12 +479,16 @@ class LiveCapture:
             repaired=self._repaired,
             transaction=None if taken.reason is None else self._state.tx_id,
         )
-        if position == self._committed:
+
+    def _commit(self) -> None:
+        """Make everything appended durable, with the position in the feed."""
+        reached = self._reached
+        if reached is None or reached == self._committed or self._skipped.is_behind:
             return
-        self._appender.commit(position.encode())
-        self._committed = position
+        self._appender.commit(reached.encode())
+        self._committed, self._commit_time = reached, time.monotonic()
         # only now may the journal forget the messages
-        self._feed.mark_captured(taken.number)
+        self._feed.mark_captured(reached.number)
 
     def _report(
         self, part: FeedPart, taken: UnitResult, duplicates: int, counts: Counts, transactions: int

@@ -37,9 +37,9 @@ T = TypeVar("T")
 def unit_reasons(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
-    """Return the reason why each bad unit is bad, by unit number.
+    """Return the error text of each bad unit, by unit number. A unit has the text of its first bad message.
 
-    `before` is the reason for unit 0, which was open before the batch.
+    `before` is the text for unit 0, if that unit was already bad before this batch.
     """
     reasons = {} if before is None else {0: before}
     for at in sorted(bad):
@@ -115,7 +115,7 @@ class UnitResult:
     - ``number``: the message with which a restart continues.
     - ``reason``: the fault of a bad unit that may continue there.
     - ``error``: the first bad message's error, if bad messages stop the run. ``complete`` then has
-      what comes before its unit.
+      the operations of the units before it.
     """
 
     complete: Iterable[AppendedUnits]
@@ -164,9 +164,9 @@ class UnitSorter:
         return self._divide(part, parsed, unit, bad)
 
     def end(self, parsed: Parsed, number: int) -> UnitResult:
-        """Close the open unit, because no more messages follow.
+        """Close the open unit of messages, because no more messages follow.
 
-        ``parsed`` is the result of ending the input.
+        ``parsed`` is the capture's result for the end of the input (``Capture.at_end``).
         """
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:

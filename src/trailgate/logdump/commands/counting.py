@@ -101,6 +101,7 @@ def _count(
             yield from report_progress(session, chunk, scanned)
     except TrailgateError as error:
         problem = error
+    # A damaged file ends the count, but the sums up to the damage are shown before the error.
     yield CountResult(
         path=mask_logins(trail.path),
         start=start,

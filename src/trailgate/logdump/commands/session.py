@@ -96,6 +96,7 @@ def interpret_timestamp(session: LogdumpSession, arguments: CommandArguments) ->
 def interpret_interval(_session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """Convert microseconds to days, hours, minutes and seconds."""
     microseconds = arguments.number()
+    # 90,061,000,002 microseconds are 1 day, 01:01:01.000002.
     seconds, rest = divmod(microseconds, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"

@@ -78,7 +78,7 @@ class SplitSearch(Enum):
 class RecordFile:
     """A file with records in the bytes [begin, size). ``codec`` is set if it is compressed.
 
-    ``partitions`` are the names and values of the folders around it.
+    ``partitions`` are the names and values of the folders ``NAME=VALUE`` that contain it.
     """
 
     path: str
@@ -239,6 +239,8 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitS
     """Find split starts that the surrounding descriptor words prove. Returns None if any is unclear."""
     longest = framing.longest
     # The minimum number of records in the first and last split. Skipped records must all be there.
+    # The last split has at least half a step of bytes, and a border may move by the largest window.
+    # Even if all its records are of maximum length, it has this many.
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
@@ -246,12 +248,15 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitS
     with OpenedFile(file.path, file.size, WHAT) as opened:
         # The last split may be up to half a step longer, rather than leaving a tiny one.
         for border in range(file.begin + step, file.size - step // 2, step):
+            # A record that contains the border begins at most its length before it.
             at = border - longest
             boundary = None
             for windows in WINDOWS:
                 data = opened.read(at, windows * longest)
                 last = opened.is_at_end(at + data.size)
                 boundary = find_common_begin(octets(data), framing, last=last)
+                # More bytes can settle an ambiguous beginning, except at the file's end, where
+                # there are no more.
                 if boundary is not None or last:
                     break
             if boundary is None:
@@ -272,10 +277,14 @@ def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -
     cuts = [SplitStart(file.begin, 0)]
     count = 0
     all_records = RecordSplit(file, file.begin, file.size)
+    # A kept index serves later reads with other splits, so its cuts have a fixed distance.
+    # Otherwise a quarter of a split is fine enough: each split begins at most that far from its
+    # ideal place.
     size = KEPT_BYTES if is_kept else min(CHUNK, max(1, step // 4))
     try:
         for chunk in _chunks(all_records, framing, size):
             assert chunk.first is not None, "one split has all records"
+            # The first chunk begins at the file's begin, which is already the first cut.
             if chunk.base > file.begin:
                 cuts.append(SplitStart(chunk.base, chunk.first, chunk.left))
             count = chunk.first + len(chunk.starts)
@@ -297,6 +306,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
         raise DecodeError(problem, where=where, hint=NOT_FIXED)
     first = file.begin + framing.skip_first * length
     stop = file.size - framing.skip_last * length
+    # Counted in records, so that every split begins at one.
     step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
 
@@ -350,10 +360,13 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
                     places=places,
                 )
                 first = None if first is None else first + owned
+            # Damage after the split's end is in records of the next split, which raises the error.
             if damage is not None and owned == len(frames.starts):
                 raise _split_error(damage, split)
             if finish or owned < len(frames.starts):
                 return
+            # Not even one record is complete in these bytes: read the same place again, with more
+            # of them.
             if not frames.end:
                 size = _larger(size, at)
                 continue
@@ -448,6 +461,7 @@ def _without_ends(
         # Yield the oldest chunk once enough records follow for the trailer.
         while pending and _records(pending) - len(pending[0].starts) >= after:
             yield pending.popleft()
+    # All chunks are read, so the last `after` records of those kept back are the trailer.
     remaining = _records(pending) - after
     for chunk in pending:
         if remaining <= 0:

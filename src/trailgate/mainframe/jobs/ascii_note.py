@@ -46,6 +46,7 @@ def warn_of_ascii(
         text = _sample_text(split, framing, fields)
     except TrailgateError:  # the reader reports it
         return
+    # Binary zeros fill unused fields in both code pages, so they do not tell the pages apart.
     text = text[text != 0]
     if not len(text):
         return

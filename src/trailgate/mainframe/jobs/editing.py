@@ -267,6 +267,8 @@ class FileEditor:
         layouts = [find_layout(chosen.layouts, name) for name in names]
         self._editors = [RecordEditor(layout, parsed, options) for layout in layouts]
         for one in parsed:
+            # Compare with `is`: two assignments may have equal texts, and each must have found its
+            # field.
             targets = [item for e in self._editors for item, other in e.targets if other is one]
             if not targets:
                 known = {name for layout in layouts for name in chosen.records.names(layout)}

@@ -36,9 +36,9 @@ COMPLETED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part of a new folder that a task has written: one file per table with rows.
+    """A part of a new folder that a task has written: one file per table that has rows.
 
-    In an object store, uploads not yet completed.
+    In an object store the files are uploads that are not completed yet.
     """
 
     rows: int

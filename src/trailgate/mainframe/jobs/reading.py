@@ -177,6 +177,8 @@ class CopybookOptions:
             layouts = tuple(_layouts(given, dialect))
         layouts = _with_pages(layouts, given["code_pages"])
         elements = names.elements(layouts)
+        # As a tree, all elements of an OCCURS are one list column, so an element has no column to
+        # rename.
         if elements and (given["shape"] or shape) is ColumnShape.TREE:
             problem = f"rename: {next(iter(elements))} is a column only with shape=flat"
             raise OptionError(problem)
@@ -215,6 +217,8 @@ class CopybookOptions:
             renamed=elements,
             counts=_known_counts(given["count_map"], names, layouts),
         )
+        # After the records' options, whose items may also be in the header or trailer; before the
+        # framing, which skips these.
         given, layouts = skip_named_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
@@ -248,6 +252,8 @@ class CopybookOptions:
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         columns = tuple(name for name in names if name not in added and not is_level_column(name))
+        # A row with several kinds, or with nested children, has the columns of all kinds, also if
+        # only those of one kind are wanted.
         trees = self.segment is None or self.children is ChildRecords.NESTED
         if (self.kinds is not None and trees) or not columns:
             return self
@@ -396,6 +402,7 @@ def _with_code_page(
 ) -> CopybookField:
     """Return a field with its code page, which also applies to the items in it."""
     page = pages.get(field.name.upper())
+    # An item without an entry takes the page of the group around it. Unicode text has its own pages.
     if page is None and around is not None and not has_own_code_pages(field, around):
         page = around
     children = tuple(_with_code_page(child, pages, page) for child in field.children)
@@ -443,7 +450,10 @@ def read_all_records(
 def read_splits(
     splits: Iterable[RecordSplit], options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of several splits as batches, one split after the other."""
+    """Yield the records of several splits as Arrow batches, one split after the other.
+
+    At least ``first`` rows are yielded before later records are decoded.
+    """
     for split in splits:
         for batch in read_copybook_split(split, options, decoder, first):
             first = max(0, first - batch.num_rows)
@@ -565,5 +575,6 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
         end = decoder.piece_end(records, at + 1)
         yield from decoder.batches(records.part(at, end))
         at = end
+    # Without records the decoder is called once too, since it may yield an empty batch.
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))

@@ -203,6 +203,8 @@ def write_to(
         at = written
         try:
             if batch is not None:
+                # An encoding error counts from the first row of this batch; a framing error, from
+                # the first record that is not written yet.
                 at = written + len(pending)
                 pending = pending.followed_by(encoder.encode(batch))
             at = written
@@ -295,6 +297,8 @@ def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
         return iter([given])
     if isinstance(given, pa.Table):
         return iter(given.to_batches())
+    # A class has the attribute of its instances too, so DuckDB's or Polars' class itself would pass
+    # for a stream.
     if hasattr(given, "__arrow_c_stream__") and not isinstance(given, type):
         try:
             return iter(pa.RecordBatchReader.from_stream(given))

@@ -108,6 +108,7 @@ def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array
     rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     bodies = values.take(pa.array(rows)).cast(pa.large_binary())
     _, offsets, data = bodies.buffers()
+    # A sliced array shares the buffers of the complete one: its own offsets begin at ``offset``.
     bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
     records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
     table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)

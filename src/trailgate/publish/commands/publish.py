@@ -147,7 +147,7 @@ def publish(trail: str, given: PublishArguments) -> None:
 
 
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
-    """Publish what was captured into a trail, and print the result.
+    """Publish the operations that a capture wrote into a trail, and print the result.
 
     Does nothing if there is no trail because all messages were bad.
     """

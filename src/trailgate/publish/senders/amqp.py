@@ -8,27 +8,46 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.errors import BrokerError, EncodeError, Where
+from trailgate.errors import BrokerError, BrokerFullError, EncodeError, Where
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.amqp.receiver import (
     AmqpConnection,
     import_proton,
     name_terminus,
 )
+from trailgate.live.brokers.artemis import (
+    MANAGEMENT,
+    ManagementQuestion,
+    ask_settings,
+    drops_messages,
+)
 from trailgate.publish.senders.jms import (
+    TOO_LARGE,
     QueueSender,
     jms_properties,
     jms_type,
     named_properties,
 )
-from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
+from trailgate.publish.senders.sender import (
+    DROPS,
+    EXACTLY_ONCE,
+    HELD,
+    LOG,
+    STOP_ONE,
+    LargestMessage,
+    OutgoingMessages,
+    wait_and_log,
+)
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
+ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
 BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
+HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
 TRANSACTIONAL: Final = 0x34
@@ -43,19 +62,22 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STO
 
 
 class RestartQueue(NamedTuple):
-    """How an AMQP sender recognizes a new group, whose restart queue is as empty as one whose message another run holds.
+    """How an AMQP sender distinguishes a new group from one whose restart message another run holds: both restart queues look empty.
 
     ``first`` are properties of a group's first restart message, which the broker accepts once.
-    Without them the queue is browsed.
+    Without them the queue is browsed. ``is_managed``: the broker answers questions (``artemis.py``).
     """
 
     first: Mapping[str, str] = MappingProxyType({})
+    is_managed: bool = False
 
 
 # By the product that the broker names.
 RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
     {
-        "apache-activemq-artemis": RestartQueue(MappingProxyType({"_AMQ_DUPL_ID": "first"})),
+        "apache-activemq-artemis": RestartQueue(
+            MappingProxyType({"_AMQ_DUPL_ID": "first"}), is_managed=True
+        ),
         "ActiveMQ": RestartQueue(),
         "Apache Qpid Broker-J Core": RestartQueue(),
         "qpid": RestartQueue(),
@@ -97,9 +119,10 @@ class SendingConnection(AmqpConnection):
         return link
 
     def browse(self, queue: str) -> list[str]:
-        """Return the bodies of the first messages of a queue by an AMQP browser, whoever holds them.
+        """Return the bodies of the first messages of a queue without removing them, even if another run holds them.
 
-        The broker has shown all messages when it gives back the rest of the credit (AMQP 1.0, 2.6.7: drain).
+        The broker has shown all messages when it gives back the rest of the credit (AMQP
+        1.0, 2.6.7: drain).
         """
         link = self.listen(queue, browse=True)
         link.drain(BROWSED)
@@ -114,6 +137,28 @@ class SendingConnection(AmqpConnection):
             raise self.error(f"the broker does not show what the queue {queue} has")
         self.close_link(link)
         return found
+
+    def ask(self, question: ManagementQuestion) -> str:
+        """Ask Artemis's management by AMQP, and return the answer."""
+        self._begin()
+        answers = self._session.receiver(str(uuid.uuid4()))
+        answers.source.dynamic = True
+        self._attach(answers)
+        answers.flow(1)
+        asking = self._session.sender(str(uuid.uuid4()))
+        name_terminus(asking.target, MANAGEMENT, QUEUE, self._engine.remote_properties or {})
+        self._attach(asking)
+        self.wait_for_credit(asking)
+        message = self._proton.Message(question.body, reply_to=answers.remote_source.address)
+        message.properties = dict(question.properties)
+        asking.send(message)
+        taken = self.take(answers, ANSWER_SECONDS)
+        if taken is None:
+            raise self.error("the broker does not answer")
+        taken[0].settle()
+        for link in (asking, answers):
+            self.close_link(link)
+        return taken[1]
 
     def close_link(self, link: Any) -> None:
         """Close an AMQP link."""
@@ -146,7 +191,7 @@ class SendingConnection(AmqpConnection):
         )
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait for the AMQP broker's answer to a delivery. Raises BrokerError if the broker refuses it."""
+        """Wait until the AMQP broker has accepted or refused a delivery. Raises BrokerError if it is refused."""
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
         if delivery.remote_state == self._proton.Delivery.REJECTED:
@@ -155,8 +200,13 @@ class SendingConnection(AmqpConnection):
 
     def wait_for_credit(self, link: Any) -> None:
         """Wait until the AMQP broker grants credit for another message on a link."""
-        if link.credit <= 0 and not self.work(SECONDS, lambda: link.credit > 0):
-            raise self.error("the broker takes no more messages")
+        if link.credit > 0:
+            return
+        problem = "the broker takes no more messages: it may be full"
+        if not wait_and_log(
+            lambda some: self.work(some, lambda: link.credit > 0), SECONDS, problem, self._where
+        ):
+            raise BrokerFullError(problem, where=self._where)
 
     def refusal(self, delivery: Any) -> BrokerError:
         """Build the error for a message that the AMQP broker has refused."""
@@ -193,31 +243,33 @@ class AmqpSender(QueueSender):
         self._link: SendingConnection | None = None
         self._receiver: Any = None
         self._held: Any = None
+        self._is_noted = False  # whether addresses that drop messages were looked for
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Raise EncodeError for a message larger than the limit that the AMQP broker announced."""
-        limit = self._connected.sender.remote_max_message_size
-        if not limit:
-            return
-        for part in parts:
-            for at, body in enumerate(part.messages.bodies):
-                size = len(body.as_buffer())
-                if size + 1024 > limit:  # and headers
-                    position = part.origins.positions[at].as_py()
-                    problem = f"the message has {size} bytes, and the broker takes {limit} (operation at {position})"
-                    table = part.origins.tables[at].as_py() or ""
-                    raise EncodeError(problem, where=Where(table=table))
+        limit, largest = self._connected.sender.remote_max_message_size, LargestMessage.of(parts)
+        if limit and largest.size + HEAD_BYTES > limit:
+            problem = (
+                f"the message has {largest.size} bytes, and the broker takes {limit - HEAD_BYTES} "
+                f"(operation at {largest.position})"
+            )
+            where = Where(source=str(self._address), table=largest.table or None)
+            raise EncodeError(problem, where=where, hint=TOO_LARGE)
 
     def open(self) -> str | None:
         """Connect by AMQP, and take the restart message, which locks the group; see ``Sender``."""
         restart = self._connect()
         link = self._connected
+        self._note_dropping(restart)
         link.attach(self._address, self._queue)
         if restart.first or not self._browse():
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
             self._answered(link.restart, self._message("", first), "a restart message")
         self._receiver = link.listen(self._queue)
-        taken = link.take(self._receiver, HELD_SECONDS)
+        held = HELD.format(self._group)
+        taken = wait_and_log(
+            lambda seconds: link.take(self._receiver, seconds), HELD_SECONDS, held, self._where
+        )
         if taken is None:
             raise self._other_run()
         self._held, text = taken
@@ -226,6 +278,20 @@ class AmqpSender(QueueSender):
             self._held.settle()
             raise self._other_run()
         return text or None
+
+    def _note_dropping(self, restart: RestartQueue) -> None:
+        """Log once that a full address drops messages: the broker confirms those that it drops."""
+        if self._is_noted or not restart.is_managed:
+            return
+        self._is_noted = True
+        try:
+            # A broker that refuses the question closes its link.
+            with closing(SendingConnection(self._address)) as side:
+                for name in (self._address.destination, self._queue):
+                    if drops_messages(side.ask(ask_settings(name))):
+                        LOG.warning(DROPS, name, self._address)
+        except BrokerError as error:
+            LOG.info("whether %s drops messages is not known: %s", self._address, error.problem)
 
     def read(self) -> str | None:
         """Return the state in the restart queue; see ``Sender``.
@@ -239,9 +305,15 @@ class AmqpSender(QueueSender):
         """Send messages and the new restart message in one AMQP transaction; see ``Sender``."""
         if self._link is None or self._held is None:
             raise BrokerError("there is no connection", where=self._where)
-        link, held = self._link, self._held
-        self._held = None
-        name = self._declare()
+        held, self._held = self._held, None
+        try:
+            self._send_transaction(parts, state, held)
+        except BrokerError as error:
+            raise self._explained(error, parts) from error
+
+    def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: Any) -> None:
+        """Send messages and the new restart message, and accept the one that is held."""
+        link, name = self._connected, self._declare()
         for part in parts:
             self._send_part(part, name)
         new = self._send_in(link.restart, self._message(state, {}).encode(), name)
@@ -331,6 +403,8 @@ class AmqpSender(QueueSender):
             message.annotations = {library.symbol(JMS_TYPE): library.byte(TEXT_MESSAGE)}
             message.subject = jms_type(one)
             waiting.append(self._send_in(link.sender, message.encode(), transaction))
+            # Waiting for each answer would cost a round trip per message; not waiting at all,
+            # unbounded memory.
             if len(waiting) >= UNANSWERED:
                 self._wait_for(waiting)
         self._wait_for(waiting)
@@ -338,6 +412,7 @@ class AmqpSender(QueueSender):
     def _wait_for(self, waiting: list[Any]) -> None:
         """Wait for the broker's answers, and free the deliveries."""
         link = self._connected
+        # ``remote_state`` is 0 until the broker has answered.
         if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):
             raise link.error("the broker does not answer to messages")
         for one in waiting:

@@ -4,6 +4,10 @@ After a lost connection the state at the broker shows whether the last batch has
 of neither the last batch nor the one before, another run is publishing, and this run stops.
 
 A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
+
+A broker without room for a batch may have room for a smaller one: a queue of 1,000 messages never takes 10,000 in one
+transaction. So ``BatchRefusedError`` asks the run to publish again from the stored state, in batches that begin with one
+transaction and grow while the broker takes them.
 """
 
 from __future__ import annotations
@@ -15,9 +19,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
-from trailgate.errors import BrokerRefusedError, Where
+from trailgate.errors import BrokerFullError, BrokerRefusedError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.publish.senders.sender import (
+    LOG,
     STOP_ONE,
     OutgoingMessages,
     PublishedState,
@@ -34,6 +39,38 @@ OTHER_RUN: Final = "another run publishes there"
 OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
 
+class BatchRefusedError(Exception):
+    """A broker has no room for a batch of several transactions.
+
+    ``rewind`` connects again, and returns the state from which to publish again, in smaller batches.
+    """
+
+    def __init__(self, rewind: Callable[[], PublishedState]) -> None:
+        super().__init__("the broker has no room for the batch")
+        self.rewind = rewind
+
+
+class BatchSize:
+    """The number of messages of a batch: after a batch that a broker had no room for, 1, and twice as many after each that it takes.
+
+    It stays below the size that was refused, which is forgotten bit by bit.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self._ceiling = most
+        self.messages = most
+
+    def note_taken(self) -> None:
+        """Record that the broker took a batch."""
+        self._ceiling = min(self._most, self._ceiling + 1 + self._ceiling // 16)
+        self.messages = min(2 * self.messages, self._ceiling)
+
+    def note_refused(self, messages: int) -> None:
+        """Record that the broker had no room for so many messages."""
+        self._ceiling = max(1, min(self._most, messages) // 2)
+        self.messages = 1
+
+
 class BrokerSink:
     """Publishes to a broker; see ``Sink``. ``sent`` is called with the state after each batch."""
 
@@ -47,7 +84,7 @@ class BrokerSink:
         sent: Callable[[PublishedState], None] = lambda _: None,
     ) -> None:
         self._sender, self.name, self._retries = sender, name, retries
-        self.most, self._sent = most, sent
+        self._size, self._sent = BatchSize(most), sent
         self._run = uuid.uuid4().hex
         # Messages of the transaction that has not ended, of the next batch, and of the batch that is sent.
         self._open, self._ready, self._sending = (WaitingMessages() for _ in range(3))
@@ -57,12 +94,18 @@ class BrokerSink:
         self._since = 0.0
         self._stored: str | None = None  # the state at the broker
         self._tried: str | None = None  # the state that was sent last
-        self._last: PublishedState | None = None
+        self._last: PublishedState | None = None  # the state that was confirmed last
+        self._next: PublishedState | None = None  # the state that was sent last
 
     @property
     def guarantee(self) -> str:
         """The delivery guarantee of the broker's sender."""
         return self._sender.guarantee
+
+    @property
+    def most(self) -> int:
+        """The number of messages of a batch; see ``Sink``."""
+        return self._size.messages
 
     names: tuple[str, ...] = ()
 
@@ -90,7 +133,8 @@ class BrokerSink:
     def commit(self, state: PublishedState) -> None:
         """Allow the messages added so far to be sent to the broker; see ``Sink``.
 
-        They are sent when the batch is full or a second old.
+        They are sent when the batch is full or a second old. Raises BatchRefusedError if the broker had no room for
+        the batch before.
         """
         if not self._ready.count:
             self._since = time.monotonic()
@@ -104,11 +148,25 @@ class BrokerSink:
             self._running = self._thread.submit(self._store, state)
 
     def flush(self) -> None:
-        """Send the committed messages to the broker, and store the state."""
+        """Send the committed messages to the broker, and store the state. Raises BatchRefusedError; see ``commit``."""
         self._wait()
         if self.published != self._last:
             self._ready, self._sending = self._sending, self._ready
             self._store(self.published)
+
+    def _rewind(self) -> PublishedState:
+        """Discard the messages that the broker did not take, connect again, and return the state of those that it has."""
+        for messages in (self._open, self._ready, self._sending):
+            messages.clear()
+        text = call_with_retries(self._sender.open, self._retries)
+        states = {self._stored: self._last, self._tried: self._next}
+        state = states.get(text)
+        if state is None:
+            raise self._other_run()
+        self._stored, self.published, self._last = text, state, state
+        # No opening is without a transaction, as in ``begin``.
+        call_with_retries(lambda: self._send(state), self._retries)
+        return state
 
     def close(self) -> None:
         """Send the committed messages, and disconnect from the broker."""
@@ -134,8 +192,10 @@ class BrokerSink:
     def _store(self, state: PublishedState) -> None:
         """Send a batch with its state, with retries."""
         # The state of an earlier batch would be taken for that of this one if an attempt fails before it sends.
-        self._tried = None
+        self._tried, self._next = None, state
         call_with_retries(lambda: self._send(state), self._retries)
+        if self._sending.count:
+            self._size.note_taken()
         self._last = state
         self._sending.clear()
         self._sent(state)
@@ -150,9 +210,24 @@ class BrokerSink:
                 self._stored = found
                 return
             if found != self._stored:
-                problem = f"{OTHER_RUN}: the stored position is not that of this run"
-                raise BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)
+                raise self._other_run()
         self._sender.check(self._sending)
         self._tried = StoredState(self._run, state, self._sender.tables).encode()
-        self._sender.send(self._sending, self._tried)
+        try:
+            self._sender.send(self._sending, self._tried)
+        except BrokerFullError as error:
+            self._divide(state, error)
+            raise
         self._stored = self._tried
+
+    def _divide(self, state: PublishedState, error: BrokerFullError) -> None:
+        """Raise BatchRefusedError if the refused batch has several transactions."""
+        self._size.note_refused(self._sending.count)
+        if self._last is not None and state.transactions - self._last.transactions > 1:
+            self._retries.faults[error.reason] += 1
+            LOG.warning("%s; publishing in smaller batches", error)
+            raise BatchRefusedError(self._rewind) from error
+
+    def _other_run(self) -> BrokerRefusedError:
+        problem = f"{OTHER_RUN}: the stored position is not that of this run"
+        return BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)

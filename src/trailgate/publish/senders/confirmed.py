@@ -17,12 +17,20 @@ from contextlib import closing
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import BrokerError
+from trailgate.errors import BrokerError, BrokerFullError, count_noun
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.live.brokers.stomp.frames import encode_frame
-from trailgate.publish.senders.jms import JmsProperties
-from trailgate.publish.senders.sender import AT_LEAST_ONCE, EXACTLY_ONCE, STOP_ONE, OutgoingMessages
+from trailgate.publish.senders.jms import LOCK, JmsProperties
+from trailgate.publish.senders.sender import (
+    AT_LEAST_ONCE,
+    EXACTLY_ONCE,
+    FULL,
+    HELD,
+    STOP_ONE,
+    OutgoingMessages,
+    wait_and_log,
+)
 from trailgate.publish.senders.stomp import (
     HELD_SECONDS,
     PLACES,
@@ -32,8 +40,9 @@ from trailgate.publish.senders.stomp import (
 )
 
 CONFIRMED: Final = frozenset({"RabbitMQ"})
-LOCK: Final = ".lock"  # the end of the name of a group's lock queue
-AGAIN: Final = 1.0  # seconds between two attempts to lock
+AGAIN: Final = 0.5  # seconds between two attempts to lock
+QUIET_SECONDS: Final = 5.0  # after which it is logged that messages are not confirmed
+NOT_CONFIRMED: Final = "the broker does not confirm messages"
 EXISTING: Final = "/amq/queue/"  # before a queue that is not declared
 # A position that is published drops the one before.
 _KEPT: Final = MappingProxyType(
@@ -78,7 +87,7 @@ class ConfirmedStompSender(StompSender):
         known = {"id": PLACES, "destination": EXISTING + self._queue, "ack": "client-individual"}
         self._connected.send("SUBSCRIBE", known)
         try:
-            if self._wait(lambda: bool(self._messages), HELD_SECONDS):
+            if self._wait_for_release(HELD_SECONDS):
                 return self._messages[0][1]
         except BrokerError as error:
             if error.problem.startswith("not_found"):
@@ -100,11 +109,10 @@ class ConfirmedStompSender(StompSender):
         def own(one: JmsProperties) -> Mapping[str, str]:
             return {"receipt": self._receipt(waiting), "amqp-message-id": one.id}
 
-        self._send_confirmed(
-            (frame for part in parts for frame in self._frames(part, own)), waiting
-        )
+        frames = (frame for part in parts for frame in self._frames(part, own))
+        self._send_confirmed(frames, waiting, parts)
         kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt(waiting)}
-        self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting)
+        self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting, ())
 
     @property
     def _dialect(self) -> RestartDialect:
@@ -138,7 +146,14 @@ class ConfirmedStompSender(StompSender):
 
     def _lock(self) -> None:
         """Declare the exclusive queue. Raises BrokerRefusedError if another connection has it for long."""
-        until = time.monotonic() + HELD_SECONDS
+        held = HELD.format(self._group)
+        if not wait_and_log(self._try_to_lock, HELD_SECONDS, held, self._where):
+            problem = f"another run of the group {self._group} publishes there"
+            raise self._connected.error(problem, refused=True, hint=STOP_ONE)
+
+    def _try_to_lock(self, seconds: float) -> bool:
+        """Try to declare the exclusive queue for some seconds, and return whether it was possible."""
+        until = time.monotonic() + seconds
         while True:
             self._connect()
             try:
@@ -147,14 +162,16 @@ class ConfirmedStompSender(StompSender):
                 if not error.problem.startswith("resource_locked"):
                     raise
                 if time.monotonic() > until:
-                    problem = f"another run of the group {self._group} publishes there"
-                    raise self._connected.error(problem, refused=True, hint=STOP_ONE) from None
+                    return False
                 time.sleep(AGAIN)
             else:
-                return
+                return True
 
     def _declare_lock(self) -> None:
         """Declare the exclusive queue, and wait for a message in it: a refusal comes after the receipt."""
+        # The receipt of SUBSCRIBE does not prove that this session has the queue: RabbitMQ refuses
+        # a second consumer of an exclusive queue with an ERROR frame that may follow the receipt. A
+        # message with this session's random text does prove it.
         name, own = f"{self._queue}{LOCK}", uuid.uuid4().hex
         link = self._connected
         link.send("SUBSCRIBE", {"id": LOCK, "destination": f"/queue/{name}", **_LOCKING})
@@ -170,12 +187,31 @@ class ConfirmedStompSender(StompSender):
         waiting.add(receipt)
         return receipt
 
-    def _send_confirmed(self, frames: Iterable[bytes], waiting: set[str]) -> None:
+    def _send_confirmed(
+        self, frames: Iterable[bytes], waiting: set[str], parts: Iterable[OutgoingMessages]
+    ) -> None:
         """Send frames, and wait until the broker has confirmed all."""
-        self._send_frames(frames)
-        while not waiting <= self._receipts:
-            known = len(self._receipts)
-            if not self._wait(lambda known=known: len(self._receipts) > known, SECONDS):  # type: ignore[misc]
-                raise self._connected.error("the broker does not confirm messages")
+        try:
+            self._send_frames(frames)
+            while not waiting <= self._receipts:
+                known = len(self._receipts)
+                if not wait_and_log(
+                    lambda some, known=known: self._wait(  # type: ignore[misc]
+                        lambda: len(self._receipts) > known, some
+                    ),
+                    SECONDS,
+                    NOT_CONFIRMED,
+                    self._where,
+                    quiet=QUIET_SECONDS,
+                ):
+                    raise self._connected.error(NOT_CONFIRMED)
+        except BrokerError as error:
+            own = self._broker_error()
+            if own is not None:
+                raise self._explained(own, parts) from error
+            # RabbitMQ closes the connection without a word if a queue of limited length refuses a message.
+            missing = count_noun(len(waiting - self._receipts), "message")
+            problem = f"the broker has not confirmed {missing}: {error.problem}"
+            raise BrokerFullError(problem, where=self._where, hint=FULL) from error
         for one in (waiting, self._receipts, self._messages):
             one.clear()

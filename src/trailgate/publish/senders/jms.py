@@ -10,15 +10,37 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.columnar.temporal import format_times
-from trailgate.errors import OptionError, Where
+from trailgate.errors import (
+    BrokerError,
+    BrokerFullError,
+    EncodeError,
+    OptionError,
+    TrailgateError,
+    Where,
+)
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.model.operations_table import codes_to_letters
-from trailgate.publish.senders.sender import OutgoingMessages
+from trailgate.publish.senders.sender import FULL, LargestMessage, OutgoingMessages
 
 RESTART: Final = "trailgate.restart."
+LOCK: Final = "~lock"  # the end of the name of a group's lock queue: elsewhere digits follow ~
+LONGEST: Final = 255  # bytes of a queue's name at RabbitMQ
 # Other characters could have a meaning in the address of a queue, for example > or * at ActiveMQ.
-_OTHER: Final = re.compile("[^A-Za-z0-9._-]")
+_OTHER: Final = re.compile(rb"[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
+# What brokers write if they have no room, and if a message is larger than they take.
+_NO_ROOM: Final = re.compile(
+    "AMQ229102|AMQ229119|AMQ339011|resource-limit-exceeded|is full|Usage Manager|Limit reached",
+    re.IGNORECASE,
+)
+TOO_LARGE: Final = (
+    "Raise the broker's limit, or publish smaller messages: --max-message-bytes, --content row"
+)
+_SENT: Final = re.compile(r" CoreMessage\[.*")  # Artemis names a message by all that it knows of it
+_TOO_LARGE: Final = re.compile(
+    "AMQ149005|AMQ229031|bigger than|larger than|too large|maximum .*(length|size)|max.?frame|size exceeded",
+    re.IGNORECASE,
+)
 
 
 class JmsProperties(NamedTuple):
@@ -54,15 +76,41 @@ class QueueSender:
     def remember(self, tables: Iterable[str]) -> None:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
+    def _explained(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
+        """Return the error for a batch that a queue's broker refuses: with the cause and a remedy if they are known."""
+        if _TOO_LARGE.search(error.problem):
+            largest = LargestMessage.of(parts)
+            problem = (
+                f"{error.problem}: the largest message of the batch has {largest.size} bytes "
+                f"(operation at {largest.position})"
+            )
+            where = Where(source=str(self._address), table=largest.table or None)
+            return EncodeError(problem, where=where, hint=TOO_LARGE)
+        if isinstance(error, BrokerFullError) or _NO_ROOM.search(error.problem):
+            return BrokerFullError(_SENT.sub("", error.problem), where=self._where, hint=FULL)
+        return error
+
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
-    """Return the name of a group's restart queue. Raises OptionError if the address itself is such a queue."""
+    """Return the name of a group's restart queue, which no other group has.
+
+    Bytes that could have a meaning in an address are escaped: the group ``a/b`` has the queue
+    ``trailgate.restart.a~2Fb``. Raises OptionError if the name would be too long, or if the address
+    itself is such a queue.
+    """
+    where = Where(source=str(address))
     if address.destination.startswith(RESTART):
         problem = f"{address.destination} has the positions of publications, and no messages"
-        raise OptionError(
-            problem, where=Where(source=str(address)), hint="Publish to another queue"
+        raise OptionError(problem, where=where, hint="Publish to another queue")
+    escaped = _OTHER.sub(lambda found: b"~%02X" % found[0][0], group.encode()).decode()
+    excess = len(RESTART) + len(escaped) + len(LOCK) - LONGEST
+    if excess > 0:
+        problem = (
+            f"the name of the group {group} is too long for its restart queue: {len(escaped)} bytes"
         )
-    return RESTART + _OTHER.sub("_", group)
+        hint = f"Give the publication a shorter name: --group NAME, of at most {len(escaped) - excess} letters"
+        raise OptionError(problem, where=where, hint=hint)
+    return RESTART + escaped
 
 
 def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties]:

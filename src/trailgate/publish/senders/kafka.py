@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.errors import (
     BrokerError,
+    BrokerFullError,
     BrokerRefusedError,
     EncodeError,
     OptionError,
@@ -36,12 +37,19 @@ from trailgate.publish.senders.sender import (
     GROUP_HEADER,
     POSITION_HEADER,
     OutgoingMessages,
+    wait_and_log,
 )
 
 POSITIONS: Final = "trailgate-positions"
 CLEANUP: Final = "cleanup.policy"
 COMPACT: Final = "compact"
 TRANSACTION_SECONDS: Final = 60  # after which a broker aborts a transaction that nobody ends
+SLOW_SECONDS: Final = (
+    0.75 * TRANSACTION_SECONDS
+)  # after which an error means that the broker is too slow
+UNDONE_SECONDS: Final = 5.0  # after which it is logged that a batch is not committed yet
+UNDONE: Final = "Kafka has not taken the batch yet"
+SLOW: Final = "A quota of this login, or a slow or full disk of the broker may be the reason"
 SECONDS: Final = 60.0  # of a request
 MANY: Final = 1_000_000  # messages in the library's queue
 MOST_BYTES: Final = 1 << 20  # of the library's queue, in KiB
@@ -82,6 +90,7 @@ class KafkaSender:
         self._admin_client: Any = None
         self._refusal: str | None = None
         self._trouble: str | None = None
+        self._begun: float | None = None  # when the open transaction has begun
 
     @property
     def tables(self) -> Sequence[str]:
@@ -95,6 +104,7 @@ class KafkaSender:
     def open(self) -> str | None:
         """Fence other runs of this group by Kafka's transactional id, and return the group's stored state; see ``Sender``."""
         self.close()
+        self._begun = None
         self._limits = {}  # a topic may have been deleted
         with self._errors():
             self._check_positions()
@@ -119,6 +129,7 @@ class KafkaSender:
         with self._errors():
             producer = self._producer
             producer.begin_transaction()
+            self._begun = time.monotonic()
             try:
                 for part in parts:
                     self._produce(part, self._names.of_messages(part.origins))
@@ -128,6 +139,7 @@ class KafkaSender:
                 # The producer is not used again: after an abort its sequence numbers may be wrong.
                 self.close()
                 raise
+            self._begun = None
 
     def close(self) -> None:
         """Disconnect from Kafka. An open transaction is aborted."""
@@ -201,14 +213,22 @@ class KafkaSender:
         return deletes & ~part.origins.marks
 
     def _commit(self) -> None:
-        while True:
-            try:
-                self._producer.commit_transaction(SECONDS)
-            except self._kafka.KafkaException as error:
-                if not error.args[0].retriable():
-                    raise
-            else:
-                return
+        """End the transaction when the broker has all messages."""
+        if not wait_and_log(
+            self._is_committed, TRANSACTION_SECONDS, UNDONE, self._where, quiet=UNDONE_SECONDS
+        ):
+            while not self._is_committed(SECONDS):
+                pass
+
+    def _is_committed(self, seconds: float) -> bool:
+        """Wait for the end of the transaction, and return whether it has ended."""
+        try:
+            self._producer.commit_transaction(seconds)
+        except self._kafka.KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+            return False
+        return True
 
     def _existing(self) -> Mapping[str, Any]:
         """Return the broker's topics. Requesting one by its name might create it."""
@@ -218,6 +238,7 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException:
+                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
                 admin.poll(0)
                 if self._refusal is not None or time.monotonic() > until:
                     raise
@@ -305,6 +326,8 @@ class KafkaSender:
         sizes = pc.binary_length(part.messages.bodies).to_numpy()
         least = min(self._limits[topic] for topic in set(topics))
         margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
+        # Look at single messages only if the largest body could exceed the lowest limit, with the
+        # most that its headers may add. That is rare, and an array of limits is saved.
         if (
             int(sizes.max(initial=0)) + 2 * LIMIT // 1000 + margin < least
             and part.messages.keys is None
@@ -327,12 +350,10 @@ class KafkaSender:
         An open transaction of another group hides all later messages, so this waits for its end.
         """
         end = self._end(committed=False)
-        until = time.monotonic() + TRANSACTION_SECONDS + self._patience
-        while self._end(committed=True) < end:
-            if time.monotonic() > until:
-                problem = f"an open transaction hides the positions in {POSITIONS}"
-                raise BrokerError(problem, where=self._where)
-            time.sleep(0.1)
+        problem = f"an open transaction hides the positions in {POSITIONS}"
+        seconds = TRANSACTION_SECONDS + self._patience
+        if not wait_and_log(lambda some: self._shows(end, some), seconds, problem, self._where):
+            raise BrokerError(problem, where=self._where)
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
         # The end of the topic is known by an empty answer, which a broker delays.
         settings |= {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
@@ -342,6 +363,15 @@ class KafkaSender:
             return self._last(consumer, end)
         finally:
             consumer.close()
+
+    def _shows(self, end: int, seconds: float) -> bool:
+        """Wait until the broker shows the positions up to an offset, and return whether it does."""
+        until = time.monotonic() + seconds
+        while self._end(committed=True) < end:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.1)
+        return True
 
     def _end(self, *, committed: bool) -> int:
         """Return the end of the topic of positions, with or without open transactions."""
@@ -409,8 +439,12 @@ class KafkaSender:
             codes.POLICY_VIOLATION,
             codes.INVALID_CONFIG,
         }
+        seconds = 0.0 if self._begun is None else time.monotonic() - self._begun
+        if seconds > SLOW_SECONDS and not refused:
+            problem = f"Kafka did not take the batch in {seconds:.0f} s: {reason.str()}"
+            return BrokerFullError(problem, where=self._where, hint=SLOW)
         if reason.code() in (codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED):  # noqa: SLF001  as above
-            problem = "another run of this group has begun, or the transaction took too long"
+            problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
         trouble = "" if self._trouble is None else f" ({self._trouble})"

@@ -7,9 +7,14 @@ describes exactly what is published.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import pyarrow.compute as pc
 
 from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
@@ -25,14 +30,23 @@ EXACTLY_ONCE: Final = "exactly once"
 AT_LEAST_ONCE: Final = "at least once"
 # The hint if two runs publish for one group.
 STOP_ONE: Final = "Stop one of the two, or give one a group of its own: --group NAME"
+HELD: Final = (
+    "another run, or the lost connection of one that was killed, holds the position of the group {}"
+)
+QUIET_SECONDS: Final = 1.0  # a longer wait is logged
+FULL: Final = "The queue or the broker may be full: let consumers take messages, or raise its limits (docs/publications.md)"
+DROPS: Final = "the address %s loses messages when it is full, and confirms them: set its address-full-policy to BLOCK, FAIL or PAGE instead of DROP (%s)"
+LOG: Final = logging.getLogger("trailgate.brokers")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """The state of a publication: from which source, with which options, up to which position it was published.
+    """The state of a publication: its source and options, and the position up to which it was published.
 
-    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at ``position``, and
-    ``reached`` is where the next run begins; they are empty if they are not known (``StoredPosition``).
+    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at
+    ``position``, and ``reached`` is where the next run begins; they are empty if they are not
+    known (``StoredPosition``).
     """
 
     source: str
@@ -106,6 +120,47 @@ class OutgoingMessages(NamedTuple):
     def slice(self, begin: int, stop: int) -> OutgoingMessages:
         """Return the outgoing messages [begin, stop)."""
         return OutgoingMessages(self.messages.slice(begin, stop), self.origins.slice(begin, stop))
+
+
+def wait_and_log(
+    wait: Callable[[float], Result],
+    seconds: float,
+    what: str,
+    where: Where,
+    *,
+    quiet: float = QUIET_SECONDS,
+) -> Result:
+    """Return what ``wait`` returns within some seconds. After the first second, log what it waits for, and until when."""
+    quiet = min(quiet, seconds)
+    found, left = wait(quiet), seconds - quiet
+    if found or left <= 0:
+        return found
+    until = time.strftime("%H:%M:%S", time.localtime(time.time() + left))
+    LOG.warning("%s; waiting until %s at most, for %.0f s (%s)", what, until, left, where)
+    return wait(left)
+
+
+class LargestMessage(NamedTuple):
+    """The largest of some messages: the bytes of its body, the position of its first operation, and its table or ""."""
+
+    size: int
+    position: str
+    table: str
+
+    @classmethod
+    def of(cls, parts: Iterable[OutgoingMessages]) -> LargestMessage:
+        """Find the largest of outgoing messages."""
+        found = cls(0, "", "")
+        for part in parts:
+            sizes = pc.binary_length(part.messages.bodies).to_numpy()
+            at = int(np.argmax(sizes))
+            if int(sizes[at]) >= found.size:
+                table, position = (
+                    part.origins.tables[at].as_py(),
+                    part.origins.positions[at].as_py(),
+                )
+                found = cls(int(sizes[at]), position, table or "")
+        return found
 
 
 class Sink(Protocol):
@@ -207,6 +262,8 @@ class Sender(Protocol):
         """Send messages in order, and store the state with them: both or neither.
 
         After a BrokerError it is unknown whether they were stored. ``open`` then returns the stored state.
+        A BrokerFullError means that the broker has no room, or did not take the messages in time. Raises
+        EncodeError if the broker refuses a message because of its size.
         """
         ...
 

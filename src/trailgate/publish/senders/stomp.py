@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -21,7 +22,12 @@ from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompConnection, error_text
-from trailgate.live.brokers.stomp.consumers import find_queue_state, wait_for_return
+from trailgate.live.brokers.stomp.consumers import (
+    find_dropping,
+    find_queue_state,
+    queue_name,
+    wait_for_return,
+)
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import (
     JmsProperties,
@@ -30,7 +36,15 @@ from trailgate.publish.senders.jms import (
     jms_type,
     named_properties,
 )
-from trailgate.publish.senders.sender import EXACTLY_ONCE, STOP_ONE, OutgoingMessages
+from trailgate.publish.senders.sender import (
+    DROPS,
+    EXACTLY_ONCE,
+    HELD,
+    LOG,
+    STOP_ONE,
+    OutgoingMessages,
+    wait_and_log,
+)
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
@@ -49,7 +63,7 @@ class RestartDialect(NamedTuple):
     - ``kinds``: headers of SEND by the kind of the destination.
     - ``subscribe``: headers of the subscription to the restart queue.
     - ``first``: headers of a group's first restart message.
-    - ``always_first``: the first message may be sent always, because the broker accepts it once.
+    - ``always_first``: the broker accepts the first message only once, so it may be sent at every start.
     - ``browses``: browsing shows held messages too.
     """
 
@@ -88,29 +102,42 @@ class StompSender(QueueSender):
         self._messages: list[tuple[dict[str, str], str]] = []
         self._receipts: set[str] = set()
         self._count = 0
+        self._is_noted = False  # whether addresses that drop messages were looked for
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Do nothing: STOMP brokers do not announce a limit of message sizes."""
+        """Do nothing: STOMP brokers do not announce a limit of message sizes. What they refuse, ``send`` explains."""
 
     def open(self) -> str | None:
         """Connect by STOMP and take the restart message; see ``Sender``."""
         dialect = self._connect()
         wait_for_return(self._connected, self._address, self._queue)
+        self._note_dropping()
         is_new = dialect.always_first or (dialect.browses and not self._browse())
         self._subscribe(dialect.subscribe)
         if is_new:
             first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
             self._confirm("SEND", {**self._to(self._queue, QUEUE), **first})
-        if not self._wait(lambda: bool(self._messages), HELD_SECONDS):
+        if not self._wait_for_release(HELD_SECONDS):
             wait_for_return(self._connected, self._address, self._queue, own=1)
             raise self._other_run()
         held, text = self._messages[0]
         if dialect.browses and not text:
+            # Two runs of a new group may both have sent a first message. The one that receives an
+            # empty message while another exists gives way.
             if len(self._browse()) > 1:
                 self._confirm("ACK", {"id": held["ack"]})  # the broker removes it
                 raise self._other_run()
             self._messages = [(held, text)]
         return text or None
+
+    def _note_dropping(self) -> None:
+        """Log once that a full address drops messages: the broker confirms those that it drops."""
+        if self._is_noted:
+            return
+        self._is_noted = True
+        names = queue_name(self._address), self._queue
+        for name in find_dropping(self._connected, self._address, names):
+            LOG.warning(DROPS, name, self._address)
 
     def read(self) -> str | None:
         """Return the state in the restart queue; see ``Sender``. Artemis's message is received and put back.
@@ -135,16 +162,33 @@ class StompSender(QueueSender):
         if self._link is None or not self._messages:
             raise BrokerError("there is no connection", where=self._where)
         held = self._messages.pop(0)[0]
+        try:
+            self._send_transaction(parts, state, held["ack"])
+        except BrokerError as error:
+            own = self._broker_error() or error
+            raise self._explained(own, parts) from error
+
+    def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: str) -> None:
+        """Send messages and the new restart message, and acknowledge the one that is held."""
         self._count += 1
         own = {"transaction": f"t{self._count}"}
         self._connected.send("BEGIN", own)
         for part in parts:
             self._send_frames(self._frames(part, lambda _: own))
         self._connected.send("SEND", {**self._to(self._queue, QUEUE), **own}, state.encode())
-        self._connected.send("ACK", {"id": held["ack"], **own})
+        self._connected.send("ACK", {"id": held, **own})
         self._confirm("COMMIT", own)
         if not self._wait(lambda: bool(self._messages), SECONDS):
             raise self._connected.error("the new restart message does not arrive")
+
+    def _broker_error(self) -> BrokerError | None:
+        """Return the error that a STOMP broker has sent before it closed the connection, or None."""
+        with suppress(BrokerError):
+            while (found := self._connected.frames(0.0, FRAMES)) is not None:
+                for at in range(len(found)):
+                    if found.kinds[at] == kernels.ERROR:
+                        return self._connected.error(error_text(found, at))
+        return None
 
     def close(self) -> None:
         """Disconnect.
@@ -248,6 +292,15 @@ class StompSender(QueueSender):
         if not ended:
             raise self._connected.error(f"the queue {self._queue} cannot be browsed")
         return found
+
+    def _wait_for_release(self, seconds: float) -> bool:
+        """Wait for the restart message, and return whether it has come."""
+        return wait_and_log(
+            lambda some: self._wait(lambda: bool(self._messages), some),
+            seconds,
+            HELD.format(self._group),
+            self._where,
+        )
 
     def _confirm(self, command: str, headers: Mapping[str, str]) -> None:
         """Send a frame, and wait for its receipt."""

@@ -47,7 +47,11 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 
 
 class RefusalTexts(NamedTuple):
-    """The texts for refusing a parameter of a store's address: {} is its name in ``problem``, and the allowed parameters in ``hint``."""
+    """The texts of the error for an unsupported parameter in a store's address.
+
+    In ``problem``, {} is replaced by the parameter's name, and in ``hint`` by the list of
+    supported parameters.
+    """
 
     problem: str
     hint: str
@@ -70,7 +74,7 @@ AZURE_REFUSED: Final = RefusalTexts(
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How to access an Azure account. Without key, token or client, a login is searched as Azure's tools do.
+    """How to access an Azure account. Without a key, token or client, a login is looked up in the same order as by Azure's own tools.
 
     ``blob`` and ``dfs`` are host suffixes after the account's name, or complete hosts with the
     account in the path.

@@ -116,7 +116,7 @@ def scheme_of(address: str) -> str:
 
 
 def is_absolute(address: Address) -> bool:
-    """Return True if a file address does not depend on the working directory."""
+    """Return True if a file address means the same file in every working directory."""
     text = os.fspath(address)
     return URI.match(text) is not None or text.startswith(("file:", "/"))
 
@@ -163,10 +163,10 @@ def read_file(address: Address, subject: str = "file") -> bytes:
 
 
 def read_text_file(address: Address, subject: str = "file") -> bytes:
-    """Read a text file in UTF-8, or in another encoding in which ASCII is one byte, as bytes.
+    """Read a text file as bytes. Its encoding must be UTF-8, or another one in which ASCII characters are single bytes.
 
-    Raises StorageError if it cannot be read, or is UTF-16, UTF-32 or EBCDIC, which editors of
-    Windows and binary transfers from a mainframe make.
+    Raises StorageError if the file cannot be read or is in UTF-16, UTF-32 or EBCDIC. Editors on
+    Windows and binary transfers from a mainframe make such files.
     """
     raw = read_file(address, subject)
     name = _other_encoding(raw)

@@ -44,6 +44,9 @@ def replace_whole_file(path: Path, data: bytes) -> None:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+        # The data must be on the disk before the new name, else a power failure may leave an empty
+        # file under it. The folder is synced last, because the new name is part of the folder's
+        # data.
         temporary.replace(path)
         sync_folder(path.parent)
 
@@ -101,7 +104,7 @@ class WrittenFile:
             os.ftruncate(self._handle, size)
 
     def sync(self) -> None:
-        """Sync the file's bytes and, the first time, its name."""
+        """Sync the file's bytes to the disk. The first call also syncs its folder, so that the new name is durable."""
         with convert_write_errors(self.path):
             os.fsync(self._handle)
             if not self._is_named:
@@ -147,6 +150,8 @@ def lock_holder(prefix: str) -> str | None:
     except FileNotFoundError:
         return None
     try:
+        # The range 0 to 0 is the complete file. The answer is F_UNLCK if a read lock would be
+        # granted, or else the lock that prevents it.
         lock_query = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
         kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
         return None if kind == fcntl.F_UNLCK else _holder(handle)
@@ -165,6 +170,7 @@ def _acquire(handle: int, until: float) -> bool:
     """Try to get the lock until a time of ``time.monotonic``. Returns False if it was not free."""
     while True:
         try:
+            # Without LOCK_NB the call could not be given up after a time.
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= until:

@@ -75,16 +75,16 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[ListedFile, ...]:
-    """Find the files at addresses, in order; each file once, even if it is named several times.
+    """Find the files at addresses, in order. Each file is returned once, even if it is named several times.
 
-    An address is a file, a folder (whose files are taken in name order), or a pattern of either:
-    ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**`` matches a folder
-    and all folders below it. Files in folders and patterns are skipped if their names start with a
-    dot or underscore.
+    An address is a file, a folder (whose files are taken in name order), or a pattern of
+    either: ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**``
+    matches a folder and all folders below it. In folders and patterns, files whose names start
+    with a dot or underscore are skipped.
 
-    Raises StorageError with ``problem`` if nothing exists at an address, and if there are no files
-    of ``subject``; subfolders are not searched. With ``deep`` they are, and then the result may be
-    empty.
+    Subfolders are searched only with ``deep``. Raises StorageError with the text ``problem`` if
+    nothing exists at an address or, unless ``deep`` is set, if no file is found. ``subject``
+    names the files in errors.
     """
     files_by_spot: dict[str, ListedFile] = {}
     addresses = addresses_of(sources)
@@ -248,7 +248,8 @@ def describe_empty_files(paths: Sequence[str]) -> str:
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the size of equal parts of some files, as few as possible with at most ``most`` bytes each."""
+    """Return the size of the parts if files of this total size are divided evenly: into as few parts as possible of at most ``most`` bytes."""
+    # -(-a // b) rounds up: 10 bytes with at most 4 are 3 parts of at most 4 bytes (4, 4 and 2).
     parts = max(1, -(-size // most))
     return max(1, -(-size // parts))
 

@@ -77,8 +77,8 @@ REFUSED: Final = RefusalTexts(
 class RefusedError(OSError):
     """A request that an HDFS namenode refused, or that did not reach it.
 
-    ``kind`` is the name of the exception raised there, or of the client's own; ``hint`` is what to
-    try.
+    ``kind`` is the class name of the namenode's or the client's exception, and ``hint`` states
+    what to try.
     """
 
     def __init__(self, problem: str, kind: str) -> None:
@@ -90,7 +90,7 @@ class RefusedError(OSError):
 
 
 def refused_error(error: BaseException) -> RefusedError:
-    """Make a RefusedError with one line of text from an error of the HDFS client, whose text has many."""
+    """Convert an exception of the HDFS client to a RefusedError with the first line of its text. The other lines are Java's stack trace."""
     kind, text = _parts(error)
     line = " ".join(text.partition("\n")[0].split())
     if "could only be written to 0 of" in line or "NotEnoughReplicas" in kind:
@@ -162,6 +162,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
         _LAST[:] = os.getpid(), time.monotonic()
         return REQUESTS[request](client, path, *arguments)
     except (FileNotFoundError, FileExistsError) as error:
+        # The first line names the path; the others are Java's stack trace.
         raise type(error)(str(error).partition("\n")[0]) from None
     except MissingDependencyError:
         raise

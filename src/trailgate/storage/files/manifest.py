@@ -65,7 +65,7 @@ class GrowingFileState:
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """The progress of a streaming query in the manifest: its last operation's sequence id, and that operation's end."""
+    """The progress of a streaming query in the manifest: the sequence id of its last operation, and the file and offset at which that operation ends."""
 
     seq_id: str | None
     file: int
@@ -146,7 +146,7 @@ def write_manifest(prefix: str, manifest: Manifest) -> None:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """Return the content of a manifest file."""
+    """Encode a manifest as the JSON content of its file."""
     return json.dumps(asdict(manifest), indent=1).encode() + b"\n"
 
 
@@ -185,7 +185,7 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """What identifies a transaction in a checkpoint, and the commit time of its last operation."""
+    """The identity of a transaction in a checkpoint: its id and CSN, and the commit time of its last operation (``io_time``, in microseconds)."""
 
     tx_id: str | None
     csn: str | None
@@ -196,9 +196,9 @@ class TransactionMark:
 class Checkpoint:
     """The checkpoint of a live trail: the end of the last committed transaction, and the source's position there.
 
-    ``begun`` is the last file that the writer ever began. It is stored before the file is created,
-    so that all files from ``file`` to ``begun`` are known to be this writer's. With offset 0,
-    ``file`` itself does not count yet.
+    ``begun`` is the number of the last file that the writer has begun. It is stored before that
+    file is created, so that a restart knows that all files from ``file`` to ``begun`` are its
+    own. If ``offset`` is 0, nothing in ``file`` is committed yet, and the file may not exist.
     """
 
     level: int
@@ -221,7 +221,7 @@ def is_live(prefix: str) -> bool:
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Return the content of a checkpoint file."""
+    """Encode a checkpoint as the JSON content of its file."""
     return json.dumps({"version": VERSION, **asdict(checkpoint)}, indent=1).encode() + b"\n"
 
 

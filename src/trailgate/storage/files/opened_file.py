@@ -56,7 +56,7 @@ class OpenedFile:
         return offset >= self.size
 
     def read(self, offset: int, size: int) -> pa.Buffer:
-        """Return up to ``size`` bytes of the open file from an offset, but none after the listed size.
+        """Read up to ``size`` bytes of the open file from an offset. Bytes after the size that the listing stated are not read.
 
         Raises StorageError if the file has become shorter.
         """

@@ -21,6 +21,15 @@ from trailgate.columnar.templates import JSON_ESCAPES, PieceForm, RowPiece, meas
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 
+# The types of a body that is not text, as json.loads returns them.
+_JSON_TYPES: Final = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    dict: "an object",
+    list: "an array",
+}
+
 
 def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
@@ -88,6 +97,8 @@ def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
     """Return bodies as text, and the mask of those that are not UTF-8 and therefore in base64."""
     encoded = np.zeros(len(bodies), bool)
     try:
+        # Arrow checks all bodies at once, which nearly always succeeds. Only if one is not UTF-8 is
+        # each of them looked at.
         bodies.cast(pa.string()).validate(full=True)
     except pa.ArrowInvalid:
         texts = [_in_base64(body) for body in bodies.to_pylist()]
@@ -138,16 +149,6 @@ def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
     if not isinstance(headers, dict):
         raise DecodeError("headers are not a JSON object", where=Where(raw=line))
     return _body(fields, line), {str(name): _text(value) for name, value in headers.items()}
-
-
-# The types of a body that is not text, as json.loads returns them.
-_JSON_TYPES: Final = {
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    dict: "an object",
-    list: "an array",
-}
 
 
 def _body(fields: dict[str, Any], line: bytes) -> bytes:

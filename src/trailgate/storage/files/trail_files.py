@@ -54,7 +54,7 @@ class TrailPosition(NamedTuple):
 
     @property
     def just_after(self) -> TrailPosition:
-        """The next trail position, so that a record starting here is before it."""
+        """The position one byte later. As an exclusive end it includes a record that starts at this position."""
         return TrailPosition(self.number, self.offset + 1)
 
 
@@ -121,7 +121,7 @@ class TrailFiles:
         return self.growing and not self.cut_off and file.number >= self.files[-1].number
 
     def window(self, first: int, last: int) -> TrailFiles:
-        """Return only the trail files with these numbers, so that a task is not sent thousands of names."""
+        """Return only the trail files with these numbers. A Spark task then is not sent the names of all files."""
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
         cut_off = last < self.files[-1].number or self.cut_off
@@ -142,11 +142,11 @@ class TrailFiles:
 
 
 def find_trail(path: Address, definitions: Address | Definitions | None = None) -> TrailFiles:
-    """Find the trail at a prefix (``dirdat/ot``), of a file, or in a folder with a single trail.
+    """Find a trail by its prefix (``dirdat/ot``), by one of its files, or by a folder that contains only this trail.
 
-    If ``<prefix>.manifest.json`` exists, only the files it lists are read. Definitions come from
-    the argument (a path or definitions) or from ``<prefix>.def``; otherwise there are none. Raises
-    StorageError.
+    If ``<prefix>.manifest.json`` exists, only the files that it lists are read. Definitions
+    come from the argument (a path or definitions) or from ``<prefix>.def``; otherwise there are
+    none. Raises StorageError.
     """
     trail = find_begun_trail(path, definitions)
     if trail is None:
@@ -201,7 +201,7 @@ def find_begun_trail(
 def missing_files(
     stated: Iterable[ManifestFile], files: Iterable[TrailFile]
 ) -> tuple[ManifestFile, ...]:
-    """Return the files that a manifest states, but which are not among those that exist."""
+    """Return the files that a manifest lists but that do not exist."""
     present = {name_of(file.path) for file in files}
     return tuple(file for file in stated if file.name not in present)
 
@@ -294,6 +294,7 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         read = read_manifest(listing.prefix, listing.store)
         manifest = None if read is None else read.by_name()
     except StorageError as error:
+        # A damaged manifest is a finding of the check, not the end of it.
         faults.append(error.problem)
     if not listing.files and manifest is None:
         raise StorageError("no trail files here", where=Where(source=path), hint=HINT)

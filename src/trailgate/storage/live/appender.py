@@ -56,6 +56,8 @@ class TrailAppender:
         self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
         self._broken, self._last = False, BETWEEN
         with ExitStack() as resources:
+            # First the lock, so that nothing is read that another writer may be changing. If a
+            # later step fails, the stack undoes the earlier ones in reverse.
             resources.enter_context(lock(self._prefix))
             known = load_checkpoint(self._prefix, options)
             self._definitions = tables_of(local_trail(self._prefix), definitions)
@@ -143,6 +145,7 @@ class TrailAppender:
         known = self._definitions.table(block.table.name)
         if known is not block.table and known != complete_table(block.table):
             raise DefinitionError("the table differs from the trail's definition", where=where)
+        # File headers have room for a CSN of this size only, and are patched in place.
         longest = pc.max(pc.binary_length(block.csn)).as_py() or 0
         if longest > LONGEST_CSN:
             raise EncodeError(f"a CSN has {longest} bytes, the limit is {LONGEST_CSN}", where=where)

@@ -99,7 +99,7 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
 class LiveTrail:
     """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last complete transaction known here.
+    ``last`` is the last complete transaction, as far as this writer knows.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class LiveTrail:
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
-        """Repair the trail so that it can be added to, and return where the source continues."""
+        """Repair the trail so that it can be added to, and return the point from which capture continues."""
         modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
         return modes[self._options.mode]()
 

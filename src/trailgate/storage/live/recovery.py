@@ -26,11 +26,12 @@ from trailgate.trail.records.transactions import CLOSES, record_marks
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where the source of a live trail continues: at ``source_position``, without the first ``transactions``.
+    """The state of a live trail after a start: where its source must continue, and which transactions to skip there.
 
-    ``source_position`` was recorded with the last commit, or is None. ``transactions`` is the number
-    of complete transactions in the trail after it, and ``last`` is the last of these.
-    ``abandoned``: an unfinished transaction was found too, which the source must repeat.
+    The source continues at ``source_position``, which was recorded with the last commit (None:
+    from its beginning). The trail already has the first ``transactions`` complete transactions
+    after that; ``last`` is the last one of them. With ``abandoned``, it also had an incomplete
+    transaction, which the source must repeat.
     """
 
     source_position: str | None = None
@@ -63,6 +64,14 @@ class DuplicateSkipper:
         count = self._recovered.transactions
         return self._seen > count or not count
 
+    @property
+    def is_behind(self) -> bool:
+        """True until the source has returned all transactions that the trail has.
+
+        A commit would state a position before the trail's end: what follows would be appended again.
+        """
+        return self._seen < self._recovered.transactions
+
     def rest(self, batch: ChangeBatch) -> ChangeBatch | None:
         """Return the operations of a batch that the trail does not have, or None."""
         if self.is_done:
@@ -92,18 +101,18 @@ class DuplicateSkipper:
 
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
-    """Return the transaction and commit time of an operation."""
+    """Return the id, CSN and commit time of an operation's transaction."""
     block, row = batch.find(order)
     return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTail:
-    """What follows a live trail's checkpoint. ``file`` and ``offset`` are the end of the last complete record.
+    """The records of a live trail after its checkpoint. ``file`` and ``offset`` are the end of the last complete record.
 
-    ``last`` is the last complete transaction, and ``current`` the transaction of the last change.
-    ``torn``: the last file has more bytes after ``offset``, which is 0 if the file header is
-    incomplete. ``path`` is the path of the last file, if there is one.
+    ``last`` is the last complete transaction, and ``current`` the transaction of the last
+    change. ``torn``: the last file has more bytes after ``offset``, which is 0 if the file
+    header is incomplete. ``path`` is the path of the last file, if there is one.
     """
 
     file: int
@@ -146,7 +155,7 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
 
 
 def read_tail(prefix: str, checkpoint: Checkpoint) -> CheckpointTail:
-    """Read what follows a checkpoint. Only record headers are decoded, in columns."""
+    """Read the records after a live trail's checkpoint. Only their headers are decoded, all at once."""
     tail = CheckpointTail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_after(prefix, checkpoint):
         if tail.torn:
@@ -214,6 +223,8 @@ def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, which may have begun in earlier records."""
+        # The last begin at or before the record. None means that the transaction began before these
+        # records, as the tail knows it.
         before = begins[begins <= record]
         known = tail_records.mark(int(before[-1])) if len(before) else tail.current
         return None if known is None else replace(known, io_time=int(view.io_time[record]))

@@ -87,11 +87,11 @@ class SidecarFile:
 class CommitPlan:
     """The plan of one publication: the staged files, sidecar files and state that it commits.
 
-    ``state`` returns the new state file for a generation, and ``deciding`` the one before it, which
-    names a commit record; only stores need the latter. ``parts`` are staged files that are appended
-    to the file ``log`` after its first ``kept`` bytes. ``finished`` is a published file whose
-    header is now completed, since files follow it. ``is_published`` returns whether a name is
-    published, so that no unfinished upload of it is needed.
+    ``state`` returns the content of the new state file for a generation. In a store, a state
+    that only names a commit record is written first; ``deciding`` returns it. ``parts`` are
+    staged files that are appended to the file ``log`` after its first ``kept`` bytes.
+    ``finished`` is a published file whose header is now completed, since files follow it.
+    ``is_published`` returns whether a file name is published already.
     """
 
     files: tuple[StagedFile, ...]
@@ -106,9 +106,9 @@ class CommitPlan:
 
 
 class RecoveredState(NamedTuple):
-    """The state of a trail or folder after recovery, and a backend that will replace exactly this state.
+    """The state of a trail or folder after recovery, and a backend that can only replace exactly this state.
 
-    ``completed`` means that a decision of an interrupted run was applied first.
+    ``completed`` means that the publication of an interrupted run was completed first.
     """
 
     backend: PublishBackend
@@ -233,7 +233,7 @@ class PublishBackend(Protocol):
 
 
 def encode_run_record(fingerprint: str, now: int) -> bytes:
-    """Encode the record of a run that began at ``now`` (nanoseconds). A run that repeats it will use the same time."""
+    """Encode the record of a run that began at ``now`` (nanoseconds). If the run is interrupted and started again, it reads its time from this record."""
     return json.dumps({"fingerprint": fingerprint, "now": now}).encode()
 
 

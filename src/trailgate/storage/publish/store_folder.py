@@ -174,6 +174,7 @@ def scratch_folder() -> str | None:
     """
     named = os.environ.get(OF_SPARK, "").split(",")
     writable = [folder for folder in named if folder and os.access(folder, os.W_OK | os.X_OK)]
+    # Spread the workers of one machine over its disks.
     return writable[os.getpid() % len(writable)] if writable else None
 
 
@@ -200,7 +201,7 @@ class StoreBackend(PublishBackend):
 
     @classmethod
     def of_folder(cls, store: ObjectStore, key: str) -> Self:
-        """Build the backend of a folder in a store, assuming that the folder has no state yet."""
+        """Build the backend of a folder in a store that has no state object yet."""
         return cls(store, f"{key.rstrip('/')}/", "", STATE, None)
 
     @property
@@ -246,6 +247,8 @@ class StoreBackend(PublishBackend):
             if not record:
                 recovered = replace(self, base=stored.tag, generation=generation_of(stored.data))
                 return RecoveredState(recovered, stored.data, completed)
+            # After this the state names no record, unless another run has decided in the meantime:
+            # so look again.
             self._complete(record, stored.tag)
             completed = True
 
@@ -270,6 +273,7 @@ class StoreBackend(PublishBackend):
 
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names of objects in the store. Names in subfolders contain slashes."""
+        # A listing is in the order of the keys, so it can begin after the last known name.
         keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
         return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
 
@@ -280,10 +284,12 @@ class StoreBackend(PublishBackend):
         """
         if name.startswith(OF_STREAM):
             return Path(self._hidden + name)
+        # The generation comes first, so that `_sweep_runs` can tell from a key alone whether its
+        # run is older than the published state.
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Create a folder in the store for this run, with the time of an earlier run of its fingerprint if there is one."""
+        """Create a folder in the store for this run. Its time is that of an interrupted run with the same fingerprint, or else ``now``."""
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):
@@ -365,6 +371,8 @@ class StoreBackend(PublishBackend):
             if tag is not None:
                 self._complete(record, tag, content)
         except StorageError as error:
+            # An error such as a lost connection does not say whether the put took effect. Only if
+            # the state is still the recovered one is it certain that nothing was published.
             if not self._is_unchanged():
                 error.hint = error.hint or MAY_BE_DECIDED
             raise
@@ -415,10 +423,14 @@ class StoreBackend(PublishBackend):
         """
         try:
             content = self._read_record(record) if content is None else content
+            # Every step of this can be repeated with the same result, because another run may apply
+            # the record at the same time, or this one may be killed halfway.
             self._apply(content, record)
         except _CompletedError:
             return
         except StorageError:
+            # If the state no longer names the record, another run has completed the commit, and the
+            # failure only shows that its staged objects are deleted. Else it is a real fault.
             if self._names(record):
                 raise
             return  # another run has completed it, and deleted what was staged
@@ -469,6 +481,8 @@ class StoreBackend(PublishBackend):
     def _place_file(self, content: CommitRecord, file: StagedFile) -> None:
         """Copy a staged file to its final name, with its header patched."""
         source = f"{content.staging}/{file.staged}"
+        # An object cannot be changed in place. Only the first bytes, which the patches concern, are
+        # read and uploaded again; the store itself copies the rest.
         head = bytearray(self.store.part(ObjectRange(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data

@@ -177,7 +177,7 @@ class MessageFiles:
         return describe_empty_files(empty)
 
     def window(self, range_: MessageRange) -> MessageFiles:
-        """Return only the message files of a range, which is enough unless later messages are needed too."""
+        """Return only the message files that a range needs. Messages after the range cannot be read from the result."""
         return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
@@ -277,10 +277,10 @@ def plan_ranges(
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files of lines are divided. There is one range if messages cannot be read
-    ``apart``, that is, without those before them. For little input, ``SHARED`` ranges of at least
-    ``LEAST_BYTES`` are made. Ranges depend only on the input, so that output files are the same on
-    any number of cores.
+    Only uncompressed files with one message per line are divided. If messages can only be read
+    after those before them (``apart`` is false), there is a single range. Small inputs are
+    divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
+    so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -379,6 +379,8 @@ def _read_unlined(
 
     try:
         for batch in cutter.cut(chunks, number, files.longest):
+            # The offsets are in ascending order: skip the parts before the position where an
+            # earlier run ended.
             later = int(np.searchsorted(batch.offsets, offset))
             if later < len(batch):
                 yield ReadMessages(batch.slice(later, len(batch)))
@@ -504,6 +506,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
         try:
             body, header = read_line(bytes(view[start:end]))
         except TrailgateError as error:
+            # The line stays a message, with its number and offset: its problem refers to it.
             body, header = b"", NO_HEADERS
             offset = begin.offset + start
             problems.append(Problem(i, error.with_place(source=source, offset=offset)))

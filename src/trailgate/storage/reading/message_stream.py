@@ -65,7 +65,7 @@ class MessageOffset:
         }
 
     def after(self, files: Sequence[ListedFile]) -> MessageOffset:
-        """Return the offset after these message files are taken too."""
+        """Return the offset of the stream after these message files."""
         if not files:
             return self
         # A sum does not depend on the order, and can be extended by later files.
@@ -119,7 +119,7 @@ class MessageStream:
         return end
 
     def files(self, start: MessageOffset, end: MessageOffset) -> list[ListedFile]:
-        """Return the message files of a batch. Raises StorageError if they are not the same as before."""
+        """Return the message files of a batch. Raises StorageError if they have changed since the batch was planned."""
         batch_files = [
             file for file in self._sorted_files() if start.file < name_of(file.path) <= end.file
         ]

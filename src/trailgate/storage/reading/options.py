@@ -18,7 +18,7 @@ from trailgate.model.positions import long_position, parse_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_options, instance
-from trailgate.trail.values.codec import find_charset
+from trailgate.trail.values.charsets import find_charset
 
 ALL_RECORDS: Final = "all"
 OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")
@@ -52,7 +52,7 @@ POSITION: Final = OptionType("a position", _position)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of reading a trail: which part, and in what form. None means no limit."""
+    """The options of reading a trail: which operations, and in what form. A limit of None does not restrict."""
 
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
@@ -170,7 +170,7 @@ def _is_above(low: str, high: str) -> bool:
 
 
 def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns that ``select_rows_by_position`` needs."""
+    """Return the columns of a batch that ``select_rows_by_position`` reads."""
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))
@@ -217,6 +217,8 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     digits = pc.utf8_ltrim(csn, "0")
     number = bound.lstrip("0")
     length = pc.utf8_length(digits)
+    # "00123" > "99": without zeros 3 digits are more than 2. With equally many digits, the order of
+    # the texts is that of the numbers.
     same = pc.equal(length, len(number))
     as_number = pc.if_else(same, holds(digits, number), holds(length, len(number)))
     return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)

@@ -33,7 +33,11 @@ HINT: Final = "Copy the files again. trailgate check {0} lists all such places, 
 
 
 class SequenceCheck:
-    """Checks the transaction indicators of a trail's records in order, each once, in runs that contain complete operations."""
+    """Checks that a trail's transaction indicators are consistent, to detect missing records.
+
+    It must see the trail's records in order, each once, in runs that contain complete
+    operations.
+    """
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail
@@ -42,9 +46,10 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Return an error for the first place at which records are missing among the next records, or None.
+        """Return an error for the first gap (missing records) before or inside the next records, or None.
 
-        ``following`` is where the next transaction begins, if it begins directly after these records.
+        ``following`` is where the next transaction begins, if it begins directly after
+        these records.
         """
         error = self._find(run)
         if error is None and following is not None and self._is_open:
@@ -58,10 +63,13 @@ class SequenceCheck:
         if self._is_first and len(plain):
             self._is_first = False
             first = self._position(run, int(plain[0]))
+            # Reading may begin inside a transaction, whose first record is then before the trail:
+            # that loses nothing.
             if len(headless) and headless[0] == plain[0] and may_be_inside(self._trail, first):
                 headless = headless[1:]
         error: DecodeError | None = None
         if len(headless) or len(unended):
+            # The earliest contradiction of either kind: ``union1d`` sorts.
             row = int(np.union1d(headless, unended)[0])
             earlier = followed.firsts[followed.firsts < row]
             place = self._position(run, row)

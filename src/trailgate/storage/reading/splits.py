@@ -127,8 +127,8 @@ def is_newer(header: FileHeader) -> bool:
 class TrailSplit:
     """A split of a trail: the transactions that begin in [start, end).
 
-    ``whole`` means to start with the first record even if it continues a transaction. This is right
-    for the first split of a read, as no other split would have the rest of that transaction.
+    With ``whole``, reading starts with the first record even if it continues a transaction. The
+    first split of a read is whole, since no other split has the beginning of that transaction.
     """
 
     start: TrailPosition
@@ -189,30 +189,35 @@ def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
     return trail.window(first, split.end.number + AHEAD).without_definitions()
 
 
-class SplitReader:
-    """Reads a split of a trail once, from its first transaction to the end of its last.
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
-    Only what is ``wanted`` is decoded. ``charset`` None means the charset of the file or the
-    definitions. With ``give_open``, the last operation of a transaction that is open at the trail's
-    end is returned; otherwise it is skipped with a notice.
+    ``charset`` None means the character set that the file's header or the definitions state. With
+    ``give_open``, the last operation of a transaction that is open at the trail's end is returned;
+    otherwise it is skipped with a notice. With ``allow_torn``, records that are missing inside a
+    transaction are a notice instead of an error.
     """
 
-    def __init__(  # noqa: PLR0913  what is read, and how
+    selection: ReadSelection = EVERYTHING
+    charset: str | None = None
+    give_open: bool = False
+    allow_torn: bool = False
+
+
+class SplitReader:
+    """Reads a split of a trail once, from its first transaction to the end of its last."""
+
+    def __init__(
         self,
         trail: TrailFiles,
         split: TrailSplit,
-        selection: ReadSelection = EVERYTHING,
-        charset: str | None = None,
-        *,
-        give_open: bool = False,
-        allow_torn: bool = False,
+        options: SplitOptions | None = None,
         notices: NoticeLog | None = None,
     ) -> None:
-        self._trail = trail
-        self._split = split
-        self._state = ReaderState(wanted=selection)
-        self._charset, self._give_open = charset, give_open
-        self._allow_torn, self._sequence = allow_torn, SequenceCheck(trail)
+        self._trail, self._split, self._options = trail, split, options or SplitOptions()
+        self._state = ReaderState(wanted=self._options.selection)
+        self._sequence = SequenceCheck(trail)
         self._notices = notices or NoticeLog()
         self._buffer = np.empty(0, np.uint8)
         self._announced: set[str] = set()
@@ -247,7 +252,7 @@ class SplitReader:
             return True
         self._notices.of_header(reader)
         earlier = EarlierTables(reader, offset)
-        charset = self._charset or usual_charset(reader.header, self._definitions)
+        charset = self._options.charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, offset)
         while offset < file.size:
@@ -264,7 +269,7 @@ class SplitReader:
                 self._definitions,
                 file_number=file.number,
                 base_offset=offset,
-                state=replace(self._state, gives_open=at_end and self._give_open),
+                state=replace(self._state, gives_open=at_end and self._options.give_open),
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(run, last=last),
             )
@@ -282,7 +287,7 @@ class SplitReader:
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
-                    held = UNPAIRED if self._give_open else HELD
+                    held = UNPAIRED if self._options.give_open else HELD
                     self._notices.once(held, file.path, offset + decoded.consumed)
                 return last
             offset += decoded.consumed
@@ -313,7 +318,7 @@ class SplitReader:
         if error is None:
             return
         error.with_place(source=path)
-        if not self._allow_torn:
+        if not self._options.allow_torn:
             raise error
         self._notices.once(LOST, str(error))
 
@@ -368,6 +373,8 @@ class SplitReader:
         view = reader.view(data, offset)
         run = RecordRun(number, offset, view, change_marks(view))
         if number >= end.number:
+            # In the file of the split's end only records from its offset on belong to others; in a
+            # later file all do.
             limit = end.offset if number == end.number else 0
             # Transactions that begin at or after the split's end belong to the next split.
             others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
@@ -376,6 +383,8 @@ class SplitReader:
                 return own, TrailPosition(number, int(run.starts[others[0]]))
         if offset + len(data) < reader.file.size:
             return _to_last_end(run), None
+        # All bytes of the file were in `data`, so the bytes after the last complete record are a
+        # rest. Each call raises its own error for it.
         if not may_grow and view.end < len(data):
             reader.left_over(offset + view.end)  # raises if records follow
             reader.view(data, offset, finish=True)  # raises

@@ -25,10 +25,11 @@ DIGEST_BYTES: Final = 8
 
 
 class TrailUse(NamedTuple):
-    """What a trail is read for, in the words of errors.
+    """The purpose for which a trail is read, in words for errors.
 
-    ``done`` is what happened to its operations. ``missing`` is the hint if files are missing, in which ``{}``
-    stands for the option that skips operations by CSN, and ``changed`` the hint if the trail is a different one.
+    ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if
+    files are missing, in which ``{}`` stands for the option that skips operations by CSN.
+    ``changed`` is the hint if the trail was replaced by another one.
     """
 
     done: str
@@ -45,10 +46,10 @@ APPLIED: Final = TrailUse(
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """A stored position: how far a trail was read (the last operation's position, CSN and digest), and where to continue.
+    """How far a trail was read: the position, CSN and digest of the last operation, and where to continue.
 
-    All but the position may be unknown. The position is empty if no operation was selected so far; then
-    ``reached`` is known.
+    Everything except the position may be unknown. The position is empty if no operation has
+    been selected so far; ``reached`` is then known.
     """
 
     position: str

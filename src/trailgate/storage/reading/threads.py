@@ -102,10 +102,13 @@ def run_in_order(
             for _ in range(threads):
                 begin()
             while running:
+                # Later parts run meanwhile. Each one waits when ``HELD`` of its results are buffered.
                 yield from running[0].results()
                 running.popleft()
                 begin()
         finally:
+            # Also if the caller closes the generator or an error was raised. A thread that waits
+            # for room must be released, or the pool would wait for it without end.
             stop.set()
             for one in running:
                 one.release()

@@ -46,7 +46,7 @@ from trailgate.trail.records.table_metadata import (
     TrailTable,
     TrailTables,
 )
-from trailgate.trail.values.codec import UTF_8, find_charset
+from trailgate.trail.values.charsets import UTF_8, find_charset
 
 LONGEST: Final = 64 << 10  # the maximum length of a record or header
 # The bytes near a file's end that are checked. As a record has at most LONGEST bytes, one starts in
@@ -166,9 +166,10 @@ class TrailFileReader:
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes after the last complete record, which belong to an unfinished record.
+        """Return the number of bytes after ``end``, the end of the last complete record. They belong to an unfinished record.
 
-        Raises DecodeError if a valid record follows in them, since a damaged length then hides it.
+        Raises DecodeError if they contain a valid record, because then a damaged length
+        hides it.
         """
         size = self.file.size
         if end >= size:

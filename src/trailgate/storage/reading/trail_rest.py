@@ -41,7 +41,7 @@ INSIDE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TrailRest:
-    """The rest of a trail: the bytes that are not part of complete transactions.
+    """The bytes at a trail's end that are not part of complete transactions.
 
     ``since`` is where the open transaction begins.
     """
@@ -58,7 +58,7 @@ class TrailRest:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """A sentence for each kind of unread bytes at the trail's end."""
+        """One sentence for each cause of unread bytes, such as an open transaction or an unfinished record."""
         file = mask_logins(self.file)
         sentences = []
         if self.missing_file is not None:

@@ -159,9 +159,10 @@ class TrailStream:
         return reached
 
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
-        """Return the position at which the stream continues after a stored position.
+        """Return the offset at which the stream continues after a stored position.
 
-        Raises StorageError if the trail is a different one, or lacks what follows the position.
+        Raises StorageError if the trail was replaced, or if bytes after the position are
+        missing.
         """
         trail = self._find()
         if trail is None:
@@ -172,7 +173,7 @@ class TrailStream:
         return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
-        """Return what follows the last complete transaction, or None while the trail has no files."""
+        """Return the bytes after the last complete transaction, or None while the trail has no files."""
         trail = self._find()
         if trail is None:
             return None

@@ -31,6 +31,7 @@ from trailgate.storage.reading.options import (
 from trailgate.storage.reading.splits import (
     TRAIL_SPLIT_BYTES,
     NoticeLog,
+    SplitOptions,
     SplitReader,
     TrailSplit,
     plan_splits,
@@ -276,16 +277,13 @@ def _of_split(
         positions="position" in names,
         undone=options.undo is None,
     )
-    reader = SplitReader(
-        trail,
-        split,
+    how = SplitOptions(
         wanted,
         options.charset,
         give_open=bool(options.open_transactions),
         allow_torn=allow_torn,
-        notices=notices,
     )
-    for changes in reader.batches():
+    for changes in SplitReader(trail, split, how, notices).batches():
         batch = select_rows_by_position(projection.rows(changes, also), options)
         if batch.num_rows:
             yield batch.select(projection.schema.names)

@@ -225,9 +225,9 @@ def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Rec
 
 
 def is_abandoned(trail: TrailFiles, position: TrailPosition) -> bool:
-    """Return True if a restart undoes the transaction that is open at a position.
+    """Return True if a restart record later undoes the transaction that is open at a position.
 
-    It does not if the transaction ends, another one begins, or the trail ends first.
+    False if the transaction ends or another one begins before a restart, or if the trail ends.
     """
     for run in read_runs_from(trail, position, LOOK_AHEAD):
         rows = np.flatnonzero(run.has(UNDOES | BEGINS | CLOSES))
@@ -252,10 +252,10 @@ class AbandonedRecords:
 
 
 class RestartFilter:
-    """Drops the records that restarts undo from runs that are passed in order.
+    """Drops records that a restart undoes, from runs of records that are passed in order.
 
-    Whether the transaction that is open at the end of a run will be abandoned is found out by
-    reading ahead once, so that memory is constant however long it is.
+    If a transaction is open at the end of a run, the filter reads ahead once to find out
+    whether it will be abandoned. So memory is constant, however long the transaction is.
     """
 
     def __init__(self, trail: TrailFiles) -> None:
@@ -267,9 +267,10 @@ class RestartFilter:
         self.found: list[AbandonedRecords] = []
 
     def remaining(self, run: RecordRun, *, last: bool = False) -> RecordColumns:
-        """Return the records without restart records and the records that they undo.
+        """Return a run's records without restart records and without the records that a restart undoes.
 
-        ``last`` means that nothing follows, or that the next transaction belongs to another split.
+        ``last`` means that no run follows, or that the next transaction belongs to another
+        split.
         """
         view = run.view
         if not len(view):

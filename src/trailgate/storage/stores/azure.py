@@ -63,24 +63,21 @@ class AzureStore(BucketStore):
             return getattr(target, operation)(*named, **arguments)
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return a range of a blob, and its tag. Raises the same errors as ``call``."""
+        """Read a range of a blob. Returns it with the blob's tag. Raises WriteError or ConditionNotMetError."""
         span = {} if end is None else {"offset": begin, "length": end - begin}
         download = self.call("download_blob", key, **span)
         with self.asking(key):
             return StoredObject(bytes(download.readall()), str(download.properties.etag))
 
     def page(self, prefix: str, token: str | None) -> tuple[list[Any], str | None]:
-        """Return one page of a listing of blobs, and the token of the next page.
-
-        Raises the same errors as ``call``.
-        """
+        """List one page of blobs. Returns them with the token of the next page. Raises WriteError or ConditionNotMetError."""
         blobs = self.call("list_blobs", name_starts_with=prefix, include=["metadata"])
         with self.asking(prefix):
             pages = blobs.by_page(token)
             return list(next(pages)), pages.continuation_token
 
     def delete_some(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
-        """Delete blobs, and return the key, status and reason of each. Raises the same errors as ``call``."""
+        """Delete blobs. Returns the key, HTTP status and reason of each. Raises WriteError or ConditionNotMetError."""
         answers = self.call("delete_blobs", "", *keys, raise_on_any_failure=False)
         with self.asking(keys[0]):
             return [
@@ -89,7 +86,7 @@ class AzureStore(BucketStore):
             ]
 
     def source(self, key: str) -> dict[str, str]:
-        """Return the arguments that name a blob as the source of a copy, with the permission to read it."""
+        """Return the arguments that name a blob as the source of a copy, including the permission to read it."""
         account, container = self.place.account, self.place.container
         client = _client(account, container, os.getpid())
         url = client.get_blob_client(key).url
@@ -120,7 +117,7 @@ class AzureStore(BucketStore):
         return (AzureError,)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of Azure's client. Only answers of the store have a status."""
+        """Describe an exception of Azure's client: by the store's HTTP status, or by the client's text if the store did not answer."""
         status = getattr(error, "status_code", None)
         if status is None:
             return f"the store cannot be reached: {_first_line(error)}"
@@ -147,7 +144,7 @@ class AzureStore(BucketStore):
     def compose(self, key: str, pieces: Sequence[bytes | ObjectRange]) -> None:
         """Write a blob from bytes and ranges of other blobs.
 
-        Try again if another writer's commit has discarded the blocks.
+        If another writer's commit has discarded the blocks, it is repeated.
         """
         for turn in range(COMPOSED):
             try:
@@ -274,6 +271,7 @@ def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: 
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
 
+    # The store itself checks that no blob exists, at the moment at which it creates this one.
     condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing} if fresh else {}
     listed = [BlobBlock(name) for name in blocks]
     store.call("commit_block_list", key, block_list=listed, **condition)

@@ -97,7 +97,7 @@ class GoogleStore(BucketStore):
         return answer
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return a range of a Google object, and its generation. Raises the same errors as ``call``."""
+        """Read a range of a Google object. Returns it with the object's generation. Raises WriteError or ConditionNotMetError."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call(
             "read", key, GoogleRequest("GET", self.path(key), None, span, (GONE,)), alt="media"
@@ -112,7 +112,7 @@ class GoogleStore(BucketStore):
         return (GoogleAuthError, RequestException)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of a request to Google. Answers of the store are not exceptions."""
+        """Describe an exception of a request to Google that got no answer. Error answers are not exceptions here."""
         return f"the store cannot be reached: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:

@@ -159,6 +159,9 @@ def replace_file(key: str, over: str, own: str) -> Steps:
 
     Returns whether it was replaced. If not, the new file is deleted.
     """
+    # HDFS has no conditional put, but renaming a folder succeeds for only one of several clients.
+    # So the folder with the new file is renamed to the claim on the old tag; whoever has it, or
+    # finds it, then renames the file in it to the key.
     staged, claim = writing_name(key, own), claim_name(key, over)
     if (yield RenameStep(staged, claim, False)) is not RenameResult.DONE:
         names = yield from complete_claim(key, over)
@@ -190,7 +193,7 @@ def _decide(key: str, over: str, own: str) -> Steps:
 
 
 def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
-    """Plan to complete the claim to replace a file, whoever made it. Returns the names of the files in it."""
+    """Plan to complete a claim to replace a file, whichever process made the claim. Returns the names of the files in it."""
     claim = claim_name(key, over)
     names: tuple[str, ...] | None = yield ListStep(claim)
     if names is None:
@@ -268,7 +271,7 @@ class HdfsStore(ObjectStore):
         return True
 
     def take(self, steps: Generator[Step, Any, object]) -> bool:
-        """Execute the steps of a plan for HDFS, and return its result."""
+        """Execute the steps of a plan for HDFS, and return the plan's result."""
         answer: Any = None
         while True:
             try:
@@ -321,11 +324,13 @@ class HdfsStore(ObjectStore):
             if status is None or status.isdir:
                 return None
             tag = tag_of(status)
+            # True if a claim was completed: the file is now a newer one, so read its status again.
             if self._end(key, tag):
                 continue
             try:
                 data = self.part(ObjectRange(key, 0, status.length))
             except WriteError:
+                # The file is unchanged, so the error is not due to a replacement during the read.
                 if self.tag(key) == tag:
                     raise
                 continue
@@ -412,6 +417,7 @@ class HdfsStore(ObjectStore):
         for entry in self.entries(prefix.rpartition("/")[0]) or ():
             key = f"{entry.path[1:]}/" if entry.isdir else entry.path[1:]
             begins = key.startswith(prefix) and not is_hidden(name_in(entry.path))
+            # The second condition is for folders: `a/` is before `a/5`, but may have later files.
             if begins and (key > after or after.startswith(key)):
                 named.append((key, entry))
         for key, entry in sorted(named, key=lambda one: one[0]):
@@ -429,7 +435,7 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete hidden HDFS files that were written for wanted keys, and abandoned claims to replace them."""
+        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true, and unfinished claims to replace them."""
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)
@@ -482,6 +488,8 @@ class HdfsParts(UploadParts[HdfsStore]):
             try:
                 self._store.give_name(path, self._key, over=not self._fresh)
             except ConditionNotMetError:
+                # The key exists, so another attempt cannot help. Otherwise the hidden file was
+                # swept: write it again.
                 if self._fresh and self._store.tag(self._key) is not None:
                     raise
             else:

@@ -44,7 +44,7 @@ TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 class ConditionNotMetError(Exception):
     """The condition of a request to a store is not met, or its object does not exist.
 
-    The caller knows what that means.
+    The caller converts it to the error that a user sees, for example OvertakenError.
     """
 
 

@@ -63,14 +63,14 @@ class S3Store(BucketStore):
             return getattr(_client(self.settings, os.getpid()), operation)(**arguments)
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return a range of an S3 object, and its tag. Raises the same errors as ``call``."""
+        """Read a range of an S3 object. Returns it with the object's tag. Raises WriteError or ConditionNotMetError."""
         span = {} if end is None else {"Range": f"bytes={begin}-{end - 1}"}
         answer = self.call("get_object", key, **span)
         with self.asking(key):
             return StoredObject(bytes(answer["Body"].read()), str(answer["ETag"]))
 
     def complete_upload(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
-        """Complete an S3 multipart upload. Raises the same errors as ``call``."""
+        """Complete an S3 multipart upload. Raises WriteError or ConditionNotMetError."""
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
         arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
         self.call("complete_multipart_upload", key, **arguments)
@@ -82,7 +82,7 @@ class S3Store(BucketStore):
         return (BotoCoreError, ClientError)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of the S3 client. Only answers of the store have a code."""
+        """Describe an exception of the S3 client: by the store's error code, or by the client's text if the store did not answer."""
         answer = getattr(error, "response", None)
         if answer is None:
             return f"the store cannot be reached: {error}"

@@ -32,7 +32,7 @@ def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patch
 
 
 def patches_to_reopen(path: Path) -> Patches:
-    """Return the patches for a finished trail file that is to be added to again; none for other files."""
+    """Return the patches that mark a finished trail file as growing again. There are none if it is not finished or has no header."""
     header = _header(path)
     if header is None or header.trail.file_size is None:
         return []

@@ -58,6 +58,7 @@ def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts,
     transactions = 0
     for block in batch.blocks:
         here = (block.order >= begin) & (block.order < stop)
+        # Operation types are ASCII letters, so 256 bins are enough for any of them.
         kinds = np.bincount(block.op_type[here], minlength=256)
         by_kind = {chr(kind): int(kinds[kind]) for kind in np.flatnonzero(kinds).tolist()}
         if by_kind:
@@ -126,11 +127,10 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
-    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target.
+    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target, which can be pickled.
 
-    Its staging folder is created, so that a write that was given up can be recognized by its
-    absence. Definitions may be omitted if the trail has them already. Raises OptionError. A target
-    can be pickled.
+    The staging folder is created here: if it is gone later, the run was given up. Definitions
+    may be omitted if the trail has them already. Raises OptionError.
     """
     target = plan_target(path, options)
     target.location.backend.check()

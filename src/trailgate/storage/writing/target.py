@@ -70,7 +70,7 @@ def writable_prefix(address: Address) -> str:
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
-    """Raise EncodeError if the trail's format cannot describe these tables."""
+    """Raise EncodeError if a table cannot be described in the trail's format."""
     encode_file_start(FileHeader(), options.trail_format, definitions)
 
 
@@ -95,7 +95,7 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
 
 
 def tables_of(location: TrailLocation, definitions: Address | Definitions | None) -> Definitions:
-    """Merge the definitions of a trail's tables with those given.
+    """Merge the definitions of a trail's tables with the given ones.
 
     Raises StorageError if there are none.
     """

@@ -311,7 +311,7 @@ class TrailTarget:
         return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
-        """Return the function that encodes operations as trail records."""
+        """Return the function that encodes operations as records of the trail's format."""
         form = self.options.trail_format
         return partial(encode, trail_format=form, definitions=self.definitions)
 

@@ -62,7 +62,7 @@ BETWEEN: Final = PreviousOperation(
 
 
 class ChainedOperations:
-    """The operations of a batch, and the operation before them.
+    """The operations of a batch, and the operation before the batch (``last``).
 
     ``last`` is None at the beginning of a part, which may continue any transaction.
     """
@@ -74,6 +74,8 @@ class ChainedOperations:
         self.marks = indicator_marks(self.indicators)
         self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
         # True if no transaction is open before the first operation.
+        # If the operation before is unknown, its transaction is taken to have ended exactly if the
+        # first operation begins one, so that the first operation is never a fault.
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.faults = follow(self.marks, is_open=not first).faults
@@ -110,6 +112,8 @@ class ChainedOperations:
         again = pc.and_not(pc.equal(position, before), numbered)
         wrong = pc.or_(pc.less(position, before), again).fill_null(fill_value=False)
         disordered = _mask(pc.and_(wrong, pc.and_(_place(position), _place(before))))
+        # `_before` gives the first operation of a part itself as its previous one, so it is not
+        # compared.
         disordered[0] &= not self.starts_part
         if disordered.any():
             at = int(np.argmax(disordered))
@@ -128,11 +132,11 @@ class ChainedOperations:
 def check_continuation(
     batch: ChangeBatch, last: PreviousOperation | None, number: int = 0
 ) -> ChainedOperations:
-    """Check that the operations of a batch continue the previous operations' transactions, and return them.
+    """Check that the operations of a batch continue the transactions of the operations before it, and return them.
 
-    ``number`` is the first one's number, for errors. Raises TransactionError if a transaction
-    begins inside another, continues without having begun, or contains an operation with a different
-    id.
+    ``number`` is the number of the first operation, for errors. Raises TransactionError if a
+    transaction begins inside another, continues without having begun, or contains an operation
+    with a different id.
     """
     rows = ChainedOperations(batch, last, number)
     if rows.faults.any():
@@ -255,6 +259,8 @@ class RepairingTransactionChain(TransactionChain):
         ends = np.append(begins[1:], ended)
         opened, mixed = self._of_transactions(rows, begins)
         # Transactions that lack their first or last operation.
+        # At the last remaining operation of a transaction: complete only if the first remaining one
+        # is the original begin, and this one the original end.
         torn = ends & ~(opened & rows.closes)
         known = self._extend_ends(rows)
         if (torn & mixed).any():
@@ -262,6 +268,8 @@ class RepairingTransactionChain(TransactionChain):
             rows.fail(int(np.argmax(torn & mixed)), problem)
         if torn.any():
             known = self.ends = replace(known, repaired=(*known.repaired, _names(rows, torn)))
+        # Checked for each batch: a transaction repaired earlier is also in doubt if an operation
+        # without a position comes later.
         if known.repaired and not known.placed:
             at = int(np.argmin(_mask(_place(rows.position))))
             rows.fail(
@@ -299,9 +307,12 @@ def _begins(rows: ChainedOperations) -> Mask:
     Raises TransactionError if an operation contradicts its indicator.
     """
     other = rows.differs("tx_id")
+    # Databases reuse ids: the next transaction may have the same id, but not the same CSN. Inside a
+    # transaction, a different CSN is checked elsewhere.
     other |= rows.differs("csn") & (rows.opens | rows.after_end)  # a reused transaction id
     wrong = ~other & (rows.faults != 0)
     if rows.starts_part:
+        # The operation before a part is unknown, so its first one cannot contradict it.
         other[0], wrong[0] = True, False
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -345,11 +356,9 @@ def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
-    """Check that parts continue each other's transactions.
+    """Check that consecutive parts continue each other's transactions. Raises TransactionError if they do not.
 
-    Returns the id of the transaction that is open after them, or None.
-
-    Raises TransactionError if the parts do not continue each other.
+    Returns the id of the transaction that is open after the last part, or None.
     """
     check_positions(parts, HINT)
     for ends in parts:

@@ -22,7 +22,7 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class ByteRole(Enum):
-    """The role of bytes for `trailgate redact`, which replaces the data of records and nothing else."""
+    """What explained bytes contain. `trailgate redact` replaces data such as values and names, and keeps the structure."""
 
     STRUCTURE = auto()
     VALUE = auto()  # a column's null indicator and value
@@ -35,10 +35,10 @@ class ByteRole(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedBytes:
-    """Explained bytes of a trail that are shown together, and what is wrong with them (``problem``).
+    """Bytes of a trail that are explained together. ``problem`` states what is wrong with them, or is empty.
 
-    ``label`` is shown above them, ``note`` beside them, and ``text`` instead of the hex. ``level``
-    is their indentation.
+    ``label`` is shown above them, ``note`` beside them, and ``text`` instead of the hex.
+    ``level`` is their indentation.
     """
 
     offset: int

@@ -74,7 +74,10 @@ VENDORS: Final = (
 
 
 def detect_header_order(data: bytes) -> ByteOrder | None:
-    """Return the byte order in which a file header's trailer repeats its length, or None."""
+    """Return the byte order of a file header, or None if neither order fits.
+
+    An order fits if the header's trailer repeats its length in it.
+    """
     if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
         return None
     for order in ByteOrder:

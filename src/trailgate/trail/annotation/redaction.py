@@ -41,11 +41,10 @@ class UnredactableRecordError(Exception):
 
 
 class Redactor:
-    """Replaces the values of trails, using a key.
+    """Replaces the values in a trail by other values of the same form, derived from a key.
 
-    With ``names``, it replaces the names of tables and columns too.
-
-    ``zeros`` counts the tokens that became zeros because they are not understood.
+    With ``names``, it replaces the names of tables and columns too. ``zeros`` counts the tokens
+    that were overwritten with zeros because their layout is not known.
     """
 
     def __init__(self, key: bytes, *, names: bool = False) -> None:
@@ -62,7 +61,7 @@ class Redactor:
         }
 
     def redact(self, element: ExplainedToken) -> bytes:
-        """Redact a file header or record: return its bytes with other values.
+        """Replace the values in a file header or record. Returns its new bytes.
 
         Raises UnredactableRecordError if the record must be skipped.
         """
@@ -114,7 +113,7 @@ class Redactor:
         return raw[:2] + _encode(self.name(_decode(raw[2:])))
 
     def value(self, raw: bytes) -> bytes:
-        """Redact a column value: return another value of the same length and form (trail format §10.2)."""
+        """Replace a column value by another one of the same length and form (trail format §10.2)."""
         for width in (2, 4):
             lengths = {int.from_bytes(raw[:width], order) for order in ("big", "little")}
             if len(raw) - width in lengths:
@@ -122,6 +121,8 @@ class Redactor:
         return self._date(raw) if DATETIME.fullmatch(raw) else self._mask(raw)
 
     def _date(self, raw: bytes) -> bytes:
+        # Each byte of the stream chooses one part of the date. ``% DAYS`` keeps the day valid in
+        # every month.
         stream = self._stream(raw, len(raw))
         year, month, day = (
             FIRST_YEAR + stream[0] % YEARS,
@@ -219,6 +220,6 @@ def _is_metadata(element: ExplainedToken) -> bool:
 
 
 def record_type_name(element: ExplainedToken) -> str:
-    """Return the name of a record's type for messages."""
+    """Return the name of a record's type, as messages show it."""
     raw = bytes_of_part(element)
     return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

@@ -113,6 +113,8 @@ def _records(
             offset += at
             continue
         offset += at
+        # A record that is not complete within the longest possible record, or within the file, is
+        # damage. Otherwise only the window ends here, and the next one begins with this record.
         if len(data) - at >= LONGEST or offset - at + len(data) >= size:
             lost = describe_unreadable(read, offset, size, order)
             yield _damage(read, offset, lost.end, lost.problem)

@@ -249,9 +249,9 @@ class ContinuityInfo:
 
 @dataclass(frozen=True, slots=True)
 class UnknownHeaderField:
-    """A file header field that the tables do not have, kept unchanged.
+    """A file header field without a row in the tables of this module, kept unchanged.
 
-    If ``code`` is None, it is a complete group.
+    If ``code`` is None, the payload is a complete group.
     """
 
     group: int

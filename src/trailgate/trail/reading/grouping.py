@@ -55,6 +55,7 @@ def _table(
 ) -> TrailTable:
     if isinstance(name, bytes):
         try:
+            # The last byte is the NUL that ends the name area.
             return TrailTable(0, normalize_table_name(name[:-1].decode()))
         except UnicodeDecodeError:
             start = int(view.offsets[row]) + NAME_AT
@@ -149,7 +150,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Find, for each of these records, which are not changes themselves, the change before it."""
+    """For each of these records, which are not changes (such as fragments), find the last change before it."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 

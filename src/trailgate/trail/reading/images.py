@@ -38,9 +38,9 @@ from trailgate.trail.values.codec import (
     NULL,
     TrailCells,
     TrailValueCodec,
+    decode_leniently,
 )
 from trailgate.trail.values.codecs import explain_unreadable, select_codecs
-from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
 HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"
@@ -81,7 +81,11 @@ EVERYTHING: Final = ReadSelection()
 
 @dataclass(frozen=True, slots=True)
 class ImageAreas:
-    """The byte spans of images in trail records, and the operations they belong to: ``rows`` of ``count`` operations, or all if None."""
+    """The byte spans of images in trail records, and the operations to which they belong.
+
+    Image i belongs to operation ``rows[i]`` of ``count``; if ``rows`` is None, every operation
+    has an image.
+    """
 
     areas: Spans
     rows: Longs | None
@@ -93,7 +97,7 @@ def read_image(
 ) -> Image:
     """Decode an image of a table's columns, with one element per operation.
 
-    Columns that are not wanted are missing.
+    Columns that the selection excludes are missing.
     """
     if not len(images.areas.starts):
         return (ABSENT,) * len(table.columns)

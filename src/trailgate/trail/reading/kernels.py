@@ -26,7 +26,7 @@ class OperationArrays(NamedTuple):
 
 
 class DescribedRecords(NamedTuple):
-    """The columns of a view of records that describe an operation."""
+    """The columns of parsed records from which ``describe_operations`` reads."""
 
     io_type: Octets
     io_time: Longs

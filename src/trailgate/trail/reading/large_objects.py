@@ -24,9 +24,8 @@ from trailgate.trail.format.record_types import IO_TRUNCATE, RecordRole
 from trailgate.trail.reading.grouping import GroupedOperations, find_last_change
 from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.codec import TrailCells
+from trailgate.trail.values.codec import TrailCells, decode_leniently
 from trailgate.trail.values.codecs import LARGE, explain_unreadable
-from trailgate.trail.values.lenient import decode_leniently
 
 _NONE: Final = np.zeros(0, np.int64)
 
@@ -211,6 +210,7 @@ def insert_large_objects(
             raise cells.error(f"a large object, but {explain_unreadable(column)}", 0)
         if selection.values:
             new = decode_leniently(decode, cells) if selection.lenient else (decode(cells), None)
+            # In the record itself, a value in pieces is NULL or missing.
             columns[index] = _overlay(columns[index], rows[chosen], new, count)
     return tuple(columns)
 

@@ -78,9 +78,9 @@ def hint_at_encryption(
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """What a batch of trail records is decoded with.
+    """The context in which a batch of trail records is decoded: its bytes, definitions, large objects and selection.
 
-    ``row`` is the index of its first operation in the result.
+    ``row`` is the row of the batch's first operation in the result.
     """
 
     source: TrailBytes
@@ -108,6 +108,7 @@ def read_blocks(
         user = find_user_tokens(source, view.user.take(slice(operations.records)))
         marks = marks_as_tokens(source, view, operations.records)
         if marks is not None:
+            # Undo flags and system keys are not in the user area, but are shown as user tokens.
             user = marks if user is None else marks.merge(user)
         maps = build_token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:

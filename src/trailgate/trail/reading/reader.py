@@ -44,7 +44,7 @@ from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
-from trailgate.trail.values.codec import UTF_8, find_charset
+from trailgate.trail.values.charsets import UTF_8, find_charset
 
 PEEK: Final = 64  # records checked at once when looking for the end of a batch
 MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
@@ -52,9 +52,10 @@ MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk 
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
-    """The records of operations among the first ``cut`` records of a trail portion, and the tables known after those.
+    """The records of a trail portion that belong to operations, up to record ``cut``, and the tables known after that.
 
-    ``kept`` is the index of each among all records, or None if all of them are kept.
+    ``kept[i]`` is the index of record i of ``view`` among all records of the portion. None
+    means that no record was dropped.
     """
 
     view: RecordColumns
@@ -63,7 +64,7 @@ class OperationRecords:
     kept: Longs | None = None
 
     def count_consumed(self, records: int) -> int:
-        """Return the number of consumed records, given the number of consumed operation records."""
+        """Convert a number of consumed operation records to the number of consumed records of the portion."""
         if self.kept is None:
             return records
         return int(self.kept[records]) if records < len(self.kept) else self.cut
@@ -74,12 +75,13 @@ def drop_non_operations(
 ) -> OperationRecords:
     """Drop the records that are not operations: metadata, restart records, and notes that are a complete transaction.
 
-    A note within a transaction (such as a sequence's) stays, since it may begin or end the
+    A note within a transaction (such as a sequence's) is kept, since it may begin or end the
     transaction. A note that is itself a transaction (such as a DDL record) does not belong to
-    the transaction around it. The records are cut where an index changes its meaning.
+    the transaction around it. If a metadata record gives a table index a new meaning, the
+    result ends before it.
 
-    Raises DecodeError for a restart inside a transaction: only a reader of the complete file can
-    skip the abandoned records.
+    Raises DecodeError for a restart inside a transaction: only a reader of the complete file
+    can skip the abandoned records.
     """
     cut = len(view)
     # Roles from METADATA on change no rows.
@@ -135,12 +137,13 @@ def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """The state of reading a trail, on which later records depend: byte order, known tables and the last transaction.
+    """The state of reading a trail that later records need: byte order, known tables and the last transaction.
 
-    None means unknown (reading began inside a transaction) or absent from the trail. ``charset`` is
-    the character set of the source's strings, by a name in ``charsets``. Tables that are not
-    ``wanted`` are skipped, and other columns are not decoded. With ``gives_open``, the last
-    operation of a transaction that is open at the end of the data is returned.
+    None means unknown (reading began inside a transaction) or absent from the trail.
+    ``charset`` is the character set of the source's strings, by a name in ``charsets``.
+    ``wanted`` selects the tables and columns to decode. If ``gives_open`` is set and the data
+    end inside a transaction, its last operation is returned too, although more pieces of it may
+    follow.
     """
 
     tx_id: str | None = None

@@ -147,6 +147,7 @@ def build_record_table(
         "problem": pc.coalesce(_problems(view), problem, _TIME_PROBLEM.take(pa.array(undated * 1))),
     }
     columns |= {name: pa.array(head[name].astype(np.int32)) for name in _PLAIN}
+    # ``_LETTER`` has a string for each of the 256 bytes, so that a lookup converts the column.
     columns |= {name: _LETTER.take(pa.array(head[name])) for name in _LETTERS}
     # The statement of DDL records is in their data, so this needs the column above.
     columns["ddl"] = _ddl(columns["data"], view.io_type == IO_DDL)
@@ -219,6 +220,7 @@ def _partition_index(source: TrailBytes, view: RecordColumns, head: Structs) -> 
     has_index = (view.partition & both == both) & (head["h_length"] == H_FIXED + 4)
     index = np.zeros(len(view), np.int32)
     rows = np.flatnonzero(has_index)
+    # The name area has two u16 numbers, the index of the table and that of the partition.
     index[rows] = source.order.words(source.data, "u2")[view.offsets[rows] + NAME_AT + 2]
     return pa.array(index, mask=~has_index)
 

@@ -182,7 +182,7 @@ def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
 
 
 def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> NamedTokens | None:
-    """Return undo flags and system keys of the first ``records`` records as tokens, or None if there are none."""
+    """Convert the undo flags and system keys of the first ``records`` records to tokens, or return None if there are none."""
     tokens = []
     for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
         at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
@@ -202,7 +202,7 @@ def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> Na
 
 @dataclass(frozen=True, slots=True)
 class FirstTokens:
-    """The payload span of the first token with an id in each token area, -1 for an area without it.
+    """For each token area, the payload span of the first token with a given id, or -1 if the area has none.
 
     ``faults`` marks the areas that tokens do not fill exactly.
     """
@@ -274,11 +274,10 @@ _TEXT_BYTES: Final = _text_bytes()
 
 @dataclass(frozen=True, slots=True)
 class CarriedTokens:
-    """The text of a token for each record: its own, or that of its transaction.
+    """The text of a token (such as TRANID) for each record: from the record itself, or from an earlier record of its transaction.
 
-    ``nulls`` marks records without a text.
-
-    The first ``leading`` records have the text ``before``, which is known from earlier records.
+    ``nulls`` marks records without a text. The transaction of the first ``leading`` records
+    began in an earlier portion, where its token had the text ``before``.
     """
 
     source: TrailBytes
@@ -300,6 +299,7 @@ class CarriedTokens:
 
     def at(self, row: int) -> str | None:
         """Return the token's text for one record."""
+        # These continue a transaction from before the first record.
         if row < self.leading:
             return self.before
         if self.nulls[row]:
@@ -332,10 +332,7 @@ def carry_token_strings(
         ids,
         view.indicator,
         is_open,
-        starts,
-        ends,
-        nulls,
-        leading,
+        kernels.CarriedArrays(starts, ends, nulls, leading),
     )
     if bad >= 0:
         list_tokens(source, areas, np.arange(count))  # raises
@@ -371,7 +368,7 @@ def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
 
 
 def check_tokens(source: TrailBytes, areas: Spans, operation: Longs) -> None:
-    """Check the GGS tokens that ``build_token_maps`` would read. Raises DecodeError as it does."""
+    """Check the GGS tokens of records without decoding them. Raises the DecodeError that ``build_token_maps`` would raise."""
     tokens = list_tokens(source, areas, operation)
     spans, text_bytes = tokens.spans, _TEXT_BYTES[tokens.codes]
     ends = spans.starts + np.clip(spans.sizes, 0, np.maximum(text_bytes, 0))
@@ -417,6 +414,7 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     names = user.names.take(pa.array(rows))
     is_ggs_name = pc.is_in(names, value_set=NAMES)
     names = pc.if_else(is_ggs_name, pc.binary_join_element_wise("USER:", names, ""), names)
+    # GGS tokens come first, so that of two equal names theirs is kept below.
     owner = np.concatenate([maps.owner, owner_of_token[rows]])
     keys = pa.concat_arrays([maps.keys, names])
     items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])

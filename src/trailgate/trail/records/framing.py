@@ -97,6 +97,8 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
         try:
             if read_record_length(data, start, order) is not None:
                 return order
+            # An incomplete record in one order may still be a complete one in the other: try that
+            # first.
             waiting = True
         except DecodeError as error:
             first = first or error

@@ -8,7 +8,7 @@ data, and `read_records` refuses others.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -138,8 +138,8 @@ def find_frames(
 ) -> tuple[int, int, int]:
     """Write the offsets and lengths of the complete records from ``start`` on. Return their number and their end.
 
-    The loop stops at an incomplete record and at bytes that are not a record. The third result has
-    no meaning: it keeps the compiler from dropping the reads ahead.
+    The loop stops at an incomplete record and at bytes that are not a record. The third result
+    is not meant to be used: it keeps the compiler from dropping the reads ahead.
     """
     at = start
     count = 0
@@ -161,9 +161,9 @@ def find_frames(
 
 @kernel()
 def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int) -> int:
-    """Return the first offset from ``start`` on where a record and ``followers`` more begin, or -1.
+    """Return the offset of the first record that ``followers`` more records follow directly, or -1.
 
-    At the end of the data fewer followers are enough.
+    The search begins at ``start``. At the end of the data fewer followers are enough.
     """
     for start_of_chain in range(start, len(data)):
         at = start_of_chain
@@ -536,7 +536,20 @@ def list_tokens(
     return count, -1, -1
 
 
-@kernel(writes=("starts", "ends", "nulls", "leading"))
+class CarriedArrays(NamedTuple):
+    """The spans of the carried tokens, one column per id, and the records without a token (``nulls``).
+
+    ``leading`` counts, per id, the null records at the front that continue a transaction from
+    before the first record.
+    """
+
+    starts: Longs
+    ends: Longs
+    nulls: Mask
+    leading: Longs
+
+
+@kernel(writes=("into",))
 def carry_tokens(
     data: Octets,
     area_starts: Longs,
@@ -545,21 +558,17 @@ def carry_tokens(
     ids: Longs,
     indicators: Octets,
     is_open: bool,
-    starts: Longs,
-    ends: Longs,
-    nulls: Mask,
-    leading: Longs,
+    into: CarriedArrays,
 ) -> int:
     """Write the token of each id for each record: its own, or the last one earlier in its transaction.
 
-    ``starts``, ``ends`` and ``nulls`` have one column per id. A record is null if its transaction
-    has had no such token yet. ``leading`` counts, per id, the null records at the front that
-    continue a transaction from before the first record; the caller fills these in. Returns the
-    first area that tokens do not fill exactly, or -1.
+    A record is null if its transaction has had no such token yet; the caller fills in the leading
+    ones. Returns the first area that tokens do not fill exactly, or -1.
     """
     # Example: TransInd 1 | 0 1 2 | 3 with a TRANID token "a" in row 1 only. Row 0 continues an earlier
     # transaction: null, leading = 1. Rows 1, 2 and 3 have "a". Row 4 is a transaction without
     # the token: null, but not leading.
+    starts, ends, nulls, leading = into.starts, into.ends, into.nulls, into.leading
     count = len(area_starts)
     for i in range(len(ids)):
         leading[i] = 0

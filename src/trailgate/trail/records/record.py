@@ -256,6 +256,8 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
     values: dict[str, Any] = {name: int(head[name]) for name in _FIELDS}
     area = payload[H_FIXED:]
     moved = padded[MOVED_AT : MOVED_AT + 5]
+    # Some files have the indicator before the four bytes of the audit RBA instead of after them.
+    # Then the last byte is not a valid indicator (0 to 3), and the first one is.
     if moved[-1] > ONLY >= moved[0]:
         values |= {
             "trans_ind": moved[0],
@@ -270,6 +272,7 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
         values |= {"name": None, "table_index": order.number(area[:2])}
         values["partition_index"] = order.number(area[2:]) if width == 4 else None
     else:
+        # `end` is empty if there is no NUL at all.
         name, end, values["after_name"] = area.partition(b"\0")
         if not end:
             raise _bad("a table name must end with a NUL", raw, span, base)

@@ -37,9 +37,9 @@ class ColumnBytes:
 class RecordImage(NamedTuple):
     """The columns of one image in a record's data.
 
-    ``width`` is the width of the length field before the image (0 if it has none) and ``stated``
-    the value of that field. ``length`` is the size of the image with its length field. ``rest`` are
-    the bytes that are not columns, and ``problem`` describes why.
+    ``width`` is the width of the length field before the image (0 if it has none) and
+    ``stated`` the value of that field. ``length`` is the size of the image with its length
+    field. If some bytes are not columns, they are in ``rest``, and ``problem`` states why.
     """
 
     before: bool

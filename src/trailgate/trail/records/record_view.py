@@ -91,7 +91,7 @@ class RecordColumns:
         return bool((self.role == _CHANGE).all())
 
     def with_marks(self, mark: int) -> Longs:
-        """Return the rows of the records with a mark."""
+        """Return the rows of the records that have the mark ``mark``."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
     @cached_property

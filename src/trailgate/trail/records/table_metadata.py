@@ -162,7 +162,10 @@ class TrailTables:
         return self
 
     def defined_by(self, record: TrailRecord) -> TrailTable | None:
-        """Return the table that ``record`` defines, or None if it defines none. It must be the last record added."""
+        """Return the table that ``record`` defines, or None if it defines none.
+
+        ``record`` must be the record that was added last.
+        """
         if record.node == MetadataType.TABLE:
             return self.tables[record.metadata_indexes[1]]
         return self.tables[self.highest] if record.node == MetadataType.TABLE_REFERENCE else None

@@ -31,6 +31,7 @@ from trailgate.trail.values.codec import (
 from trailgate.trail.values.write_kernels import (
     MISSING,
     NULL_VALUE,
+    CellFilling,
     add_sizes,
     find_bad_times,
     write_filled,
@@ -127,7 +128,7 @@ class VaryingCells:
     def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells of varying length.
 
-        ``places`` are the offsets of the cells and become their ends.
+        ``places`` are the offsets of the cells, and are advanced to their ends.
         """
         write_varying(
             body,
@@ -147,11 +148,10 @@ class VaryingCells:
 class PaddedCells:
     """Writes strings into trail cells of one width.
 
-    The end that a shorter value lacks is copied from ``filling``.
-
-    With the filling ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` ends with
-    ``.000``. NULL is written as ``null_filling``. The byte at offset ``colon`` becomes a colon if
-    the cells are wide enough.
+    A value that is shorter than the cell is completed from ``filling``: with the filling
+    ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` gets the end ``.000``. NULL is
+    written as ``null_filling``. The byte at offset ``colon`` becomes a colon if the cells are
+    wide enough.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class PaddedCells:
         null_filling: bytes,
         colon: int = MAX_CELL,
     ) -> None:
-        self.target, self.column_values, self.colon = target, column_values, colon
-        self.filling, self.null_filling = octets(filling), octets(null_filling)
+        self.target, self.column_values = target, column_values
+        self.filling = CellFilling(octets(filling), octets(null_filling), colon)
         self.strings, self.states = StringBytes.of(column_values.values), cell_states(column_values)
         self.head = target.head(INDICATOR_BYTES + len(filling))
         self.least = _least(column_values, CELL_HEAD + INDICATOR_BYTES + len(filling))
@@ -174,7 +174,7 @@ class PaddedCells:
 
         Raises EncodeError if a value is too long.
         """
-        width = len(self.filling)
+        width = len(self.filling.of_value)
         size = CELL_HEAD + INDICATOR_BYTES + width
         longest, record = add_sizes(
             self.column_values.rows, self.states, self.strings.offsets, size, False, sizes
@@ -185,7 +185,7 @@ class PaddedCells:
 
     def check_times(self) -> None:
         """Raise EncodeError for the first value that is not a date time of the column's length."""
-        width, strings = len(self.filling), self.strings
+        width, strings = len(self.filling.of_value), self.strings
         unlike, unparted = find_bad_times(
             self.column_values.rows, self.states, strings.offsets, strings.data, width
         )
@@ -197,7 +197,7 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells of fixed width. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of fixed width. ``places`` are the offsets of the cells, and are advanced to their ends."""
         write_filled(
             body,
             places,
@@ -207,10 +207,8 @@ class PaddedCells:
             self.strings.data,
             self.head,
             self.filling,
-            self.null_filling,
-            self.colon,
             # A wide copy writes a multiple of 32 bytes: with a width of 40, up to 24 bytes after the cell.
-            following >= -len(self.filling) % SPARE,
+            following >= -len(self.filling.of_value) % SPARE,
         )
 
 
@@ -231,7 +229,7 @@ class WordCells:
         add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells of binary words. ``places`` are the offsets of the cells and become their ends."""
+        """Write the cells of binary words. ``places`` are the offsets of the cells, and are advanced to their ends."""
         rows, states = self.column_values.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
 

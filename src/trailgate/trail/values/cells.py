@@ -154,10 +154,10 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
 def split_images(
     source: TrailBytes, areas: Spans, kinds: Octets, columns: int
 ) -> tuple[Longs, Longs, int]:
-    """Split data areas that hold two images: the width of each area's length field, and the end of its first image.
+    """Split data areas that contain two images. Returns the width of each area's length field, and the end of its first image.
 
-    The third result is the first area that cannot be split, or -1. ``kinds`` are the ``Prefix`` of
-    each area.
+    The third result is the first area that cannot be split, or -1. ``kinds`` are the
+    ``ImagePrefix`` of each area.
     """
     count = len(kinds)
     widths, splits = np.empty(count, np.int64), np.empty(count, np.int64)

@@ -18,7 +18,8 @@ from trailgate.trail.values.cells import (
     decode_numbered,
     encode_numbered,
 )
-from trailgate.trail.values.codec import UTF_8, TrailCells, TrailValueCodec, column_charset
+from trailgate.trail.values.charsets import UTF_8, column_charset
+from trailgate.trail.values.codec import TrailCells, TrailValueCodec
 from trailgate.trail.values.numbers import (
     check_float,
     check_integer,

@@ -60,6 +60,7 @@ def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> 
     """Convert 64-bit words to Arrow integers, or to unscaled values of decimal128."""
     bitmap = None
     if nulls is not None:
+        # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     if not pa.types.is_decimal(arrow_type):
         return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(words)])
@@ -76,6 +77,7 @@ def encode_integer(target: CellTarget, column_values: RecordValues) -> CellWrite
     numpy_type = _numpy_type(target.column)
     width = int(numpy_type[1:])
     words = _to_words(target, column_values)
+    # Words of eight bytes have the full range already; parsing has checked it.
     if width < 8:
         limits = np.iinfo(numpy_type)
         _check_range(target, column_values, (words < limits.min) | (words > limits.max))
@@ -125,6 +127,8 @@ def _to_words(target: CellTarget, column_values: RecordValues) -> Integers:
         )
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
+    # A decimal128 is two words of 64 bits, the low one first. The array may be a slice of its
+    # buffer.
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
     low, high = pairs[:, 0].copy(), pairs[:, 1]
     # The value fits in 64 bits if the high word only extends the sign of the low one.

@@ -305,6 +305,8 @@ def check_variable(
 def _big_word(data: Octets, at: int) -> np.uint64:
     """Return the eight bytes at an offset as a big-endian number."""
     word = load8(data, at)
+    # Swap neighbouring bytes, then neighbouring pairs, then halves: 01 02 03 04 05 06 07 08 becomes
+    # 02 01 04 03 06 05 08 07, then 04 03 02 01 08 07 06 05, then 08 ... 01.
     word = ((word >> U64(8)) & U64(0x00FF00FF00FF00FF)) | (
         (word & U64(0x00FF00FF00FF00FF)) << U64(8)
     )

@@ -22,17 +22,14 @@ from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
+from trailgate.trail.values.charsets import UTF_8, column_charset, decode_strings, encode_strings
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
-    UTF_8,
     VARIABLE_HEAD,
     CellTarget,
     CellWriter,
     RecordValues,
     TrailCells,
-    column_charset,
-    decode_strings,
-    encode_strings,
 )
 
 UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
@@ -184,6 +181,7 @@ def _in_charset(target: CellTarget, column_values: RecordValues, width: int | No
         raise target.error(UNKNOWN_NATIONAL)
     values = column_values.values
     if width is not None:
+        # The width counts bytes and `utf8_rpad` characters: in UTF-16 a blank has two bytes.
         values = pc.utf8_rpad(values, width // len(" ".encode(charset)), " ")
     try:
         return replace(column_values, values=encode_strings(values, charset))

@@ -11,7 +11,7 @@ if the record has more bytes after the cell than the copy overwrites; those are 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -92,6 +92,18 @@ def write_varying(
         places[record] = at + size
 
 
+class CellFilling(NamedTuple):
+    """The bytes of a cell without a value, from which shorter values get their end.
+
+    NULL is written as ``of_null``. The byte at offset ``colon`` becomes a colon if the cells are
+    wide enough.
+    """
+
+    of_value: Octets
+    of_null: Octets
+    colon: int
+
+
 @kernel(writes=("body", "places"))
 def write_filled(
     body: Octets,
@@ -101,17 +113,12 @@ def write_filled(
     offsets: Offsets,
     data: Octets,
     head: Octets,
-    filling: Octets,
-    null_filling: Octets,
-    colon: int,
+    filling: CellFilling,
     wide: bool,
 ) -> None:
-    """Write cells of one width after a ``head`` of four bytes. A shorter value ends with bytes of ``filling``.
-
-    NULL is ``null_filling``. A colon is written at offset ``colon`` if the cells are wide enough.
-    """
+    """Write cells of one width after a ``head`` of four bytes. A shorter value ends with bytes of ``filling``."""
     # Example: head 00 02 00 06, filling of four blanks, value "AB": 00 02 00 06 | 00 00 | 41 42 20 20.
-    width, begins = len(filling), four_bytes(head)
+    width, begins, colon = len(filling.of_value), four_bytes(head), filling.colon
     for record in range(len(rows)):
         row = rows[record]
         state = states[row] if len(states) else PRESENT
@@ -123,7 +130,7 @@ def write_filled(
         at += 6
         if state == NULL_VALUE:
             for byte in range(width):
-                body[at + byte] = null_filling[byte]
+                body[at + byte] = filling.of_null[byte]
         else:
             start = np.int64(offsets[row])
             size = np.int64(offsets[row + 1]) - start
@@ -132,7 +139,7 @@ def write_filled(
             else:
                 copy_bytes(body, at, data, start, size)
             for byte in range(size, width):
-                body[at + byte] = filling[byte]
+                body[at + byte] = filling.of_value[byte]
             if colon < width:
                 body[at + colon] = COLON
         places[record] = at + width
@@ -240,6 +247,8 @@ def ordered_word(word: np.uint64, big: bool) -> np.uint64:
         return word
     low = np.uint64(0x00FF00FF00FF00FF)
     pairs = np.uint64(0x0000FFFF0000FFFF)
+    # Swap neighbouring bytes, then neighbouring pairs, then halves: 01 02 03 04 05 06 07 08 becomes
+    # 02 01 04 03 06 05 08 07, then 04 03 02 01 08 07 06 05, then 08 07 ... 01.
     word = (word >> np.uint64(8)) & low | (word & low) << np.uint64(8)
     word = (word >> np.uint64(16)) & pairs | (word & pairs) << np.uint64(16)
     return word >> np.uint64(32) | word << np.uint64(32)

@@ -113,7 +113,7 @@ def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFacts:
-    """What a file header states about its own file, in the names of ``TrailInfo``. None: unknown."""
+    """The fields of a file header that describe the file itself, named as in ``TrailInfo``. None means unknown."""
 
     filename: str
     seqno: int
@@ -129,7 +129,7 @@ _FIELDS: Final = {field.code: field for field in TRAIL_FIELDS if field.name in _
 
 
 def patch_header(raw: bytes, order: ByteOrder, facts: HeaderFacts) -> bytes:
-    """Return an encoded file header with other facts. Its length changes only with the file name."""
+    """Return an encoded file header with the fields of ``facts`` replaced. Only a different file name changes its length."""
     data = octets(raw)
     inner = b""
     for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):

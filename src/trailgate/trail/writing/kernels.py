@@ -103,9 +103,10 @@ def add_piece_sizes(
 
 
 class PiecedValues(NamedTuple):
-    """Large values of a column: for each its record, its row among the ``offsets``, and its header fields.
+    """Large values of a column to write as pieces: for each value its record, its row in ``offsets``, and header fields.
 
-    These are the time of its piece records, and TransInd of the last one.
+    ``times`` is the time of its piece records, and ``last_indicators`` the TransInd of its last
+    piece.
     """
 
     records: Longs
@@ -173,6 +174,8 @@ def write_short(body: Octets, at: int, number: int, big: bool) -> None:
 @inner
 def write_long(body: Octets, at: int, number: int, big: bool) -> None:
     """Write the low four bytes of a number in the byte order of the trail."""
+    # `ordered_half` swaps the bytes of each half, and the halves change places: 0x01020304 is
+    # written as 01 02 03 04 if `big`, else as 04 03 02 01.
     first, last = number >> 16 & 0xFFFF, number & 0xFFFF
     word = ordered_half(first, big) | ordered_half(last, big) << 16 if big else number
     store4(body, at, np.uint64(word))

@@ -36,13 +36,8 @@ from trailgate.trail.format.record_types import (
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 from trailgate.trail.values.cell_writers import StringBytes
-from trailgate.trail.values.codec import (
-    MAX_CELL,
-    UTF_8,
-    VARIABLE_HEAD,
-    column_charset,
-    encode_strings,
-)
+from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
+from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (
     MIDDLE,
@@ -88,7 +83,7 @@ class FragmentWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the long records.
 
-        ``places`` are their offsets and become the ends of their last fragments.
+        ``places`` are their offsets, and are advanced to the ends of their last fragments.
         """
         for start, record in zip(places.tolist(), self.records, strict=True):
             body[start : start + len(record)] = octets(record)
@@ -125,6 +120,7 @@ def _token_areas(
     """
     lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
+    # Two frames: of the data area and of the trailer.
     rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
     if rooms.min(initial=1) <= 0:
         problem = "the tokens of a record leave no room for its data"
@@ -230,6 +226,7 @@ def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeVal
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
     large_columns = []
+    # ``rows`` restricts the rows whose values may leave the record; None means all.
     for is_before, image, rows in ((True, before, parted), (False, after, None)):
         for index, state in enumerate(image):
             raw = _possibly_large(block, index, state)
@@ -322,7 +319,7 @@ class PieceWriter:
             self.values.append(selected)
 
     def records_before(self) -> TrailRecordGroup:
-        """Return the group's records for writing: a record with pieces after it must not end its transaction."""
+        """Return the group's records with corrected indicators: a record that is followed by pieces must not end its transaction."""
         indicators = self.group.trans_ind
         split = np.where(self.sizes > 0, indicators_without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
@@ -330,7 +327,7 @@ class PieceWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the piece records.
 
-        ``places`` are the ends of the records they belong to, and become the ends of the pieces.
+        ``places`` are the ends of the records they belong to, and are advanced to the ends of the pieces.
         """
         group, order = self.group, self.group.reference.order
         # The pieces of a record are written column by column. Only the last column's pieces may end

@@ -232,9 +232,12 @@ def group_records(
             tokens=tokens,
             reference=reference,
             rows=np.arange(len(block)),
+            # Twice the order leaves room for a second record: a pair of operation 3 has the orders
+            # 6 and 7.
             order=2 * block.order + (paired if second else 0),
             io_type=types[op_type],
             trans_ind=np.where(paired, split, indicators),
+            # Of a pair, only the first record can begin the transaction.
             first=((indicators == FIRST) | (indicators == ONLY)) & ~(paired & second),
         )
         yield group if chosen.all() else group.take(np.flatnonzero(chosen))

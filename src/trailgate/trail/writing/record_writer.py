@@ -85,7 +85,7 @@ class TokenAreas:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the token areas T and U of records with such tokens.
 
-        ``places`` are their offsets and become their ends.
+        ``places`` are their offsets, and are advanced to their ends.
         """
         rows, tokens = self.group.rows, self.group.tokens
         big = self.group.reference.order is ByteOrder.BIG
@@ -114,7 +114,7 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the cells of the group's images. ``places`` are their offsets and become their ends.
+        """Write the cells of the group's images. ``places`` are their offsets, and are advanced to their ends.
 
         At least ``following`` bytes after each image belong to its record and are written later.
         """
@@ -153,7 +153,7 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the group's records. ``places`` are their offsets and become their ends."""
+        """Write the group's records. ``places`` are their offsets, and are advanced to their ends."""
         group = self.group
         big = group.reference.order is ByteOrder.BIG
         write_heads(
@@ -191,6 +191,7 @@ def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
 
 def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
     """Create the writer of the group's only image, or of the second image."""
+    # All other records, those with both images too, end with the after image.
     images = {RecordImages.NONE: (), RecordImages.BEFORE: group.block.before}
     return ImageWriter(group, images.get(group.images, group.block.after))
 

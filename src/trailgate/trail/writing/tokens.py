@@ -84,6 +84,7 @@ class OperationTokens:
         self.table, self.big = block.table.name, order is ByteOrder.BIG
         self.entries = entries = _Entries.of(block.tokens)
         names = entries.names.dictionary_encode()
+        # Token names repeat in every row, so each distinct name is looked up once.
         codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
         self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
         self.codes = codes = np.where(_is_length(self.codes, entries), LENGTH_TOKEN, self.codes)
@@ -115,7 +116,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each operation. ``places`` are their offsets and become their ends."""
+        """Write the GGS tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
         write_entries(
             body,
             places,
@@ -129,7 +130,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each operation. ``places`` are their offsets and become their ends."""
+        """Write the user tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
         write_user_entries(
             body,
             places,

@@ -61,12 +61,10 @@ def encode(
 ) -> EncodedTrail:
     """Encode all operations of a batch as trail bytes, in their order.
 
-    Raises EncodeError if a value does not fit.
-
-    An update with before columns becomes two records (before image, after image) or a unified one.
-    A key update becomes one record with its before columns first. ``definitions`` are the definitions of the
-    metadata records at the start of a file of level 5 or higher; its records name tables by their
-    position there.
+    Raises EncodeError if a value does not fit. An update with before columns becomes two
+    records (before image, after image) or a unified one. A key update becomes one record with
+    its before columns first. ``definitions`` are the tables in the metadata records at the
+    start of a file of level 5 or higher: records refer to a table by its position among them.
     """
     writers: list[_Writer] = []
     for block in batch.blocks:
@@ -124,6 +122,8 @@ def _writers(
         if not long.any() and not large:
             yield _Writer(group, writer, None)
             continue
+        # Both writers get positions by ``order``, so the records return to the order of the
+        # operations.
         for chosen in (~long, long):
             if chosen.any():
                 yield _part(group.take(np.flatnonzero(chosen)), large, long=chosen is long)

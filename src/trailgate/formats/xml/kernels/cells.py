@@ -6,7 +6,7 @@ and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -90,6 +90,13 @@ def word_ids(
     return used[NAMES]
 
 
+class CellNames(NamedTuple):
+    """The word number of each cell (none if cells have no names), and the column of each word, -1 for none."""
+
+    words: Longs
+    columns: Longs
+
+
 @kernel(writes=("starts", "lengths"))
 def place_columns(
     rows: Longs,
@@ -97,8 +104,7 @@ def place_columns(
     records: Offsets,
     width: int,
     plan: Longs,
-    words: Longs,
-    columns: Longs,
+    names: CellNames,
     first: int,
     last: int,
     starts: Offsets,
@@ -108,13 +114,13 @@ def place_columns(
 
     Return the number of cells that cannot be placed.
 
-    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
-    empty, or the word number of each cell; `columns` maps word numbers to columns, -1 for none. The
-    images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
+    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`.
+    The images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
     `MISSING` initially.
 
     Example: with 2 rows and 3 columns, the after value of column 1 in row 0 is at 1 * 2 + 0 = 2.
     """
+    words, columns = names.words, names.columns
     refused = 0
     count, size = len(rows), len(lengths) // (last - first)
     for row in range(count):
@@ -220,6 +226,7 @@ def measure_cells(
         own = column * TOTALS
         totals[own + BYTES], totals[own + NULLS], totals[own + GONE] = total, nulls, gone
         totals[own + BEGIN], totals[own + LONGEST] = begin, longest
+        # The next column begins after the bytes reserved for this one.
         begin += total + spare
     return begin
 

@@ -93,6 +93,8 @@ def code_point(text: Octets, at: int) -> tuple[int, int]:
     first = np.int64(text[at])
     if first < 0x80:
         return first, 1
+    # The first byte states the size in its upper bits; each further byte has six bits of the
+    # character. Example: E2 82 AC is 0010 000010 101100, or U+20AC.
     second = np.int64(text[at + 1]) & 63
     if first < 0xE0:
         return (first & 31) << 6 | second, 2

@@ -129,7 +129,11 @@ def equal_value(
     predicates: Longs,
     literals: int,
 ) -> int:
-    """Return which of some literals a text equals (or which number equals `stop`): from 1, or 0 for none."""
+    """Return the number of the literal that a text equals, counted from 1, or 0 if none does.
+
+    With `is_number` the literals are numbers, and `stop` is compared with them instead of the
+    text.
+    """
     # A literal is two numbers: its begin and end in the bytes from ``literals`` on. A literal that
     # is a number has its value as the first of them.
     for value in range(values):

@@ -78,12 +78,11 @@ DIGITS = 20
 
 @inner
 def row_of(depth: int, level: int) -> int:
-    """Return the row of `instances` for an action's level, relative to an element's depth.
+    """Return the row of `instances` for an action's level at an element of a depth.
 
-    See `LOOSE` and `DOCUMENT`.
-
-    Row 0 is `LOOSE`; a depth d has the row d + 1. A level of 0 is the element itself, 1 its parent,
-    and so on.
+    An element at depth d has the row d + 1. A level of 0 is the element itself, 1 its parent,
+    and so on. Negative levels do not depend on the element: `LOOSE` is row 0, and `DOCUMENT`
+    minus a depth is the row of that depth.
     """
     return depth - level + 1 if level >= 0 else -1 - level
 

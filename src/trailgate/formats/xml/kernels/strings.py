@@ -143,6 +143,8 @@ def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
     # `&#`
     if text[at + 1] == 0x23:
         return number_reference(text, at, end)
+    # The bytes after the `&`, the first one lowest: `lt;` is the word ...3B746C. The masks keep the
+    # three to five bytes to compare.
     word = load8(text, at + 1)
     size, point = 0, 0
     if word & np.uint64(0xFFFFFF) == LT:

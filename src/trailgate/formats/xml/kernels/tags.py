@@ -278,11 +278,11 @@ def rule_namespace(prefix: int, info: Longs) -> int:
 
 @inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
-    """Return the attribute of a tag with a name from the rules, or -1.
+    """Return the number of the first attribute of a tag that has a given name, or -1.
 
-    One without a prefix takes precedence.
-
-    The bits of `letter` above `SPACE` are the required namespace, or 0 if any is accepted.
+    The bits of `letter` below `SPACE` are the name, as a number in the rules. The bits above
+    are the namespace that the attribute must have, or 0 if any is accepted. An attribute
+    without a prefix takes precedence.
     """
     prefixed, space = -1, letter >> SPACE
     for each in range(count):

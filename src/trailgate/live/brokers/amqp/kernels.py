@@ -13,7 +13,7 @@ Example: the message ``00 53 77 A1 02 68 69`` is one section. Its descriptor is 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
@@ -104,6 +104,26 @@ NO_NAME: Final = -9  # a property whose name is not text
 NOT_BINARY: Final = -10
 
 
+class AmqpCodes(NamedTuple):
+    """The codes of AMQP: ``kinds`` is the type of each constructor code.
+
+    The symbol of section s is ``names[bounds[s]:bounds[s + 1]]``.
+    """
+
+    kinds: Octets
+    names: Octets
+    bounds: Longs
+
+
+class MessageTables(NamedTuple):
+    """The tables that a search fills, stored row by row, and the numbers of their rows (``counts``)."""
+
+    rows: Longs
+    pieces: Longs
+    cells: Longs
+    counts: Longs
+
+
 @inner
 def size_at(data: Octets, at: int, width: int) -> int:
     """Return the unsigned big-endian number of ``width`` bytes (one or four)."""
@@ -115,9 +135,9 @@ def size_at(data: Octets, at: int, width: int) -> int:
 
 @inner
 def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
-    """Skip the value at an offset, described or not, and return the offset after it, or a problem.
+    """Skip the AMQP value at an offset, with its descriptor if it has one. Return the offset after it, or a problem.
 
-    ``kinds`` maps each code to its type.
+    ``kinds`` maps each constructor code to its type.
     """
     # The values that are still to be skipped: a described value stands for two.
     waiting = 1
@@ -158,6 +178,9 @@ def kind_at(data: Octets, at: int, kinds: Octets) -> int:
 @inner
 def content_at(data: Octets, at: int) -> int:
     """Return the offset of a value's content, after its code and its size."""
+    # The high half of a code gives the form of its value: 4 to 9 have a fixed width, so the content
+    # follows the code. A, C and E have a size of one byte before the content, B, D and F (odd) one
+    # of four bytes.
     high = int(data[at]) >> 4
     if high < 10:
         return at + 1
@@ -186,11 +209,12 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
 
 
 @inner
-def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -> int:
+def section_at(data: Octets, at: int, stop: int, codes: AmqpCodes) -> int:
     """Return the section that a descriptor names, by its number or its symbol.
 
     An unknown descriptor gives a number below 0, or SECTIONS or more.
     """
+    names, bounds = codes.names, codes.bounds
     code = int(data[at])
     begin = content_at(data, at)
     # 0x53 and 0x80 are numbers of one and eight bytes; 0xA3 and 0xB3 are symbols such as
@@ -213,8 +237,9 @@ def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -
 
 
 @inner
-def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
+def add_piece(begin: int, end: int, into: MessageTables) -> int:
     """Append a piece of a body. Returns 0, or FULL."""
+    pieces, counts = into.pieces, into.counts
     piece = counts[PIECES] * PIECE
     if piece + PIECE > len(pieces):
         return FULL
@@ -233,8 +258,7 @@ def add_cells(
     first: int,
     most: int,
     kinds: Octets,
-    cells: Longs,
-    counts: Longs,
+    into: MessageTables,
 ) -> int:
     """Append a cell for each value of a section. Returns 0, or a problem.
 
@@ -244,6 +268,7 @@ def add_cells(
     """
     # Example: the map C1 06 02 A1 01 61 54 05 has the size 6 and 2 items: the string "a" and the
     # small int 5. Its one cell has the name 5:6, the content 7:8 and the number 5.
+    cells, counts = into.cells, into.counts
     is_map = first == PROPERTY
     kind = kind_at(data, at, kinds)
     if kind == NULL or (data[at] == CODE_LIST0 and not is_map):
@@ -294,21 +319,12 @@ def add_cells(
 
 @inner
 def find_sections(
-    data: Octets,
-    at: int,
-    end: int,
-    message: int,
-    kinds: Octets,
-    names: Octets,
-    bounds: Longs,
-    rows: Longs,
-    pieces: Longs,
-    cells: Longs,
-    counts: Longs,
+    data: Octets, at: int, end: int, message: int, codes: AmqpCodes, into: MessageTables
 ) -> int:
     """Find the sections of the message between two offsets. Returns 0, or a problem."""
     # A section is 00, its descriptor and its value. Example: 00 | 53 77 | A1 02 68 69 has the number
     # 0x77 - 0x70 = 7, VALUE, and the string "hi".
+    kinds, counts = codes.kinds, into.counts
     last = -1
     while at < end:
         counts[WHERE] = at
@@ -317,7 +333,7 @@ def find_sections(
         value = value_end(data, at + 1, end, kinds)
         if value < 0:
             return value
-        section = section_at(data, at + 1, value, names, bounds)
+        section = section_at(data, at + 1, value, codes)
         if section < 0 or section >= SECTIONS:
             return NO_SECTION
         # Sections come in the order of their numbers (3.2). Only data and sequence sections may
@@ -336,48 +352,38 @@ def find_sections(
             most = HEADER_FIELDS if section == HEADER else PROPERTY_FIELDS
             if section == APPLICATION:
                 first = PROPERTY
-            problem = add_cells(data, value, stop, message, first, most, kinds, cells, counts)
+            problem = add_cells(data, value, stop, message, first, most, kinds, into)
         elif DATA <= section <= VALUE:
             kind = kind_at(data, value, kinds)
             if section == DATA and kind != BINARY:
                 return NOT_BINARY
             if section == SEQUENCE and kind != LIST:
                 return NOT_LIST
-            rows[message * ROW + BODY] = kind
+            into.rows[message * ROW + BODY] = kind
             # Text and bytes are kept without code and size; other values as they are encoded.
             if kind == STRING or kind == SYMBOL or kind == BINARY:
                 value = content_at(data, value)
             if kind != NULL:
-                problem = add_piece(value, stop, pieces, counts)
+                problem = add_piece(value, stop, into)
         if problem < 0:
             return problem
         at = stop
     return 0
 
 
-@kernel(writes=("rows", "pieces", "cells", "counts"))
-def find_messages(
-    data: Octets,
-    places: Longs,
-    kinds: Octets,
-    names: Octets,
-    bounds: Longs,
-    rows: Longs,
-    pieces: Longs,
-    cells: Longs,
-    counts: Longs,
-) -> int:
+@kernel(writes=("into",))
+def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTables) -> int:
     """Fill the tables with the contents of all messages.
 
     Returns 0, or FULL if a table is too small.
 
-    Message i is ``data[places[i]:places[i + 1]]``. ``kinds`` maps each constructor code to its
-    type; ``names`` and ``bounds`` are the symbols of the sections. A malformed message has one
-    piece, which is the complete message, and the cells found before the problem.
+    Message i is ``data[places[i]:places[i + 1]]``. A malformed message has one piece, which is the
+    complete message, and the cells found before the problem.
 
     Example: for the message in the module's docstring, ``rows`` is (no problem, 0, STRING, piece 0,
     cell 0), ``pieces`` is (5, 7), and there are no cells.
     """
+    rows, counts = into.rows, into.counts
     counts[PIECES] = 0
     counts[CELLS] = 0
     for message in range(len(places) - 1):
@@ -392,14 +398,12 @@ def find_messages(
         rows[row + FIRST_CELL] = counts[CELLS]
         # FULL ends the run; any other problem replaces the message's pieces by the complete
         # message.
-        problem = find_sections(
-            data, begin, end, message, kinds, names, bounds, rows, pieces, cells, counts
-        )
+        problem = find_sections(data, begin, end, message, codes, into)
         if problem < 0 and problem != FULL:
             rows[row + PROBLEM] = problem
             rows[row + PLACE] = counts[WHERE] - begin
             counts[PIECES] = first
-            problem = add_piece(begin, end, pieces, counts)
+            problem = add_piece(begin, end, into)
         if problem == FULL:
             return FULL
     return 0

@@ -107,8 +107,6 @@ FIELDS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType(
 )
 
 
-_NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
-_BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
 MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
@@ -171,7 +169,11 @@ def _kinds() -> Octets:
     return kinds
 
 
-KINDS: Final = _kinds()
+_CODES: Final = kernels.AmqpCodes(
+    kinds=_kinds(),
+    names=np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8),
+    bounds=np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64),
+)
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,8 @@ class EncodedMessages:
     def bodies(self) -> pa.BinaryArray:
         """Return the bodies of AMQP messages as one binary column.
 
-        Text and binary bodies are their bytes; other values stay as encoded; of a malformed message
-        it is the complete message.
+        A text or binary body is returned as its bytes, another AMQP value in its encoded
+        form. The body of a malformed message is the complete message.
         """
         begins, ends = self.pieces[:, kernels.BEGIN], self.pieces[:, kernels.END]
         joined = gather(self.data, begins, ends)
@@ -233,8 +235,8 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     while True:
         pieces = np.empty(room * count * _PIECES * kernels.PIECE, np.int64)
         cells = np.empty(room * count * _CELLS * kernels.CELL, np.int64)
-        arrays = octets, places, KINDS, _NAMES, _BOUNDS, rows, pieces, cells, counts
-        if kernels.find_messages(*arrays) != kernels.FULL:
+        into = kernels.MessageTables(rows, pieces, cells, counts)
+        if kernels.find_messages(octets, places, _CODES, into) != kernels.FULL:
             break
         room *= 2
     return EncodedMessages(
@@ -274,6 +276,7 @@ def _uuids(raw: pa.BinaryArray) -> pa.Array:
 
 
 def _characters(points: Longs) -> tuple[pa.Array, Mask]:
+    # Half a surrogate pair is a code point, but no character.
     half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
     wrong = (points > _LAST_CHARACTER) | half
     strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]

@@ -246,6 +246,7 @@ class AmqpConnection(BrokerConnection):
             now = time.monotonic()
             if now >= end:
                 return False
+            # ``due`` is when the engine must send a heart-beat, even if nothing arrives.
             self._wait((min(end, due) if due else end) - now, to_send=not self.is_sent)
 
     def close(self) -> None:
@@ -291,6 +292,8 @@ class AmqpConnection(BrokerConnection):
 
         Raises BrokerError.
         """
+        # The state is a set of bits, and this one is set until the peer has opened or closed its
+        # side.
         waits = self._proton.Endpoint.REMOTE_UNINIT
         if not self.work(CONNECT_SECONDS, lambda: not endpoint.state & waits):
             raise self.error("the broker does not answer")

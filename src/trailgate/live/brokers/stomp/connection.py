@@ -7,6 +7,7 @@ reports about the consumers of a queue is in ``consumers.py``.
 
 from __future__ import annotations
 
+import logging
 import select
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.errors import BrokerError, OptionError, Where
+from trailgate.errors import BrokerError, BrokerFullError, OptionError, Where
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.receiver import CONNECT_SECONDS, BrokerConnection
 from trailgate.live.brokers.stomp import kernels
@@ -32,12 +33,16 @@ _SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
 _ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 TYPE: Final = "subscription-type"
 WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
-SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
+SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost, or full
+NOTED_SECONDS: Final = 3.0  # after which that is logged
 BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
 GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
 DISCONNECT_SECONDS: Final = 5.0  # in which a broker ends a session
 FRAMES: Final = 64  # the most frames taken at once, where they are few
 BYE: Final = "disconnected"  # the receipt of DISCONNECT
+BLOCKED: Final = "the broker takes no more bytes"
+STILL_BLOCKED: Final = "%s: it may be full; waiting for up to %.0f s (%s)"
+_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class ConsumerNotifications(NamedTuple):
@@ -48,18 +53,6 @@ class ConsumerNotifications(NamedTuple):
 
     subscribe: Mapping[str, str]
     number: str
-
-
-class QueueQuestions(NamedTuple):
-    """How to ask a STOMP broker for a queue's state: the address that takes questions, and the attributes with the answers.
-
-    ``consumers`` is the number of the queue's consumers, and ``held`` the number of messages that were delivered
-    and not acknowledged.
-    """
-
-    destination: str
-    consumers: str
-    held: str
 
 
 class PrefetchOption(NamedTuple):
@@ -88,7 +81,7 @@ class StompDialect(NamedTuple):
       consumer's.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: None if the broker is not known to report other consumers.
-    - ``questions``: None if the broker is not known to answer questions about a queue, or needs none.
+    - ``is_managed``: the broker answers questions about a queue (``artemis.py``).
     """
 
     name: str
@@ -101,7 +94,7 @@ class StompDialect(NamedTuple):
     id_tail: bool = False
     surrogates: bool = False
     consumers: ConsumerNotifications | None = None
-    questions: QueueQuestions | None = None
+    is_managed: bool = False
 
 
 DIALECTS: Final = (
@@ -123,7 +116,7 @@ DIALECTS: Final = (
             ),
             "_AMQ_ConsumerCount",
         ),
-        questions=QueueQuestions("activemq.management", "consumerCount", "deliveringCount"),
+        is_managed=True,
     ),
     StompDialect(
         "ActiveMQ Classic",
@@ -204,6 +197,8 @@ class StompConnection(BrokerConnection):
         while True:
             self._fill()
             found = self._reader.take(limit)
+            # Frames that arrived before the broker closed the connection are returned first. Its
+            # end is only an error once nothing is left to read.
             if len(found):
                 return found
             if self._is_ended:
@@ -212,6 +207,7 @@ class StompConnection(BrokerConnection):
             if left <= 0:
                 return None
             self._check_silence()
+            # Wake up at least this often, to notice that the broker has been silent for too long.
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
@@ -290,15 +286,21 @@ class StompConnection(BrokerConnection):
             raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
 
     def _send(self, data: bytes) -> None:
-        until, rest = time.monotonic() + SEND_SECONDS, memoryview(data)
+        rest, since, is_noted = memoryview(data), time.monotonic(), False
         with self._sending:
             # The socket does not block, so it may accept only a part; wait until it can take more.
             while rest:
-                rest = rest[self._send_some(rest) :]
-                if rest and time.monotonic() > until:
-                    raise self.error("the broker takes no more bytes")
-                if rest:
-                    select.select([], [self._socket], [], 1.0)
+                if sent := self._send_some(rest):
+                    rest, since = rest[sent:], time.monotonic()
+                    continue
+                waited = time.monotonic() - since
+                if waited > SEND_SECONDS:
+                    raise BrokerFullError(BLOCKED, where=self._where)
+                if waited > NOTED_SECONDS and not is_noted:
+                    is_noted = True
+                    left = SEND_SECONDS - waited
+                    _LOG.warning(STILL_BLOCKED, BLOCKED, left, self._address)
+                select.select([], [self._socket], [], 1.0)
             self._last_sent = time.monotonic()
 
     def _beat(self, seconds: float) -> None:

@@ -2,6 +2,8 @@
 
 If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
 
+An address of Artemis may drop messages when it is full: ``find_dropping`` asks for that.
+
 If a consumer was lost, the broker has to put its messages back before another one comes:
 ``wait_for_return`` asks whether it has. Artemis may never do so for one message (seen with 2.44.0, in
 about one of 300 lost connections on a busy machine). When a connection fails, one thread of Artemis rolls
@@ -17,6 +19,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -24,12 +27,20 @@ from uuid import uuid4
 
 from trailgate.errors import BrokerError, count_noun
 from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.brokers.artemis import (
+    CONSUMERS,
+    HELD,
+    MANAGEMENT,
+    ManagementQuestion,
+    ask_attribute,
+    ask_settings,
+    drops_messages,
+)
 from trailgate.live.brokers.receiver import CONNECT_SECONDS
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import (
     FRAMES,
     TYPE,
-    QueueQuestions,
     StompConnection,
     error_text,
 )
@@ -44,7 +55,7 @@ RETURN_SECONDS: Final = 10.0  # in which a broker puts messages back
 SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
 UNKNOWN: Final = "whether %s has other consumers is not known: %s"
 NOT_ASKED: Final = "whether %s has messages that a lost connection holds is not known: %s"
-HELD: Final = (
+STILL_HELD: Final = (
     "the queue {} has {} that a lost connection still holds: later messages would come first"
 )
 HINT: Final = (
@@ -81,19 +92,18 @@ def wait_for_return(
     function returns. Raises BrokerRefusedError if messages are still held after ``RETURN_SECONDS``
     although only our own consumers remain, and BrokerError if the broker cannot be reached.
     """
-    questions = connection.dialect.questions
-    if questions is None:
+    if not connection.dialect.is_managed:
         return
     with closing(StompConnection(_side_address(address))) as side:
         start = time.monotonic()
         try:
-            while (state := _ask(side, questions, name)).held:
+            while (state := _ask(side, name)).held:
                 waited = time.monotonic() - start
                 if state.consumers > own and waited > NOTICE_SECONDS:
                     return
                 if state.consumers <= own and waited > RETURN_SECONDS:
                     held = count_noun(state.held, "message")
-                    problem = HELD.format(name, held)
+                    problem = STILL_HELD.format(name, held)
                     raise connection.error(problem, refused=True, hint=HINT)
                 time.sleep(POLL_SECONDS)
         except BrokerError as error:
@@ -109,40 +119,61 @@ def find_queue_state(
 
     Returns None if the broker does not answer to this user.
     """
-    questions = connection.dialect.questions
-    if questions is None:
+    if not connection.dialect.is_managed:
         return None
     try:
         with closing(StompConnection(_side_address(address))) as side:
-            return _ask(side, questions, name)
+            return _ask(side, name)
     except BrokerError as error:
         _LOG.info(NOT_ASKED, address, error.problem)
         return None
 
 
-def _ask(connection: StompConnection, questions: QueueQuestions, name: str) -> QueueState:
+def find_dropping(
+    connection: StompConnection, address: BrokerAddress, names: Sequence[str]
+) -> list[str]:
+    """Return the addresses among ``names`` from which Artemis drops messages without a word when they are full.
+
+    Returns none if the broker is not known to do so, or does not answer to this user.
+    """
+    if not connection.dialect.is_managed:
+        return []
+    try:
+        with closing(StompConnection(_side_address(address))) as side:
+            answers = _answers(side, [ask_settings(name) for name in names])
+    except BrokerError as error:
+        _LOG.info(NOT_ASKED, address, error.problem)
+        return []
+    return [name for name, answer in zip(names, answers, strict=True) if drops_messages(answer)]
+
+
+def _ask(connection: StompConnection, name: str) -> QueueState:
     """Ask for the state of a queue; one that does not exist has no consumers and no messages.
 
     Raises BrokerError if there is no answer, as when the user lacks the permission ``manage``.
     """
+    answers = _answers(connection, [ask_attribute(name, one) for one in (CONSUMERS, HELD)])
+    # A number in brackets; an error is a text.
+    digits = [answer.strip("[]") for answer in answers]
+    return QueueState(*(int(one) if one.isdecimal() else 0 for one in digits))
+
+
+def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -> list[str]:
+    """Send questions, and return the answers. Raises BrokerError if one does not come."""
     answers = f"trailgate.answers.{uuid4().hex}"
     connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
-    counts = []
-    for attribute in (questions.consumers, questions.held):
-        asked = {"_AMQ_ResourceName": f"queue.{name}", "_AMQ_Attribute": attribute}
-        connection.send(
-            "SEND", {"destination": questions.destination, "reply-to": answers, **asked}
-        )
+    to = {"destination": MANAGEMENT, "reply-to": answers}
+    texts = []
+    for question in asked:
+        connection.send("SEND", {**to, **question.properties}, question.body.encode())
         found = connection.frames(ANSWER_SECONDS, 1)
         if found is None:
             raise connection.error("the broker does not answer")
         if found.kinds[0] == kernels.ERROR:
             raise connection.error(error_text(found, 0))
-        # A number in brackets; an error is a text.
-        digits = found.body(0).decode("utf-8", "replace").strip("[]")
-        counts.append(int(digits) if digits.isdecimal() else 0)
+        texts.append(found.body(0).decode("utf-8", "replace"))
     connection.send("UNSUBSCRIBE", {"id": answers})
-    return QueueState(*counts)
+    return texts
 
 
 def _side_address(address: BrokerAddress) -> BrokerAddress:

@@ -135,7 +135,7 @@ class FrameReader:
         return self._data.data[self._end :]
 
     def extend(self, size: int) -> None:
-        """Record that ``size`` bytes were written into the room."""
+        """Add ``size`` received bytes, which the caller has written into the buffer from ``room``."""
         self._end += size
 
     def take(self, limit: int = FRAMES) -> StompFrames:

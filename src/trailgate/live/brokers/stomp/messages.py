@@ -114,6 +114,8 @@ class _Lines:
         """Return the headers with their JMS names, without those that a JMS client does not expose."""
         parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
         excluded = [name in _JMS or _is_hidden(name) for name in self.distinct]
+        # The test runs once per distinct header name, and ``_code`` spreads it over all header
+        # lines.
         rows = np.flatnonzero(~np.asarray(excluded, bool)[self._code])
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))

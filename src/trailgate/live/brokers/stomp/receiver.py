@@ -43,6 +43,8 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
 
     def _open(self) -> StompConnection:
         connection = StompConnection(self._address)
+        # Messages that a lost consumer held come back later, and after newer ones: reading must
+        # wait for them.
         if self._address.kind == QUEUE:
             try:
                 wait_for_return(connection, self._address, queue_name(self._address))
@@ -81,6 +83,9 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
 
     def _settle(self, connection: StompConnection, seconds: float) -> bool:
         until = time.monotonic() + seconds
+        # Every answer of the broker may confirm one receipt or bring messages, which are kept in
+        # `_waiting`. Take as many answers as it needs until no receipt is open, or until the time
+        # is over.
         while self._unconfirmed:
             left = until - time.monotonic()
             if left <= 0 or not self._take(connection, left):
@@ -101,6 +106,7 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
         self._control(connection, frames)
         rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
         if len(rows):
+            # Acknowledgements are cumulative, so only the last message's id is needed.
             last = frames.headers(int(rows[-1]))
             if "ack" not in last:
                 problem = "the broker sent a message without an ack header"

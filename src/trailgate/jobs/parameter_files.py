@@ -1,13 +1,20 @@
-"""Find and read the files that OBEY and INCLUDE in a parameter file name."""
+"""What parameter files need from this machine: the files that OBEY and INCLUDE name, and values of @GETENV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import getpass
+import os
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
-from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where
+from trailgate.expressions.environment_items import OS_VARIABLE
+from trailgate.expressions.values import GetenvValues
 from trailgate.storage.files.addresses import address_exists, is_absolute, read_text_file
+
+if TYPE_CHECKING:
+    from trailgate.definitions.parameter_macros import ReadFile
 
 HINT: Final = "Relative paths are searched in the working directory, in the folder of the parameter file, and in the folder above that"
 
@@ -50,3 +57,20 @@ def _candidates(path: str, name: str) -> Iterator[str]:
     folder = path.rpartition("/")[0]
     yield f"{folder}/{name}" if folder else name
     yield f"{folder}/../{name}" if folder else f"../{name}"
+
+
+def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
+    """Add the values of this machine's @GETENV items that expressions use to an environment.
+
+    ``items`` are pairs of group and item. Items that no expression uses stay empty, so that a run
+    on another machine is the same run.
+    """
+    known = dict(around.variables)
+    names = sorted(item for group, item in items if group == OS_VARIABLE and item not in known)
+    variables = ((name, os.environ[name]) for name in names if name in os.environ)
+    around = replace(around, variables=(*around.variables, *variables))
+    if ("GGENVIRONMENT", "HOSTNAME") in items:
+        around = replace(around, host=os.uname().nodename)
+    if ("GGENVIRONMENT", "OSUSERNAME") in items:
+        around = replace(around, user=getpass.getuser())
+    return around

@@ -1,0 +1,331 @@
+"""Write batches of operations to the tables of a target.
+
+If the target refuses a row and errors are discarded, the refused operation has to be found. Some
+targets name all refused rows at once, and ``refused_rows`` finds their operations. Otherwise the
+batch is rolled back and applied in halves, until a part of one transaction remains. Within that
+transaction a binary search tries longer and shorter beginnings of it.
+
+Discarded operations are written to the discard file before the target commits. A run that is
+killed in between finds them in the file when it applies the batch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, Protocol, runtime_checkable
+
+import numpy as np
+import pyarrow.compute as pc
+
+from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.faults import IGNORE, OperationErrors
+from trailgate.apply.effects.modes import ComputeChanges
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.jobs.changes import (
+    ChangeComputation,
+    TableEffects,
+    count_reasons,
+    unapplied_mask,
+)
+from trailgate.apply.jobs.discards import DiscardFile, get_discard_path
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.reading import SplitOperations
+from trailgate.apply.jobs.refused_rows import (
+    RowsRefusedError,
+    build_rows_error,
+    check_deferred_rows,
+    find_first_refused,
+    find_middle,
+    find_refused_operations,
+    find_refused_values,
+    locate_refusal,
+    slice_batch,
+)
+from trailgate.apply.jobs.reports import ApplyReport, TableReport
+from trailgate.apply.jobs.schemas import TargetSchemas
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    ApplyTarget,
+    FindingTarget,
+    RowRefusedError,
+    ValuesRefusedError,
+)
+from trailgate.errors import TrailgateError
+from trailgate.model.changes import ChangeBlock
+
+MOST_ROUNDS: Final = 8  # searches for refused rows in a batch, before it is halved
+MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a refused one is searched
+
+
+@runtime_checkable
+class BoundedTarget(ApplyTarget, Protocol):
+    """A target for ``verify``, which applies a trail only up to known positions to build the expected tables.
+
+    Every table takes all operations up to ``settled`` and none after ``until``; between them
+    ``bound`` decides per table. ``effects``, if set, replaces the mode's way to compute changes.
+    """
+
+    effects: ComputeChanges | None
+    settled: str
+    until: str
+
+    def bound(self, table: TargetTable) -> str:
+        """Return the position (20 digits) of the last operation that a table takes."""
+        ...
+
+    def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of those operations of a block that an earlier run discarded. They are not applied again."""
+        ...
+
+    def record_discarded(self, operations: TargetOperations) -> None:
+        """Record the operations on a table that an earlier run discarded."""
+        ...
+
+
+@dataclass(slots=True)
+class BatchWriter:
+    """Writes batches to the tables of a target, and commits each with its last position (``done``).
+
+    With ``bounded``, the target decides which operations were discarded before.
+    """
+
+    target: ApplyTarget
+    schemas: TargetSchemas
+    changes: ChangeComputation
+    options: ApplyOptions
+    bounded: BoundedTarget | None
+    done: AppliedPosition | None
+    _discards: DiscardFile | None = field(default=None, init=False)
+
+    @property
+    def done_before(self) -> str:
+        """The position up to which tables that were not used yet contain all operations."""
+        return "" if self.done is None else self.done.position
+
+    @property
+    def keeps(self) -> bool:
+        """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
+        return not self.changes.responses.always_stop
+
+    def apply(
+        self, batch: SplitOperations, policy: CollisionPolicy, rounds: int = MOST_ROUNDS
+    ) -> ApplyReport:
+        """Apply a batch, and find the operations whose rows the target refuses.
+
+        If the error names the refused values or rows, their operations are excluded directly. Each
+        round finds the first refused operation of each row. After ``rounds`` of them, and if the
+        error names no row, the batch is applied in two halves, recursively.
+        """
+        try:
+            return self._apply(batch, policy)
+        except RowRefusedError as error:
+            if self.changes.responses.stops(error):
+                raise self._locate_refusal(batch, policy, error) from None
+            refusal = error
+        if isinstance(refusal, ValuesRefusedError) and (
+            by_value := find_refused_values(batch, refusal)
+        ):
+            return self.apply(replace(batch, errors={**batch.errors, **by_value}), policy)
+        if isinstance(refusal, RowsRefusedError) and rounds:
+            tried = self.changes.without_excluded(batch)
+            retry = partial(self._try_write, policy=policy, find=True)
+            if by_row := find_refused_operations(tried, refusal, retry):
+                without = replace(batch, errors={**batch.errors, **by_row})
+                return self.apply(without, policy, rounds - 1)
+        # Halves are applied one after the other, since the second may depend on rows of the first.
+        middle = find_middle(batch)
+        if middle is not None:
+            parts = slice_batch(batch, 0, middle), slice_batch(batch, middle, batch.rows)
+            done = ApplyReport()
+            for part in parts:
+                if part is not None:
+                    done += self.apply(part, policy)
+            return replace(done, batches=1)
+        refused = find_first_refused(batch, refusal, partial(self._try_write, policy=policy))
+        return self.apply(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _locate_refusal(
+        self, batch: SplitOperations, policy: CollisionPolicy, refusal: RowRefusedError
+    ) -> TrailgateError:
+        """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
+        if batch.rows > MOST_SOUGHT:
+            return refusal
+        refused = find_first_refused(batch, refusal, partial(self._try_write, policy=policy))
+        if len(refused) != 1:
+            return refusal
+        ((number, error),) = refused.items()
+        return locate_refusal(batch, number, error)
+
+    def _try_write(
+        self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
+    ) -> RowRefusedError | None:
+        """Write operations, roll them back, and return the error if the target refused them.
+
+        With ``find`` deferred constraints are checked too, and the error names all refused rows if
+        the target can find them.
+        """
+        state = self.schemas.state()
+        try:
+            with self._rollback_on_error():
+                self._write(batch, policy, find=find)
+        except RowRefusedError as error:
+            return error
+        self.target.rollback()
+        self.schemas.restore(*state)
+        return None
+
+    def _apply(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
+        """Write a batch and commit it."""
+        end = batch.last
+        assert end is not None
+        batch = self._without_discarded(batch)
+        with self._rollback_on_error():
+            report, faults, excluded = self._write(batch, policy, discards=True, find=self.keeps)
+            if not self.options.dry_run:
+                self._discard(batch, faults, excluded)
+                self.target.commit(end)
+        self.done = end
+        return report
+
+    def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
+        """Remove operations that were already discarded: by a killed run, or before a comparison.
+
+        If a killed run had committed some tables of its batch, their operations are skipped now. An
+        error that depended on them, such as one that discarded a transaction across several tables,
+        would not occur again. So the discard file decides.
+        """
+        discarded = {n for block, _ in batch.blocks for n in self._discarded_before(block)}
+        if not discarded:
+            return batch
+        if self.bounded is not None:
+            for table_operations in batch.operations.values():
+                self.bounded.record_discarded(
+                    table_operations.take(
+                        np.flatnonzero(np.isin(table_operations.order, list(discarded)))
+                    )
+                )
+        operations = {
+            name: table_operations.without(discarded)
+            for name, table_operations in batch.operations.items()
+        }
+        return replace(batch, operations=operations)
+
+    def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of a block's operations that were discarded before."""
+        if self.bounded is not None:
+            return self.bounded.discarded_rows(block)
+        # If any table is ahead of the position of all tables, a run was killed after it had committed
+        # some tables. It had written the discard file before.
+        positions, known = self.schemas.positions, self.schemas.known
+        done = positions or {name: one.done for name, one in known.items()}
+        ahead = max(done.values(), default="")
+        if not (self.target.commits_alone and ahead > self.done_before):
+            return ()
+        return self._discard_file().find_listed(
+            _up_to(block, ahead) if self.schemas.by_position else block
+        )
+
+    @contextmanager
+    def _rollback_on_error(self) -> Iterator[None]:
+        """Roll back if an error is raised. Tables are then looked up again, unless a row was refused."""
+        state = self.schemas.state()
+        try:
+            yield
+        except BaseException as error:
+            self.target.rollback()
+            refused = isinstance(error, RowRefusedError)
+            self.schemas.restore(*(state if refused else ({}, {})))
+            raise
+
+    def _write(
+        self,
+        batch: SplitOperations,
+        policy: CollisionPolicy,
+        *,
+        discards: bool = False,
+        find: bool = False,
+    ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
+        """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
+
+        With ``discards`` these operations go to the discard file first, if the target commits each
+        table by itself. With ``find`` an error about a row names all refused rows, if the target can
+        find them.
+        """
+        assert batch.last is not None
+        if not self.options.dry_run:
+            self.schemas.change_tables()
+        effects, faults, excluded = self.changes.compute(batch, policy)
+        reports = {name: report for name, _, report in effects}
+        if not self.options.dry_run:
+            # A target that commits each table by itself may be killed after the first of them, so the
+            # discarded operations must be on the disk before it.
+            if discards and self.target.commits_alone:
+                self._discard(batch, faults, excluded)
+            self._write_tables(effects, batch.last, find=find)
+            for operations in batch.operations.values():
+                discarded = unapplied_mask(
+                    operations.order, operations.transaction, faults, excluded
+                )
+                if discarded.any():
+                    name = str(operations.table)
+                    report = reports.get(name, TableReport())
+                    reports[name] = replace(
+                        report, discarded=int(operations.weight[discarded].sum())
+                    )
+        reasons = count_reasons(batch, faults, excluded)
+        return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
+
+    def _write_tables(
+        self, effects: Sequence[TableEffects], last: AppliedPosition, *, find: bool
+    ) -> None:
+        """Write the changes of each table, up to the position ``last``."""
+        finding = self.target if find and isinstance(self.target, FindingTarget) else None
+        for number, (_, steps, _) in enumerate(effects):
+            for one in steps:
+                # A step before the last one is committed with its own position. If the run is
+                # killed then, the table continues after that step.
+                at = last
+                if one is not steps[-1]:
+                    at = AppliedPosition(at.trail, one.at, op_ts=at.op_ts)
+                try:
+                    self.target.write(one, at)
+                except RowRefusedError as error:
+                    if finding is None or isinstance(error, ValuesRefusedError):
+                        raise
+                    rows = finding.find_refused_rows(one)
+                    table = one.nets.table
+                    raise build_rows_error(error, table, rows, effects, number) from None
+        if finding is not None:
+            check_deferred_rows(finding, effects)
+
+    def _discard(
+        self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
+    ) -> None:
+        """Write the operations that are not applied to the discard file, except ignored ones."""
+        ignored = self.changes.with_response(faults.errors, IGNORE)
+        if len(ignored) == len(faults.errors):
+            return
+        file = self._discard_file()
+        for block, transactions in batch.blocks:
+            unapplied = unapplied_mask(block.order, transactions, faults, excluded)
+            # Ignored operations get no line, unless their whole transaction is discarded.
+            kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(excluded))
+            rows = np.flatnonzero(unapplied & ~kept)
+            if len(rows):
+                file.add(block.take(rows), faults.errors)
+        file.flush()
+
+    def _discard_file(self) -> DiscardFile:
+        if self._discards is None:
+            self._discards = DiscardFile(get_discard_path(self.options))
+        return self._discards
+
+
+def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
+    """Return the operations of a block at or before a position."""
+    early = pc.less_equal(block.position, position).fill_null(False)
+    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
