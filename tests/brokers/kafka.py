@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Final
 
 from brokers.real_brokers import Process, fetched_jars, free_ports, one_at_a_time, run
-from brokers.small_disk import MountedDisk
 
 COORDINATES: Final = (
     "org.apache.kafka:kafka_2.13:4.3.0",
@@ -41,7 +40,7 @@ auto.create.topics.enable=false
 class Kafka:
     """A broker at ``port``. ``listeners`` are further ones: a security protocol for each port; ``more`` are properties of theirs.
 
-    ``scram`` are logins, as ``SCRAM-SHA-256=[name=me,password=word]``. ``disk`` holds the messages.
+    ``scram`` are logins, as ``SCRAM-SHA-256=[name=me,password=word]``.
     """
 
     def __init__(
@@ -51,25 +50,16 @@ class Kafka:
         listeners: Mapping[str, int] = MappingProxyType({}),
         more: str = "",
         scram: Sequence[str] = (),
-        disk: MountedDisk | None = None,
     ) -> None:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         self.port, controller = free_ports(2)
         properties = folder / "server.properties"
-        stored = folder if disk is None else disk.inside
-        text = PROPERTIES.format(broker=self.port, controller=controller, folder=stored)
+        text = PROPERTIES.format(broker=self.port, controller=controller, folder=folder)
         also = "".join(f",{name}://127.0.0.1:{port}" for name, port in listeners.items())
         text = re.sub("(?m)^(listeners|advertised.listeners)=.*$", rf"\g<0>{also}", text)
         properties.write_text(text + more)
-        self.java = [
-            *(disk.enter if disk else ()),
-            "java",
-            "-Xms128m",
-            "-Xmx384m",
-            "-cp",
-            f"{jars}/*",
-        ]
+        self.java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
         storage = [*self.java, "kafka.tools.StorageTool"]
         number = run([*storage, "random-uuid"]).split()[-1]
         logins = [part for login in scram for part in ("--add-scram", login)]
@@ -178,12 +168,11 @@ def running(
     listeners: Mapping[str, int] = MappingProxyType({}),
     more: str = "",
     scram: Sequence[str] = (),
-    disk: MountedDisk | None = None,
 ) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
     with one_at_a_time():
-        broker = Kafka(jars, folder, listeners, more, scram, disk)
+        broker = Kafka(jars, folder, listeners, more, scram)
         try:
             yield broker
         finally:

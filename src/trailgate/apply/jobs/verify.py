@@ -323,6 +323,7 @@ def verify_tables(
     ):
         whole = real.position(None)
         if whole is None:
+            real.release()
             group_positions(to)  # raises the error of a target that does not exist
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 

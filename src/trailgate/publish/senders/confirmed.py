@@ -110,6 +110,8 @@ class ConfirmedStompSender(StompSender):
             return {"receipt": self._receipt(waiting), "amqp-message-id": one.id}
 
         frames = (frame for part in parts for frame in self._frames(part, own))
+        # The position follows once all messages are confirmed. If the run is killed in between,
+        # they are sent again: at least once.
         self._send_confirmed(frames, waiting, parts)
         kept = {**self._to(self._queue, QUEUE), **_KEPT, "receipt": self._receipt(waiting)}
         self._send_confirmed([encode_frame("SEND", kept, state.encode())], waiting, ())

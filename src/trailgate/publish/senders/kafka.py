@@ -350,6 +350,8 @@ class KafkaSender:
         An open transaction of another group hides all later messages, so this waits for its end.
         """
         end = self._end(committed=False)
+        # Kafka's last stable offset stays before the first open transaction. Once it has reached
+        # the end seen above, every state written until then can be read.
         problem = f"an open transaction hides the positions in {POSITIONS}"
         seconds = TRANSACTION_SECONDS + self._patience
         if not wait_and_log(lambda some: self._shows(end, some), seconds, problem, self._where):

@@ -97,6 +97,8 @@ def wait_for_return(
     with closing(StompConnection(_side_address(address))) as side:
         start = time.monotonic()
         try:
+            # Held messages belong to a consumer that does not answer any more, or to another
+            # program.
             while (state := _ask(side, name)).held:
                 waited = time.monotonic() - start
                 if state.consumers > own and waited > NOTICE_SECONDS:
