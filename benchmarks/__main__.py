@@ -12,6 +12,7 @@ from benchmarks import report
 # Modules of this folder, in the order in which they run: each has ``run(quick=...)``, which returns figures.
 BENCHMARKS: Final = (
     "delimited",
+    "bad_messages",
     "trail_codec",
     "trail_formats",
     "trail_reading",

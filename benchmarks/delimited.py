@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
-from time import process_time
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 import numpy as np
@@ -22,10 +20,8 @@ from trailgate.arrays import CHUNK
 from trailgate.capture.capture import Capture
 from trailgate.columnar.delimited import DelimitedDialect, find_token_offsets, index_fields
 from trailgate.columnar.rows import octets
-from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.formats.delimited.reader import FieldValues
-from trailgate.jobs.capture.job import capture_files
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
@@ -302,11 +298,10 @@ def _lines(buffer: pa.Buffer, line: bytes = b"\n") -> MessageBatch:
 def run(*, quick: bool) -> list[Figure]:
     """Return the column step and the whole parse of both kinds, in MB/s on one core."""
     pa.set_cpu_count(1)
-    figures = [figure for kind in KINDS for figure in _measured(kind, 3 if quick else 9)]
-    return figures + bad_beside_good(3 if quick else 9)
+    return [figure for kind in KINDS for figure in _measured(kind, 3 if quick else 9)]
 
 
-# Faults that every message has: each gets its line in the quarantine.
+# Faults that every message of `bad_messages` has.
 FAULTS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "too few fields": lambda line: b",".join(line.split(b",")[:3]),
     "a table without definitions": lambda line: line.replace(b"MY.SALES", b"MY.SALE"),
@@ -317,50 +312,6 @@ FAULTS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
         b".SALES,2026", b".SALES,x" + line.split(b",")[3]
     ),
 }
-
-
-def bad_beside_good(times: int) -> list[Figure]:
-    """Return the CPU time of capturing messages that are all bad, beside that of good ones, in microseconds a message."""
-    good = PLAIN.lines(ROWS)
-    beside = _capture_seconds(good, times)
-    figures = []
-    for name, fault in FAULTS.items():
-        bad = b"\n".join(map(fault, good.splitlines())) + b"\n"
-        own = _capture_seconds(bad, times, bad=ROWS)
-        figures.append(
-            Figure(
-                name=f"all messages bad: {name}",
-                figure=own / ROWS * 1e6,
-                unit="us of CPU",
-                yardstick="good messages",
-                yardstick_figure=beside / ROWS * 1e6,
-                target=Target(8, of="figure", at_most=True),
-            )
-        )
-    return figures
-
-
-def _capture_seconds(lines: bytes, times: int, bad: int = 0) -> float:
-    """Return the least CPU time of some captures of the lines into a trail, with a quarantine."""
-    taken = []
-    with TemporaryDirectory(prefix="trailgate-bench-") as name:
-        folder = Path(name)
-        (folder / DEFINITIONS_NAME).write_bytes(write_sourcedefs(DEFINITIONS))
-        (folder / "a.properties").write_text(PLAIN.properties)
-        (folder / "messages").write_bytes(lines)
-        for number in range(times):
-            start = process_time()
-            summary = capture_files(
-                folder / "messages",
-                folder / f"{number}/ot",
-                folder / "a.properties",
-                message_per="line",
-                on_error="quarantine",
-                base=folder,
-            )
-            taken.append(process_time() - start)
-            assert summary.quarantined == bad
-    return min(taken)
 
 
 def _measured(kind: Kind, times: int) -> list[Figure]:

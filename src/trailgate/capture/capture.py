@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import parser_row
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import BadRowIsolation
+from trailgate.columnar.rows import BadRowIsolation, distinct_numbers
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
@@ -263,7 +263,7 @@ class Capture:
         """
         unreadable = Problems.of(unreadable)
         if self.options.has_tombstones and len(unreadable):
-            other = pc.not_equal(unreadable.errors.columns["problem"], TOMBSTONE)
+            other = pc.not_equal(unreadable.errors.column("problem"), TOMBSTONE)
             unreadable = unreadable.where(np.asarray(other))
         state, holding = state or TransactionState(), self._waiting_format
         if holding is None:
@@ -500,8 +500,9 @@ def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
     rows = problems.message[own]
     sources: str | pa.Array = messages.source
     if not sources:
-        numbers = pa.array(messages.files[rows]).cast(pa.string())
-        sources = pc.binary_join_element_wise("file ", numbers, "")
+        numbers, which = distinct_numbers(messages.files[rows])
+        names = pa.array([f"file {number}" for number in numbers.tolist()], pa.string())
+        sources = names[0].as_py() if len(names) == 1 else names.take(pa.array(which))
     placed = problems.errors.take(np.flatnonzero(own))
     placed = placed.with_place(source=sources, message=messages.offsets[rows])
     if own.all():

@@ -38,7 +38,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.kernels.strings import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import byte_view, flat_rows
+from trailgate.columnar.rows import byte_view, flat_rows, rows_at
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
@@ -111,6 +111,18 @@ class CodePage(Protocol):
 def decode_with_page(raw: bytes, page: CodePage) -> str:
     """Decode one byte string with a code page, or return "" if it is not valid in the page."""
     return page.decode(np.frombuffer(raw, np.uint8)[None, :]).values[0].as_py() or "" if raw else ""
+
+
+def decode_values(raw: pa.BinaryArray, page: CodePage) -> pa.StringArray:
+    """Decode byte strings as `decode_with_page` does one. Those of one length are decoded together."""
+    begins, data = byte_view(raw)
+    sizes = np.diff(begins)
+    width = int(sizes.max(initial=0))
+    if width and (sizes == width).all():
+        return page.decode(rows_at(data, begins[:-1], width)).values.fill_null("")
+    coded = raw.dictionary_encode()
+    each = [decode_with_page(value, page) for value in coded.dictionary.to_pylist()]
+    return pa.array(each, pa.string()).take(coded.indices)
 
 
 def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:

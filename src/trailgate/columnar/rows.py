@@ -246,6 +246,28 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
+def first_of_each(keys: Longs) -> tuple[Longs, Longs]:
+    """Return the distinct keys in ascending order, and the index of the first row of each.
+
+    Ascending keys, such as those of rows in order, are not sorted.
+    """
+    steps = np.diff(keys)
+    if (steps > 0).all():
+        return keys, np.arange(len(keys))
+    if (steps >= 0).all():
+        first = np.flatnonzero(np.append(True, steps > 0))
+        return keys[first], first
+    distinct, first = np.unique(keys, return_index=True)
+    return distinct, first
+
+
+def distinct_numbers(numbers: Longs) -> tuple[Longs, Longs]:
+    """Return the distinct numbers in ascending order, and each row's index into them."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        return numbers[:1], np.zeros(len(numbers), np.int64)
+    return np.unique(numbers, return_inverse=True)
+
+
 def group_rows(keys: Longs) -> Iterator[tuple[int, Longs]]:
     """Yield each distinct key and the indexes of its rows, in ascending order of the keys."""
     codes = np.empty(len(keys), np.int64)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels import templates as kernels
+from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError, Where
@@ -182,6 +183,19 @@ def measure_templates(
         octets(b"".join(literals) + bytes(SPARE)), escapes.replacements, escapes.places
     )
     return MeasuredRows(sizes, tuple(bases), form_arrays, values, written)
+
+
+def write_texts(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
+    """Return the rows that these template pieces make as a text column. Nothing is escaped."""
+    measured = measure_templates(pieces, rows)
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(measured.sizes, out=offsets[1:])
+    size = int(offsets[-1])
+    assert size <= MAX_INT32, "the texts have more than 2 GiB"
+    out = np.empty(size + SPARE, np.uint8)
+    measured.write(offsets[:-1], out)
+    buffers = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out[:size])
+    return pa.StringArray.from_buffers(rows, *buffers)
 
 
 def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:

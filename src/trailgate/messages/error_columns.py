@@ -2,19 +2,19 @@
 
 A file in which every message is bad has as many errors as messages. An exception for each would cost
 more than reading a good message, so the checks, which find whole columns of bad rows, give their errors as
-columns too. A part that is the same for all rows is stated once:
+columns too. A part that is the same for all rows is an Arrow scalar:
 
-    ErrorColumns.of(3, "not a number", table="S.T", field="ID", offset=[4, 4, 4], raw=values)
+    ErrorColumns.of(3, "not a number", table="S.T", field="ID", offset=[4, 9, 4], raw=values)
 
-`texts` makes the texts of all rows, by Arrow. `errors[row]` makes the exception of one row; both give the
-same text, which `errors.py` defines.
+`texts` writes the texts of all rows by a template (`columnar/templates.py`). `errors[row]` makes the
+exception of one row; both give the same text, which `errors.py` defines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,9 @@ from trailgate import errors as every_error
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import text_view
+from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
+from trailgate.messages import error_kernels as kernels
 
 _TEXTS: Final = ("kind", "problem", "hint", "source", "table", "field", "text")
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -33,6 +35,14 @@ _TYPES: Final[Mapping[str, pa.DataType]] = {
     "raw": pa.binary(),
 }
 _PLACE: Final = tuple(one.name for one in fields(Where))
+# The parts of a place in the order in which they are printed, each with the text before it.
+_LABELS: Final[Mapping[str, str]] = {
+    "source": "",
+    **{name: f"{label} " for name, label in NUMBERED.items()},
+    "table": "table ",
+    "field": "field ",
+    "raw": "",
+}
 _HEX_SHOWN: Final = 32  # bytes that a text shows in hex
 _DECODED: Final = 4 * SHOWN  # bytes of a value that are decoded to show it
 
@@ -52,16 +62,20 @@ _HEX: Final = np.frombuffer("".join(f"{byte:02x} " for byte in range(256)).encod
 _ESCAPED: Final = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
+# A part of several errors: a value for each row, or one for all rows.
+Part: TypeAlias = pa.Array | pa.Scalar
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorColumns:
     """Errors of messages as columns. A column that is absent is unknown in all rows, a null in one row.
 
-    `kind` is the name of the error's class, `problem` and `hint` are its own; the other columns are the members of
+    A scalar in place of a column is the value of all rows. `kind` is the name of the error's class, `problem` and `hint` are its own; the other columns are the members of
     `Where`.
     """
 
     count: int
-    columns: Mapping[str, pa.Array]
+    columns: Mapping[str, Part]
 
     @staticmethod
     def of(
@@ -80,43 +94,41 @@ class ErrorColumns:
         parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
         return ErrorColumns(
             count,
-            {
-                name: _column(name, value, count)
-                for name, value in parts.items()
-                if value is not None
-            },
+            {name: _column(name, value) for name, value in parts.items() if value is not None},
         )
 
     @staticmethod
     def of_errors(errors: Sequence[TrailgateError]) -> ErrorColumns:
         """Convert exceptions to columns."""
-        columns: dict[str, pa.Array] = {
-            "kind": _column("kind", [type(error).__name__ for error in errors], len(errors)),
-            "problem": _column("problem", [error.problem for error in errors], len(errors)),
-            "hint": _column("hint", [error.hint for error in errors], len(errors)),
+        columns: dict[str, Part] = {
+            "kind": _column("kind", [type(error).__name__ for error in errors]),
+            "problem": _column("problem", [error.problem for error in errors]),
+            "hint": _column("hint", [error.hint for error in errors]),
         }
         for name in _PLACE:
             values = [getattr(error.where, name) for error in errors]
             if values.count(None) < len(values):
-                columns[name] = _column(name, values, len(errors))
+                columns[name] = _column(name, values)
         return ErrorColumns(len(errors), columns)
 
     @staticmethod
     def join(parts: Sequence[ErrorColumns]) -> ErrorColumns:
         """Concatenate the columns of errors."""
+        parts = [part for part in parts if part.count] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         names = dict.fromkeys(name for part in parts for name in part.columns)
         count = sum(part.count for part in parts)
-        return ErrorColumns(
-            count, {name: pa.concat_arrays([part.column(name) for part in parts]) for name in names}
-        )
+        return ErrorColumns(count, {name: _joined(name, parts) for name in names})
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, row: int) -> TrailgateError:
-        values = {name: column[row].as_py() for name, column in self.columns.items()}
+        values = {
+            name: (part if isinstance(part, pa.Scalar) else part[row]).as_py()
+            for name, part in self.columns.items()
+        }
         kind = getattr(every_error, values.pop("kind"))
         problem, hint = values.pop("problem"), values.pop("hint")
         error: TrailgateError = kind(problem, where=Where(**values), hint=hint)
@@ -127,17 +139,28 @@ class ErrorColumns:
 
     def column(self, name: str) -> pa.Array:
         """Return one part of all errors as a column, all null if it is unknown."""
-        column = self.columns.get(name)
-        return pa.nulls(self.count, _TYPES[name]) if column is None else column
+        part = self.columns.get(name)
+        if part is None:
+            return pa.nulls(self.count, _TYPES[name])
+        return pa.repeat(part, self.count) if isinstance(part, pa.Scalar) else part
 
     def take(self, rows: Longs) -> ErrorColumns:
         """Return the errors at these indexes."""
         if len(rows) == self.count and (rows == np.arange(self.count)).all():
             return self
         places = pa.array(rows, pa.int64())
-        return ErrorColumns(
-            len(rows), {name: column.take(places) for name, column in self.columns.items()}
-        )
+        return self._selected(len(rows), lambda column: column.take(places))
+
+    def slice(self, begin: int, count: int) -> ErrorColumns:
+        """Return consecutive errors, without copying them."""
+        return self._selected(count, lambda column: column.slice(begin, count))
+
+    def _selected(self, count: int, select: Callable[[pa.Array], pa.Array]) -> ErrorColumns:
+        columns = {
+            name: part if isinstance(part, pa.Scalar) else select(part)
+            for name, part in self.columns.items()
+        }
+        return ErrorColumns(count, columns)
 
     def with_place(self, **place: Any) -> ErrorColumns:
         """Fill in the parts of the errors' positions that are still unknown."""
@@ -145,8 +168,11 @@ class ErrorColumns:
         for name, value in place.items():
             if value is None:
                 continue
-            given, before = _column(name, value, self.count), columns.get(name)
-            columns[name] = given if before is None else pc.coalesce(before, given)
+            given, before = _column(name, value), columns.get(name)
+            if before is None or (isinstance(before, pa.Scalar) and not before.is_valid):
+                columns[name] = given
+            elif not isinstance(before, pa.Scalar) and before.null_count:
+                columns[name] = pc.coalesce(before, given)
         return ErrorColumns(self.count, columns)
 
     def replace(self, **parts: Any) -> ErrorColumns:
@@ -154,21 +180,184 @@ class ErrorColumns:
         columns = {name: column for name, column in self.columns.items() if name not in parts}
         for name, value in parts.items():
             if value is not None:
-                columns[name] = _column(name, value, self.count)
+                columns[name] = _column(name, value)
         return ErrorColumns(self.count, columns)
 
     def texts(self) -> pa.StringArray:
         """Format each error of the columns as `str` of its exception would."""
         return _masked(_texts(self))
 
-    def reasons(self) -> pa.StringArray:
-        """Format each error without its position and value (but with table and field), so that equal errors can be counted."""
-        alone = self.replace(hint="", **dict.fromkeys({*_PLACE} - {"table", "field"}))
-        return _texts(alone)
+    def reasons(self) -> dict[str, int]:
+        """Return the number of errors of each reason, in the order of their first errors.
+
+        A reason is the problem with its table and field, but without position and value.
+        """
+        others = {"kind", *_PLACE} - {"table", "field"}
+        alone = self.replace(hint="", **dict.fromkeys(others))
+        varying = [part for part in alone.columns.values() if not isinstance(part, pa.Scalar)]
+        codes = np.zeros(self.count, np.int64)
+        for part in varying:
+            coded = part.dictionary_encode("encode")
+            codes = codes * len(coded.dictionary) + np.asarray(coded.indices)
+        # Encoding numbers the combinations in the order of their first errors. Of several values for one
+        # index the last one counts, which is the first error if rows are assigned in reverse.
+        numbers = np.asarray(pa.array(codes).dictionary_encode().indices)
+        counts = np.bincount(numbers)
+        first = np.zeros(len(counts), np.int64)
+        first[numbers[::-1]] = np.arange(self.count)[::-1]
+        reasons: dict[str, int] = {}
+        for text, errors in zip(
+            _texts(alone.take(first)).to_pylist(), counts.tolist(), strict=True
+        ):
+            reasons[text] = reasons.get(text, 0) + errors  # empty and unknown parts look alike
+        return reasons
+
+
+def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
+    """Concatenate one part of several errors."""
+    first = parts[0].columns.get(name)
+    others = [part.columns.get(name) for part in parts[1:]]
+    if isinstance(first, pa.Scalar) and all(
+        isinstance(each, pa.Scalar) and each.equals(first) for each in others
+    ):
+        return first
+    return pa.concat_arrays([each.column(name) for each in parts])
+
+
+class _Template:
+    """The template of the texts of errors, while it is made: pieces, and the literal before the next piece."""
+
+    def __init__(self) -> None:
+        self.pieces: list[RowPiece] = []
+        self.literal = b""
+
+    def add(
+        self, values: pa.Array, forms: Sequence[tuple[str, str | None]], states: Octets | None
+    ) -> None:
+        """Add a piece with values. Each form has the literals before and after the value, or no value."""
+        made = tuple(
+            PieceForm(self.literal + before.encode(), None if after is None else after.encode())
+            for before, after in forms
+        )
+        self.pieces.append(RowPiece(values, made, states, plain=True))
+        self.literal = b""
+
+    def add_part(self, before: str, part: Part, absent: Mask | None) -> None:
+        """Add a literal and a value, both only in rows that are not `absent`."""
+        if isinstance(part, pa.Scalar):
+            self.literal += before.encode() + part.as_buffer().to_pybytes()
+        else:
+            states = None if absent is None else absent.astype(np.uint8)
+            self.add(part, [(before, ""), ("", None)], states)
+
+    def finish(self) -> list[RowPiece]:
+        """Return the pieces."""
+        return [*self.pieces, RowPiece(None, (PieceForm(self.literal),))]
 
 
 def _texts(errors: ErrorColumns) -> pa.StringArray:
     """Format the errors, without masking logins."""
+    pieces = _pieces(errors)
+    return _joined_texts(errors) if pieces is None else write_texts(pieces, errors.count)
+
+
+def _pieces(errors: ErrorColumns) -> list[RowPiece] | None:
+    """Return the template of the errors' texts: "problem (source, byte 4, text 'x'). hint".
+
+    None if the place does not begin with the same part in all rows, so that the separators differ.
+    """
+    template, between = _Template(), " ("
+    template.add_part("", errors.columns["problem"], None)
+    for name, label in _LABELS.items():
+        part = errors.columns.get(name)
+        if part is None or (isinstance(part, pa.Scalar) and not part.is_valid):
+            continue
+        shown, absent = _printed(name, part)
+        if between == " (" and absent is not None:
+            return None
+        if name == "raw":
+            _add_value(template, between, errors)
+        elif absent is None or not isinstance(shown, pa.Scalar):
+            template.add_part(f"{between}{label}", shown, absent)
+        between = ", "
+    if between == " (":
+        if not errors.columns.keys().isdisjoint(_PLACE):
+            return None
+    else:
+        template.literal += b")"
+    hint, absent = _printed("hint", errors.columns["hint"])
+    if absent is None or not isinstance(hint, pa.Scalar):
+        template.add_part(". ", hint, absent)
+    return template.finish()
+
+
+def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
+    """Return a part as text, and the mask of rows without it, None if all rows have it. Empty text is not printed."""
+    if name in NUMBERED:
+        return _printed_numbers(part)
+    if isinstance(part, pa.Scalar):
+        empty = name != "raw" and not part.as_buffer().size
+        return part, np.ones(1, bool) if empty else None
+    absent: Mask | None = np.asarray(part.is_null()) if part.null_count else None
+    if name != "raw":
+        offsets, _ = text_view(part)
+        empty_rows: Mask = offsets[1:] == offsets[:-1]
+        if empty_rows.any():
+            absent = empty_rows if absent is None else absent | empty_rows
+    return part, absent
+
+
+def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
+    """Return numbers as text: one for all rows if they are the same, as most record numbers are."""
+    if isinstance(part, pa.Scalar):
+        return part.cast(pa.string()), None
+    if part.null_count:
+        return part.cast(pa.string()), np.asarray(part.is_null())
+    values = np.asarray(part)
+    same = len(values) and (values == values[0]).all()
+    return (part[0] if same else part).cast(pa.string()), None
+
+
+def _add_value(template: _Template, between: str, errors: ErrorColumns) -> None:
+    """Add the bytes at fault to a template.
+
+    Printable ASCII is written as it is: ``text 'AB'``, and cut if it is long: ``text 'AB...'... (70 bytes)``.
+    What other values look like is found by `_shown_values`.
+    """
+    raw, text = errors.column("raw"), errors.columns.get("text")
+    offsets, data = text_view(raw)
+    states = np.empty(len(raw), np.uint8)
+    kernels.classify_values(data, offsets, SHOWN, states)
+    if text is not None:
+        text = errors.column("text")
+        differs = pc.not_equal(raw, text.cast(pa.binary())).fill_null(False)
+        states[np.asarray(differs)] = kernels.ODD
+    if raw.null_count:
+        states[np.asarray(raw.is_null())] = kernels.ABSENT
+    odd, long = np.flatnonzero(states == kernels.ODD), states == kernels.LONG
+    sizes: pa.Array | None = None
+    if long.any():
+        begins, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+        sizes = _numbers(ends - begins)
+        raw = gather(data, begins, np.minimum(ends, begins + SHOWN))
+    if len(odd):
+        rows = pa.array(odd)
+        shown = _shown_values(
+            errors.column("raw").take(rows), None if text is None else text.take(rows)
+        )
+        raw = _put(raw.fill_null(b""), odd, shown.cast(pa.binary()))
+    # One form for each state: PLAIN, LONG, ODD and ABSENT.
+    quoted = f"{between}text '"
+    template.add(raw, [(quoted, ""), (quoted, ""), (between, ""), ("", None)], states)
+    ends_of = [("'", None), ("'... (", " bytes)"), ("", None), ("", None)]
+    if sizes is None:
+        ends_of[kernels.LONG] = ends_of[kernels.PLAIN]
+    template.add(sizes, ends_of, states)
+
+
+def _joined_texts(errors: ErrorColumns) -> pa.StringArray:
+    """Format errors whose places do not begin with the same part."""
+    errors = ErrorColumns(errors.count, {name: errors.column(name) for name in errors.columns})
     known = [errors.columns[name] for name in _PLACE if name in errors.columns]
     hint = errors.column("hint")
     if pc.all(pc.equal(hint, "")).as_py():
@@ -208,11 +397,11 @@ def _places(errors: ErrorColumns) -> pa.StringArray:
     return pc.binary_join_element_wise(*parts, ", ", null_handling="skip")
 
 
-def _column(name: str, value: Any, count: int) -> pa.Array:
-    if isinstance(value, pa.Array):
+def _column(name: str, value: Any) -> Part:
+    if isinstance(value, pa.Array | pa.Scalar):
         return value if value.type == _TYPES[name] else value.cast(_TYPES[name])
     if isinstance(value, str | int | bytes | np.integer):
-        return pa.repeat(_column(name, [value], 1)[0], count)
+        return _column(name, [value])[0]
     try:
         return pa.array(value, _TYPES[name])
     except UnicodeEncodeError:  # Arrow has no text with half a pair of surrogates
@@ -231,6 +420,9 @@ def _filled(column: pa.StringArray) -> pa.StringArray:
 
 def _masked(texts: pa.StringArray) -> pa.StringArray:
     """Return texts with logins and secrets masked. Only those that may have one cost a step."""
+    offsets, data = text_view(texts)
+    if not kernels.may_have_login(data[int(offsets[0]) : int(offsets[-1])]):
+        return texts
     found = np.flatnonzero(np.asarray(pc.match_substring_regex(texts, _PERHAPS_LOGIN)))
     return _replaced(texts, found, mask_logins) if len(found) else texts
 
@@ -264,7 +456,8 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
     visible = _counts(kinds == _GRAPHIC, bounds) > 0
     # A text is shown if it has something to see and no control characters, such as b"AB C". Of
     # b"\x00\x01" and b"   " only the hex digits say anything.
-    readable = visible & (control == 0)
+    hidden = _not_decoded(data, offsets, high > 0 if own is None else (high > 0) & ~own)
+    readable = visible & (control == 0) & ~hidden
     parts = pc.binary_join_element_wise("text ", _quoted(_ascii(cut, high == 0)), "")
     # Bytes are printed in hex too if the text does not show them completely.
     plain = _are_plain(data, offsets)
@@ -283,12 +476,24 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
         both = pa.array(readable[in_hex])
         joined = pc.binary_join_element_wise(parts.take(pa.array(in_hex)), hexed, ", ")
         parts = _put(parts, in_hex, pc.if_else(both, joined, hexed))
-    odd = np.flatnonzero((high > 0) & np.asarray(raw.is_valid()))
+    odd = np.flatnonzero((high > 0) & ~hidden & np.asarray(raw.is_valid()))
     if len(odd):
         parts = _put(parts, odd, _described(raw, text, odd))
     if raw.null_count:
         parts = pc.if_else(raw.is_valid(), parts, None)
     return parts
+
+
+def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
+    """Return the mask of values that are not UTF-8 in the bytes that a text shows. Of these only hex digits are shown."""
+    hidden = np.zeros(len(perhaps), bool)
+    rows = np.flatnonzero(perhaps)
+    if len(rows):
+        begins, ends = offsets[rows], offsets[rows + 1]
+        at, stop = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        kernels.find_not_utf8(data, begins, np.minimum(ends, begins + _DECODED), at, stop)
+        hidden[rows] = (at >= 0) & (at - begins < np.minimum(SHOWN, ends - begins))
+    return hidden
 
 
 def _bounds(values: pa.Array) -> tuple[Longs, Octets]:

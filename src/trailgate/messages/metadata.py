@@ -454,25 +454,23 @@ class MetadataValues:
         return times
 
     def _refuse_times(self, rows: Longs, found: ErrorColumns) -> NoReturn:
-        own = found.columns
-        problem, hint, raw = own["problem"], own["hint"], own.get("raw")
         if not self.options.timestamp_format:
-            more = ": set timestamp.format if the messages have another format"
-            hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(hint, more, ""))
+            hint, more = (
+                found.columns["hint"],
+                ": set timestamp.format if the messages have another format",
+            )
+            longer = pc.binary_join_element_wise(hint, more, "")
+            found = found.replace(hint=pc.if_else(pc.equal(hint, ""), "", longer))
 
         def errors_at(first: Longs) -> ErrorColumns:
             # ``first`` are some of ``rows``, which ascend: find the index of the error of each.
-            places = np.searchsorted(rows, first)
-            at = pa.array(places)
-            source = self.options.timestamp
-            errors = self.errors(first, source, problem.take(at), hint.take(at), field="timestamp")
+            own = found.take(np.searchsorted(rows, first))
+            problem, hint = own.columns["problem"], own.columns["hint"]
+            errors = self.errors(first, self.options.timestamp, problem, hint, field="timestamp")
             # A time that is not a field of its own is shown instead of the whole record.
-            whole = np.asarray(errors.columns["offset"]) == self.records.offset[first]
-            if raw is None:
-                return errors.replace(raw=pc.if_else(pa.array(whole), None, errors.columns["raw"]))
-            return errors.replace(
-                raw=pc.if_else(pa.array(whole), raw.take(at), errors.columns["raw"])
-            )
+            whole = np.asarray(errors.column("offset")) == self.records.offset[first]
+            raw = own.columns.get("raw")
+            return errors.replace(raw=pc.if_else(pa.array(whole), raw, errors.column("raw")))
 
         self.records.refuse(rows, errors_at)
 

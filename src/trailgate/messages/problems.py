@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import first_of_each
 from trailgate.errors import TrailgateError
 from trailgate.messages.error_columns import ErrorColumns
 
@@ -185,7 +186,7 @@ class Problems(Sequence[Problem]):
     def last_of_each(self) -> Problems:
         """Return the last problem of each message, sorted by messages."""
         count = len(self)
-        if count < 2:
+        if (np.diff(self.message) > 0).all():
             return self
         # unique returns the first index of each message; in reversed order that is its last problem.
         # Example: messages 4 4 7: reversed 7 4 4, rows = 1 0 for 4 and 7, so 3 - 1 - rows = 1 2.
@@ -218,7 +219,7 @@ class MessageErrors:
         if not self._parts:
             return np.zeros(0, np.int64), ErrorColumns.of_errors(())
         every = np.concatenate([messages for messages, _ in self._parts])
-        messages, rows = np.unique(every, return_index=True)
+        messages, rows = first_of_each(every)
         return messages, ErrorColumns.join([errors for _, errors in self._parts]).take(rows)
 
 

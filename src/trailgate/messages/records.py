@@ -22,9 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import encode_distinct
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import encode_distinct, first_of_each, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages import error_kernels as kernels
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
@@ -49,6 +51,7 @@ _MARKS: Final = (
 )
 # Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
 _REGISTRY_HEAD = 5
+_FIRST_OF_OTHERS: Final = np.array([0, *{mark[0] for mark, _ in _MARKS}], np.uint8)
 
 C = TypeVar("C", bound="ValueColumn")
 R = TypeVar("R", bound="MessageRecords")
@@ -292,7 +295,7 @@ class MessageRecords(ABC):
         `rows` ascend, so the first row of a message is its first bad record.
         """
         # `first` is the index of each message's first bad row.
-        messages, first = np.unique(self.message[rows], return_index=True)
+        messages, first = first_of_each(self.message[rows])
         found = MessageErrors()
         found.add(messages, errors(rows[first]))
         raise BadMessagesError(found)
@@ -359,7 +362,7 @@ class MessageRecordGroup(Generic[R]):
         `errors` creates the errors of each message's first bad row.
         """
         if len(rows):
-            messages, first = np.unique(self.records.message[rows], return_index=True)
+            messages, first = first_of_each(self.records.message[rows])
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
@@ -459,18 +462,30 @@ def is_utf8(text: pa.Buffer | bytes) -> bool:
     return True
 
 
-def _utf8_errors(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
-    errors: dict[int, TrailgateError] = {}
-    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    data = memoryview(messages.data)
-    for message, (begin, end) in enumerate(bounds):
-        body = bytes(data[begin:end])
-        try:
-            body.decode()
-        except UnicodeDecodeError as error:
-            raw = body[max(0, error.start - 8) : error.end + 8]
-            where = Where(offset=error.start, raw=raw)
-            own_hint = registry_hint(body) or hint
-            not_text = DecodeError("the message is not UTF-8 text", where=where, hint=own_hint)
-            errors[message] = encoding_error(body, where) or not_text
-    return errors
+def _utf8_errors(messages: MessageBatch, hint: str) -> MessageErrors:
+    data, starts, ends = octets(messages.data), messages.starts, messages.ends
+    places, stops = np.empty(len(messages), np.int64), np.empty(len(messages), np.int64)
+    kernels.find_not_utf8(data, starts, ends, places, stops)
+    bad = np.flatnonzero(places >= 0)
+    begins, at = starts[bad], places[bad]
+    raw = gather(data, np.maximum(begins, at - 8), np.minimum(ends[bad], stops[bad] + 8))
+    errors = ErrorColumns.of(
+        len(bad), "the message is not UTF-8 text", hint, offset=at - begins, raw=raw
+    )
+    found = MessageErrors()
+    # Another encoding, or a schema registry's format, is only recognized if the first byte may begin it.
+    odd = np.flatnonzero(np.isin(data[begins], _FIRST_OF_OTHERS))
+    if len(odd):
+        others = [_other_format(messages, bad[at], errors[at], hint) for at in odd.tolist()]
+        found.add(bad[odd], ErrorColumns.of_errors(others))
+    found.add(bad, errors)  # of a message with two errors the first one counts
+    return found
+
+
+def _other_format(
+    messages: MessageBatch, message: int, error: TrailgateError, hint: str
+) -> TrailgateError:
+    begin, end = int(messages.starts[message]), int(messages.ends[message])
+    body = bytes(memoryview(messages.data)[begin : min(end, begin + _REGISTRY_HEAD)])
+    error.hint = registry_hint(body) or hint
+    return encoding_error(body, error.where) or error

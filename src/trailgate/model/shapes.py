@@ -301,6 +301,14 @@ class Projection:
 
         Raises OptionError for an unknown column.
         """
+        own = None if columns is None else tuple(columns)
+        return cls._known(table, own, text_times=text_times)
+
+    @classmethod
+    @lru_cache(TABLES)
+    def _known(
+        cls, table: Table | None, columns: tuple[str, ...] | None, *, text_times: bool
+    ) -> Self:
         if table is not None and text_times:
             table = with_text_times(table)
         everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)

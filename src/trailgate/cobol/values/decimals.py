@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -363,6 +364,13 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
     return encode_error(problem, row, values[row].as_py())
 
 
+_EXPLAINED: Final = 1024  # forms of bad numbers that are remembered
+# Each digit in ASCII and EBCDIC to the zero of its code.
+_ALIKE: Final = bytes(
+    byte & 0xF0 if byte & 0xF0 in (0x30, 0xF0) and byte & 0x0F < 10 else byte for byte in range(256)
+)
+
+
 def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
     """Return a function that explains why bytes are not a number of decimal digits."""
     problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
@@ -378,7 +386,8 @@ def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
         body = raw.strip(pads)
         return body != raw and bool(digits) and set(body[1:-1]) <= set(digits)
 
-    def explain(raw: bytes) -> FaultExplanation:
+    @lru_cache(_EXPLAINED)
+    def explain_form(raw: bytes) -> FaultExplanation:
         if raw and not raw.strip(page.blank):
             return FaultExplanation(f"blanks, {problem}", _BLANK_HINT)
         if raw and not raw.strip(b"\0"):
@@ -386,6 +395,11 @@ def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
         if field.usage is Usage.ZONED and is_padded(raw):
             return FaultExplanation(problem, _PADDED_HINT)
         return FaultExplanation(problem, _likely(field, raw, digits))
+
+    def explain(raw: bytes) -> FaultExplanation:
+        # Which digits there are does not matter, except in the last byte, which may have a sign. Example: 12x4
+        # and 98x4 are explained as 00x4.
+        return explain_form(raw[:-1].translate(_ALIKE) + raw[-1:])
 
     return explain
 

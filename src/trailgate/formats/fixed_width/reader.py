@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.code_pages import code_page, decode_with_page
+from trailgate.columnar.code_pages import code_page, decode_values
 from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import first_of_each
 from trailgate.errors import DecodeError
 from trailgate.formats.fixed_width.layouts import ColumnSlot, RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
@@ -91,7 +92,7 @@ class FixedWidthRecords(MessageRecords):
 
         def refuse(rows: Longs, found: RowErrors) -> None:
             if len(rows):
-                messages, first = np.unique(self.message[rows], return_index=True)
+                messages, first = first_of_each(self.message[rows])
                 errors.add(messages, found(rows[first]))
 
         values = self.column(self.header[name], np.arange(len(self.starts)), refuse)
@@ -121,20 +122,20 @@ class FixedWidthRecords(MessageRecords):
 
         def misfits(rows: Longs) -> ErrorColumns:
             own = errors.take(np.searchsorted(wrong, rows)).columns
-            return self._at_field(rows, reader, own["problem"], own["hint"])
+            place = self._place(rows, reader)
+            return self._at_field(rows, reader, own["problem"], own["hint"], place)
 
         refuse(wrong, misfits)
         return None
 
     def _unreadable(self, rows: Longs, reader: FieldReader) -> ErrorColumns:
-        raw = self._place(rows, reader)["raw"]
-        # The same bytes often recur in many records, so explain each distinct value once.
-        coded = raw.dictionary_encode()
+        place = self._place(rows, reader)
+        coded = place["raw"].dictionary_encode()
         explained = [reader.explain(value) for value in coded.dictionary.to_pylist()]
         problem, hint = (
             pa.array(part, pa.string()).take(coded.indices) for part in zip(*explained, strict=True)
         )
-        return self._at_field(rows, reader, problem, hint)
+        return self._at_field(rows, reader, problem, hint, place)
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any]:
         """Return the offsets, bytes and texts of a header field in fixed-width records, for errors."""
@@ -144,20 +145,22 @@ class FixedWidthRecords(MessageRecords):
         slot = reader.slot
         begins = self.units.byte(self.starts[rows] + slot.offset)
         raw = gather(self.units.data, begins, self.units.byte(self.starts[rows] + slot.end))
-        coded = raw.dictionary_encode()
-        texts = [decode_with_page(value, reader.page) for value in coded.dictionary.to_pylist()]
         return {
             "offset": begins - self.messages.starts[self.message[rows]],
             "raw": raw,
-            "text": pa.array(texts, pa.string()).take(coded.indices),
+            "text": decode_values(raw, reader.page),
         }
 
     def _at_field(
-        self, rows: Longs, reader: FieldReader, problem: pa.Array, hint: pa.Array
+        self,
+        rows: Longs,
+        reader: FieldReader,
+        problem: pa.Array,
+        hint: pa.Array,
+        place: Mapping[str, Any],
     ) -> ErrorColumns:
-        own = {"record": self.numbers(rows), "field": reader.slot.column.name}
-        place: dict[str, Any] = own | {**self._place(rows, reader)}
-        return ErrorColumns.of(len(rows), problem, hint, **place)
+        own: dict[str, Any] = {"record": self.numbers(rows), "field": reader.slot.column.name}
+        return ErrorColumns.of(len(rows), problem, hint, **own | {**place})
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several fixed-width records, for errors."""

@@ -44,6 +44,13 @@ _MARKS: Final = (
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
 )
+# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
+DECLARATION: Final = re.compile(
+    rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
+    rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
+    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
+)
+_ENCODINGS: Final = {b"utf-8", b"utf8"}
 # Python codecs that documents must not use: some treat a backslash as an escape, and in UTF-7 plain
 # ASCII may encode tags.
 _REFUSED: Final = frozenset(
@@ -63,12 +70,11 @@ _HINT: Final = (
 BETWEEN: Final = " "
 # The rest of a tag up to its end: a > inside quotes does not end it, as in a="x>y">.
 _TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
-_SHOWN: Final = 30  # characters shown on either side of a fault
+SHOWN_AROUND: Final = 30  # characters shown on either side of a fault
 BLANKS: Final = " \t\r\n"
-_AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
 _CUT_SHORT: Final = "Is the message cut short?"
 # What to try about a syntax fault, by expat's name for it.
-_SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
+SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
     {
         expat.errors.codes[text]: hint
         for text, hint in (
@@ -116,6 +122,15 @@ def declared_in(head: bytes) -> str | None:
     """Return the encoding that an XML document declares, or None."""
     declaration = _DECLARATION.match(head)
     return None if declaration is None else (declaration[1] or declaration[2]).decode()
+
+
+def is_utf8_declaration(text: bytes) -> bool:
+    """Return whether an XML declaration is valid and declares UTF-8, or no encoding."""
+    declaration = DECLARATION.fullmatch(text)
+    if declaration is None:
+        return False
+    encoding = declaration[1] or declaration[2]
+    return encoding is None or encoding.lower() in _ENCODINGS
 
 
 @lru_cache(64)
@@ -330,63 +345,20 @@ def document_error(
     line, column, at = place
     at = max(at, 0)  # expat reports -1 in an empty document
     return DecodeError(
-        _with_surroundings(problem, data, at - start),
+        with_surroundings(problem, data, at - start),
         where=Where(line=line, column=column + 1, offset=at + shift),
         hint=hint,
     )
 
 
-def _with_surroundings(problem: str, data: bytes, here: int) -> str:
+def with_surroundings(problem: str, data: bytes, here: int) -> str:
     """Return a problem with the text on both sides of a place."""
     # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
-    before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
-    rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
-    around = (before[-_SHOWN:] + rest[:_SHOWN]).strip()
+    before = data[max(begin, here - 4 * SHOWN_AROUND) : here].decode(errors="ignore")
+    rest = data[here : here + 4 * SHOWN_AROUND].split(b"\n", 1)[0].decode(errors="ignore")
+    around = (before[-SHOWN_AROUND:] + rest[:SHOWN_AROUND]).strip()
     return f"{problem}, at {around!r}" if around else problem
-
-
-class XmlFault(NamedTuple):
-    """The first syntax fault of an XML document.
-
-    Lines and columns count from 1, and ``offset`` is the byte, from 0.
-    """
-
-    problem: str
-    hint: str
-    line: int
-    column: int
-    offset: int
-
-
-def syntax_fault(body: bytes, limits: XmlLimits, encoding: str = DECLARED) -> XmlFault | None:
-    """Return the fault of an XML document that is not well-formed, as `parse_document` finds it, without building its tree.
-
-    None if `parse_document` must read the document to tell: because it is well-formed, is not
-    ASCII, may declare another encoding or a document type, or may exceed a limit.
-    """
-    # Counting bytes is enough for a limit: an element needs a `<` and an attribute a `=`, so no
-    # document with fewer of them can exceed it.
-    if (
-        encoding not in _AS_ASCII
-        or not body.isascii()
-        or len(body) > _KEPT
-        or b"\0" in body
-        or b"<?xml" in body
-        or b"<!DOCTYPE" in body
-        or body.count(b"<") > limits.depth
-        or body.count(b"=") > limits.attributes
-    ):
-        return None
-    parser = expat.ParserCreate("utf-8", BETWEEN)
-    try:
-        parser.Parse(body, True)
-    except expat.ExpatError as error:
-        at = max(parser.ErrorByteIndex, 0)
-        problem = _with_surroundings(expat.ErrorString(error.code), body, at)
-        hint = _SYNTAX_HINTS.get(error.code, "")
-        return XmlFault(problem, hint, error.lineno, error.offset + 1, at)
-    return None
 
 
 class _Window(NamedTuple):
@@ -426,7 +398,7 @@ class _Checker:
             except expat.ExpatError as error:
                 text = expat.ErrorString(error.code)
                 place = error.lineno, error.offset, self.parser.ErrorByteIndex
-                raise self._fault(text, place, _SYNTAX_HINTS.get(error.code, "")) from None
+                raise self._fault(text, place, SYNTAX_HINTS.get(error.code, "")) from None
 
     def _start(self, _: str, attributes: list[str]) -> None:
         self.depth += 1

@@ -13,29 +13,27 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
-from trailgate.formats.xml.documents import (
-    DECLARED,
-    XmlFault,
-    XmlLimits,
-    names_in,
-    parse_document,
-    syntax_fault,
-)
+from trailgate.formats.xml.documents import DECLARED, XmlLimits, names_in, parse_document
+from trailgate.formats.xml.faults import syntax_errors
 from trailgate.formats.xml.images import XmlImageReader
 from trailgate.formats.xml.matches import MOST_GROWN, RuleMatches, merge_matches
 from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import RuleSources, XmlRecords
 from trailgate.formats.xml.rules import XmlRule
-from trailgate.formats.xml.scanner import ScanResult, XmlScanner, convert_to_utf8, replace_bodies
-from trailgate.messages.error_columns import ErrorColumns
+from trailgate.formats.xml.scanner import (
+    ScanResult,
+    XmlScanner,
+    convert_to_utf8,
+    perhaps_not_utf8,
+    replace_bodies,
+)
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
@@ -73,15 +71,15 @@ class RuleReader:
         """
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
-            return self.general(messages, range(len(messages)))
+            return self.general(messages, np.arange(len(messages)))
         scanned = _scan(self._scanner, messages, self.encoding)
-        if not scanned.refused and not scanned.crowded:
+        if not len(scanned.refused) and not scanned.crowded:
             return scanned.matches, scanned.names
         matches, names = self.general(messages, scanned.refused, scanned.crowded)
         return merge_matches(scanned.matches, matches), {*scanned.names, *names}
 
     def general(
-        self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
+        self, messages: MessageBatch, numbers: Longs, crowded: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
         """Apply the XML rules to some of the messages with the general engine (`matching.py`).
 
@@ -97,14 +95,9 @@ class RuleReader:
             for number in crowded
         }
         data = memoryview(messages.data)
-        faulty, faults = [], []
-        for number in numbers:
+        faulty, faults = syntax_errors(messages, numbers, self.limits, self.encoding)
+        for number in np.setdiff1d(numbers, faulty, assume_unique=True).tolist():
             body = bytes(data[messages.starts[number] : messages.ends[number]])
-            fault = syntax_fault(body, self.limits, self.encoding)
-            if fault is not None:
-                faulty.append(number)
-                faults.append(fault)
-                continue
             try:
                 document = parse_document(body, self.limits, self.encoding)
             except DecodeError as error:
@@ -113,19 +106,11 @@ class RuleReader:
                 collector.add(number, self._matcher.matches(document), document.shift)
                 if len(names) < MOST_NAMES:
                     names |= names_in(document.top)
-        if errors or faults:
+        if errors or len(faulty):
             bad = MessageErrors(errors)
-            bad.add(np.array(faulty, np.int64), _fault_errors(faults))
+            bad.add(faulty, faults)
             raise BadMessagesError(bad)
         return collector.matches(), names
-
-
-def _fault_errors(faults: Sequence[XmlFault]) -> ErrorColumns:
-    # One fault per message becomes one list per field: problems, lines, columns and offsets.
-    parts = list(zip(*faults, strict=True)) or [()] * len(XmlFault._fields)
-    problem, hint, line, column, offset = (list(part) for part in parts)
-    problems, hints = pa.array(problem, pa.string()), pa.array(hint, pa.string())
-    return ErrorColumns.of(len(faults), problems, hints, line=line, column=column, offset=offset)
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
@@ -139,14 +124,16 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
     # Scan the original bytes. Messages that are refused may be in another encoding: convert only
     # these.
     first = scanner.scan(messages)
-    numbers, bodies = convert_to_utf8(messages, first.refused, encoding)
+    perhaps = perhaps_not_utf8(messages, first.refused, encoding)
+    numbers, bodies = convert_to_utf8(messages, perhaps.tolist(), encoding)
     if not numbers:
         return first
     second = scanner.scan(replace_bodies(messages, numbers, bodies))
     matches = merge_matches(first.matches, second.matches.of(np.array(numbers, np.int64)))
-    left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
+    own = np.array(numbers, np.int64)
+    left = np.union1d(np.setdiff1d(first.refused, own), own[second.refused])
     crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
-    return ScanResult(matches, sorted(left), crowded, {*first.names, *second.names})
+    return ScanResult(matches, left, crowded, {*first.names, *second.names})
 
 
 def _scanner(

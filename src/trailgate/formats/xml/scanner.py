@@ -1,8 +1,8 @@
 """Run the compiled scanner over a batch, and return its matches and the messages that it refuses.
 
-The kernel stops at a message that it cannot finish, and is called again from there: with more room,
-with a larger table of names, with the message's XML declaration added to the known ones, or after
-skipping the message. Messages in other encodings are converted to UTF-8 first (`convert_to_utf8`).
+The kernel marks the messages that it refuses. It stops at a message for which it needs more, and is called
+again from there: with more room, with a larger table of names, with the message's XML declaration added to
+the known ones, or after skipping the message. Messages in other encodings are converted to UTF-8 first (`convert_to_utf8`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
+from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
 from trailgate.formats.xml.documents import (
+    DECLARATION,
     DECLARED,
     HEAD,
     UTF8,
     XmlLimits,
     declared_in,
     encoding_of,
+    is_utf8_declaration,
     utf8_of,
 )
 from trailgate.formats.xml.kernels.names import (
@@ -62,7 +66,6 @@ from trailgate.formats.xml.kernels.names import (
     SPARE,
     START,
     TRANSACTION,
-    UNKNOWN_DECLARATION,
     WIDTH,
     XMLNS,
     MatchArrays,
@@ -71,18 +74,12 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
+from trailgate.messages.error_kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
-# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
-DECLARATION: Final = re.compile(
-    rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
-    rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
-    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
-)
-_ENCODINGS: Final = {b"utf-8", b"utf8"}
 # XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.
-_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROLS: Final = byte_mask({*range(0x20)} - {0x09, 0x0A, 0x0D})
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
@@ -107,7 +104,7 @@ class ScanResult:
     """The result of an XML scan: matches, refused messages, messages with too many names, and the names in the other messages."""
 
     matches: RuleMatches
-    refused: list[int]
+    refused: Longs
     crowded: list[int]
     names: Iterable[str]
 
@@ -186,11 +183,7 @@ class XmlScanner:
 
         If so, adds it to the name tables, so that the scanner accepts it by itself from now on.
         """
-        declaration = DECLARATION.fullmatch(text)
-        if declaration is None:
-            return False
-        encoding = declaration[1] or declaration[2]
-        if encoding is not None and encoding.lower() not in _ENCODINGS:
+        if not is_utf8_declaration(text):
             return False
         if self.declarations < _MOST_DECLARATIONS:
             self.declarations += 1
@@ -222,7 +215,7 @@ class _Scan:
             # Round the width up to a multiple of LINE.
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
-        self.refused: list[int] = []
+        self.refused = np.zeros(self.count, bool)
         self.crowded: list[int] = []
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
@@ -254,19 +247,27 @@ class _Scan:
     def scan(self) -> ScanResult:
         """Scan the batch, and return the matches and the refused messages."""
         bad = self._with_forbidden()
-        if bad:  # scanned as empty messages, which are refused
+        if len(bad):  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
-        return ScanResult(_Finished(self).matches(), self.refused, self.crowded, self.names.seen())
+        refused = np.flatnonzero(self.refused)
+        return ScanResult(_Finished(self).matches(), refused, self.crowded, self.names.seen())
 
-    def _with_forbidden(self) -> list[int]:
+    def _with_forbidden(self) -> Longs:
         """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
         if not has_forbidden(self.text, 0, self.size):
-            return []
-        text = self.text[: self.size].tobytes()
-        bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [number for number, (s, e) in enumerate(bounds) if _is_bad(text[s:e])]
+            return np.zeros(0, np.int64)
+        text = self.text[: self.size]
+        places, stops = np.empty(self.count, np.int64), np.empty(self.count, np.int64)
+        find_not_utf8(text, self.starts, self.ends, places, stops)
+        # `before[i]` counts the control characters before offset i.
+        before = np.append(0, np.cumsum(_CONTROLS[text]))
+        bad: Mask = (places >= 0) | (before[self.ends] > before[self.starts])
+        for found in _NO_CHARACTERS.finditer(text.data):
+            at = int(np.searchsorted(self.starts, found.start(), "right")) - 1
+            bad[at] |= found.start() < self.ends[at]
+        return np.flatnonzero(bad)
 
     def _run(self) -> None:
         longest = int((self.ends - self.starts).max(initial=0))
@@ -281,6 +282,7 @@ class _Scan:
                 rules,
                 room,
                 MatchArrays(self.records, self.shape),
+                self.refused,
             )
             if code == DONE:
                 self.scanner.spare.append(room)
@@ -303,8 +305,8 @@ class _Scan:
                 else:
                     self.crowded.append(first)
                     first += 1
-            elif code != UNKNOWN_DECLARATION or not self._is_known(first):
-                self.refused.append(first)
+            elif not self._is_known(first):  # UNKNOWN_DECLARATION
+                self.refused[first] = True
                 first += 1
 
     def _initial_names(self) -> NameTable:
@@ -335,10 +337,6 @@ def has_forbidden(text: Octets, start: int, end: int) -> bool:
     """
     flags = find_unusual_bytes(text, start, end)
     return flags & 1 > 0 or (flags > 0 and _is_no_text(text[start:end].tobytes()))
-
-
-def _is_bad(text: bytes) -> bool:
-    return _is_no_text(text) or _CONTROLS.search(text) is not None
 
 
 def _is_no_text(text: bytes) -> bool:
@@ -466,6 +464,33 @@ def convert_to_utf8(
         # Blanks instead of the declaration keep all offsets.
         bodies.append(b" " * end + text[end:])
     return converted, bodies
+
+
+def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLARED) -> Longs:
+    """Return which of these XML messages may have or declare another encoding than UTF-8."""
+    if given.lower() not in {DECLARED, *UTF8}:
+        return numbers
+    data = octets(messages.data)
+    numbers = numbers[messages.ends[numbers] - messages.starts[numbers] > 1]
+    begins = messages.starts[numbers]
+    first, second = data[begins], data[begins + 1]
+    # A byte order mark, UTF-16 or UTF-32 without one, or a declaration.
+    marked = (first >= 0x80) | (first == 0) | (second == 0)
+    declared = np.flatnonzero((first == ord("<")) & (second == ord("?")))
+    if len(declared):
+        # Most declarations are like the first one: of these only the others have to be read.
+        begin = int(begins[declared[0]])
+        head = data[begin : min(begin + HEAD, int(messages.ends[numbers[declared[0]]]))].tobytes()
+        known = head[: head.find(_END) + len(_END)]
+        other = np.ones(len(declared), bool)
+        if is_utf8_declaration(known):
+            heads = gather(
+                data, begins[declared], np.minimum(begins[declared] + len(known), len(data))
+            )
+            other = ~np.asarray(pc.equal(heads, known))
+        marked[declared] = other
+    chosen: Longs = numbers[marked]
+    return chosen
 
 
 def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:

@@ -25,7 +25,13 @@ import pyarrow as pa
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import HEAD, check_document, utf8_of, with_last
+from trailgate.formats.xml.documents import (
+    DECLARATION,
+    HEAD,
+    check_document,
+    utf8_of,
+    with_last,
+)
 from trailgate.formats.xml.kernels.cutting import find_cuts
 from trailgate.formats.xml.kernels.names import (
     CUT,
@@ -52,7 +58,7 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ElementPart, PathStep, RulePath, RuleType, XmlRule
-from trailgate.formats.xml.scanner import DECLARATION, ScanArrays, XmlScanner, has_forbidden
+from trailgate.formats.xml.scanner import ScanArrays, XmlScanner, has_forbidden
 from trailgate.messages.messages import Chunks, MessageBatch
 from trailgate.messages.properties import Lookup
 

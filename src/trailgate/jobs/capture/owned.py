@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trailgate.arrays import Longs, Mask
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.problems import Problems
+from trailgate.messages.problems import NO_PROBLEMS, Problems
 from trailgate.model.changes import ChangeBatch
 
 
@@ -16,8 +16,9 @@ class OwnedBatch:
 
     The first unit may have begun in the previous batch, and the last unit may continue in the
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
-    `problems` has one problem for each bad message, in order; message -1 is the unit that was
-    open before the batch.
+    `problems` are in the order of their messages, one for each bad message; message -1 is the unit
+    that was open before the batch. `unreadable` are the problems of messages that could not be read, with
+    their raw bytes.
     """
 
     messages: MessageBatch
@@ -25,3 +26,4 @@ class OwnedBatch:
     message: Longs
     starts_unit: Mask
     problems: Problems
+    unreadable: Problems = NO_PROBLEMS

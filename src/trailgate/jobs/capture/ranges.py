@@ -12,8 +12,7 @@ their boundary:
 
 `RangeReader` implements this rule, for capture and for Spark. `run_range` writes the good units of
 a range as trail files. A unit with a bad message is rolled back, and all its messages are
-quarantined: only their positions are kept in memory, and they are read again when the range is
-done.
+quarantined (`quarantine_writer.py`). Of its earlier messages only the positions are kept in memory.
 """
 
 from __future__ import annotations
@@ -22,19 +21,18 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import CHUNK, Longs, Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import BadRowIsolation
-from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
+from trailgate.columnar.rows import BadRowIsolation, first_of_each
+from trailgate.errors import TrailgateError, TransactionError, Where
 from trailgate.jobs.capture.owned import OwnedBatch
+from trailgate.jobs.capture.quarantine_writer import MessagePositions, QuarantineWriter
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
@@ -42,9 +40,6 @@ from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.positions import format_positions
-from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.quarantine import write_lines
 from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
@@ -74,9 +69,11 @@ FIRST_PART: Final = 64  # messages parsed first if a bad one stops the run
 GROWTH: Final = 8  # factor from one part to the next
 
 
-SMALL: Final = 1 << 16  # bytes per read when single messages are read again
-_CHANGED: Final = "the messages changed during the run"
-_UNCHANGED: Final = "Capture them again while no other program changes them"
+class _Span(NamedTuple):
+    """The messages of a batch that a range owns: the first one, and the one after the last."""
+
+    begin: int
+    stop: int
 
 
 class RangeReader:
@@ -128,7 +125,7 @@ class RangeReader:
             if after and not self._continues():
                 self.end = position_of(batch, 0)
                 return
-            batch, problems = self._deduplicate(read)
+            batch, problems, unreadable = self._deduplicate(read)
             parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
             # Skip messages up to the first that opens a transaction: they belong to the range
@@ -138,7 +135,8 @@ class RangeReader:
             begin = 0 if owns_first else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:
-                yield from self._owned_part(batch, parsed, begin, stop)
+                own = _Span(begin, stop)
+                yield from self._owned_part(batch, parsed, own, unreadable)
             if stop < len(batch):
                 self.end = position_of(batch, stop)
                 return
@@ -146,13 +144,19 @@ class RangeReader:
         if self._begun:
             yield from self._at_end()
 
-    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem]]:
-        """Return the messages whose ids are new, and the problems of the unreadable ones."""
+    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem], Problems]:
+        """Return the messages whose ids are new, their problems, and those of the unreadable ones among these."""
         if self._ids is None:
-            return read.messages, read.problems
+            return read.messages, read.problems, read.problems
         fresh = self._ids.deduplicate(read.messages)
         self.duplicates += fresh.duplicates
-        return fresh.apply(read.messages, read.problems)
+        messages, problems = fresh.apply(read.messages, read.problems)
+        unreadable = read.problems
+        if fresh.kept is not None:
+            unreadable = unreadable.where(np.isin(unreadable.message, fresh.kept))
+            number = np.searchsorted(fresh.kept, unreadable.message)
+            unreadable = replace(unreadable, message=number)
+        return messages, problems, unreadable
 
     def _continues(self) -> bool:
         return self._begun and self._capture.spans_messages
@@ -191,9 +195,13 @@ class RangeReader:
         return int(before.sum())
 
     def _owned_part(
-        self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
+        self, batch: MessageBatch, parsed: Parsed, own: _Span, unreadable: Problems
     ) -> Iterator[OwnedBatch]:
-        """Yield messages [begin, stop) with their problems, or nothing if there are neither."""
+        """Yield the own messages of a batch with their problems, or nothing if there are neither.
+
+        `unreadable` are the problems of messages that could not be read.
+        """
+        begin, stop = own
         # Before this range's first run, an operation of an earlier message (-1) belongs to another
         # range.
         first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
@@ -208,12 +216,14 @@ class RangeReader:
         elif not len(problems):
             return
         inside = (parsed.message >= first) & (parsed.message < stop)
+        unread = (unreadable.message >= begin) & (unreadable.message < stop)
         yield OwnedBatch(
-            batch.slice(begin, stop),
-            parsed.batch.where(inside),
-            parsed.message[inside] - begin,
-            parsed.starts_unit[begin:stop],
-            problems,
+            messages=batch.slice(begin, stop),
+            operations=parsed.batch.where(inside),
+            message=parsed.message[inside] - begin,
+            starts_unit=parsed.starts_unit[begin:stop],
+            problems=problems,
+            unreadable=unreadable.where(unread).moved(-begin),
         )
 
     def _placed(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
@@ -280,39 +290,52 @@ def encode_or_reject(
 
 @dataclass(frozen=True, slots=True)
 class BadUnits:
-    """The bad units of a batch, in order, and the reason why each is bad. Unit 0 was open before the batch."""
+    """The bad units of a batch, in order, and the first error of each. Unit 0 was open before the batch.
+
+    `before` is the reason for unit 0 if it was bad before; then it is not among `units`.
+    """
 
     units: Longs
-    reasons: pa.StringArray
+    errors: ErrorColumns
+    before: str | None = None
 
     @staticmethod
-    def of(message: Longs, texts: pa.StringArray, unit: Longs, before: str | None) -> BadUnits:
-        """Return the units of bad messages, which are in order, with the texts of their errors.
-
-        `before` is the reason for unit 0, if it was bad before.
-        """
+    def of(bad: Problems, unit: Longs, before: str | None) -> BadUnits:
+        """Return the units of the bad messages of a batch. `before` is the reason for unit 0 if it was bad before."""
         # A message below 0 stands for the unit that was open before, 0. maximum only makes it an index.
+        message = bad.message
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
-        if before is not None:
-            own, texts = np.append(0, own), pa.concat_arrays([pa.array([before]), texts])
-        # `first` is the index of the first bad message of each unit, whose text counts.
-        units, first = np.unique(own, return_index=True)
-        return BadUnits(units, texts.take(pa.array(first)))
+        # `first` is the index of the first bad message of each unit, whose error counts.
+        units, first = first_of_each(own)
+        if before is not None and len(units) and units[0] == 0:
+            units, first = units[1:], first[1:]
+        return BadUnits(units, bad.errors.take(first), before)
 
     def __contains__(self, unit: int) -> bool:
-        return bool((self.units == unit).any())
+        return (unit == 0 and self.before is not None) or bool((self.units == unit).any())
 
     def reason(self, unit: int) -> str | None:
         """Return the reason why a unit is bad, or None if it is good."""
+        if unit == 0 and self.before is not None:
+            return self.before
         at = np.flatnonzero(self.units == unit)
-        return str(self.reasons[int(at[0])]) if len(at) else None
+        return str(self.errors[int(at[0])]) if len(at) else None
+
+    def contain(self, units: Longs) -> Mask:
+        """Return the mask of units that are bad."""
+        bad: Mask = np.isin(units, self.units)
+        return bad if self.before is None else bad | (units == 0)
 
     def reasons_of(self, units: Longs) -> pa.StringArray:
         """Return the reason of each of these bad units of messages."""
-        return self.reasons.take(pa.array(np.searchsorted(self.units, units)))
+        if self.before is None:
+            return self.errors.take(np.searchsorted(self.units, units)).texts()
+        others = self.errors.take(np.searchsorted(self.units, units[units > 0])).texts()
+        before = pa.repeat(self.before, int((units == 0).sum()))
+        return pa.concat_arrays([before, others])  # units ascend, so unit 0 comes first
 
 
-NO_BAD_UNITS: Final = BadUnits(np.zeros(0, np.int64), pa.array([], pa.string()))
+NO_BAD_UNITS: Final = BadUnits(np.zeros(0, np.int64), ErrorColumns.of_errors(()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,14 +372,13 @@ class RangeReport:
 class _Unit:
     """The open unit, to which later messages may still belong.
 
-    `mark` is where to roll back to, `places` are the files and offsets of its messages, and
-    `reason` is the reason why it is bad, if it is.
+    `mark` is where to roll back to, `positions` are those of its messages, and `reason` is the reason why it is bad, if it is.
     """
 
     mark: Mark = ()
     counts: Counts = field(default_factory=dict)
     transactions: int = 0
-    places: list[tuple[Longs, Longs]] = field(default_factory=list)
+    positions: list[MessagePositions] = field(default_factory=list)
     reason: str | None = None
 
 
@@ -370,19 +392,23 @@ class RangeCapture:
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
-        self._quarantined: list[QuarantinedMessages] = []
+        path = None if writer is None else writer.folder / f"{writer.stem}.quarantine"
+        self._quarantine = QuarantineWriter(path, job.source)
         self._bad: list[ErrorColumns] = []  # in a dry run
         self._counted: Counter[str] = Counter()
         self._bad_units = NO_BAD_UNITS  # of the last batch
 
     def run(self, index: int) -> RangeReport:
         """Capture the range, and return its report. `index` is the number of the range."""
-        for batch in self._owned.batches():
-            error = self._process(batch)
-            if error is not None:
-                self._close()
-                return RangeReport(index, error=error)
-        return self._report(index)
+        try:
+            for batch in self._owned.batches():
+                error = self._process(batch)
+                if error is not None:
+                    self._close()
+                    return RangeReport(index, error=error)
+            return self._report(index)
+        finally:
+            self._quarantine.close()
 
     def _process(self, batch: OwnedBatch) -> TrailgateError | None:
         """Write the good units of a batch and quarantine the others.
@@ -441,52 +467,54 @@ class RangeCapture:
             mark = () if self._writer is None else self._writer.mark()
             self._unit = _Unit(mark, reason=self._bad_units.reason(int(unit[-1])))
         self._write(written, cut, written.operations.rows)
-        self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
+        messages = batch.messages
+        self._unit.positions.append(
+            MessagePositions(messages.files[last:], messages.offsets[last:])
+        )
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Problems, unit: Longs) -> Mask:
         """Quarantine all messages of bad units. Return the mask of messages in good units."""
         if not len(bad) and self._unit.reason is None:
             self._bad_units = NO_BAD_UNITS
             return np.ones(len(unit), bool)
-        texts = bad.errors.texts()
-        self._bad_units = units = BadUnits.of(bad.message, texts, unit, self._unit.reason)
+        self._bad_units = units = BadUnits.of(bad, unit, self._unit.reason)
         reason = units.reason(0)
         if self._unit.reason is None and reason is not None:
             self._drop_unit(reason)
         self._count(bad.errors)
-        kept = ~np.isin(unit, units.units)
+        refused = units.contain(unit)
+        rows = np.flatnonzero(refused)
         # Of the messages in bad units, those in `own` are bad themselves and have their own reason. The others
         # get the reason of their unit.
-        rows = np.flatnonzero(~kept)
         own = np.isin(rows, bad.message)
-        reasons = texts.take(pa.array(np.searchsorted(bad.message, rows[own])))
-        if not own.all():
-            others = pc.binary_join_element_wise(OTHERS, units.reasons_of(unit[rows[~own]]), "")
+
+        def reasons(part: slice) -> pa.StringArray:
+            mine, places = own[part], np.searchsorted(bad.message, rows[part][own[part]])
+            texts = bad.errors.take(places).texts()
+            if mine.all():
+                return texts
+            others = units.reasons_of(unit[rows[part][~mine]])
+            others = pc.binary_join_element_wise(OTHERS, others, "")
             # Reasons of the own rows come first here; `order` takes them back to the order of `rows`.
-            order = np.argsort(np.append(np.flatnonzero(own), np.flatnonzero(~own)))
-            reasons = pa.concat_arrays([reasons, others]).take(pa.array(order))
-        messages = batch.messages
-        self._quarantined.append(
-            QuarantinedMessages(messages.files[rows], messages.offsets[rows], reasons)
-        )
-        return kept
+            order = np.argsort(np.append(np.flatnonzero(mine), np.flatnonzero(~mine)))
+            return pa.concat_arrays([texts, others]).take(pa.array(order))
+
+        self._quarantine.add(batch.messages, rows, reasons, batch.unreadable)
+        return ~refused
 
     def _count(self, errors: ErrorColumns) -> None:
         """Count errors by their reasons."""
         if self._writer is None:
             self._bad.append(errors)
-        counted = pc.value_counts(errors.reasons())
-        for reason, count in zip(*(part.to_pylist() for part in counted.flatten()), strict=True):
-            self._counted[reason] += count
+        self._counted.update(errors.reasons())
 
     def _drop_unit(self, reason: str) -> None:
         """Roll back the open unit and quarantine its messages."""
         unit = self._unit
         if self._writer is not None:
             self._writer.rollback(unit.mark)
-        for files, offsets in unit.places:
-            reasons = pa.repeat(OTHERS + reason, len(files))
-            self._quarantined.append(QuarantinedMessages(files, offsets, reasons))
+        for positions in unit.positions:
+            self._quarantine.add_earlier(positions, OTHERS + reason)
         self._unit = _Unit(unit.mark, reason=reason)
 
     def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
@@ -507,7 +535,7 @@ class RangeCapture:
 
     def _report(self, index: int) -> RangeReport:
         self._commit()
-        reasons, quarantined = self._counted, sum(map(len, self._quarantined))
+        reasons, quarantined = self._counted, self._quarantine.count
         # The other quarantined messages are good, but in a unit with a bad one.
         others = quarantined - reasons.total()
         if others > 0:
@@ -520,7 +548,7 @@ class RangeCapture:
             transactions=self._transactions,
             operations=sum(count for kinds in self._counts.values() for count in kinds.values()),
             quarantined=quarantined,
-            quarantine=self._write_quarantine(),
+            quarantine=self._quarantine.close(),
             start=self._owned.start,
             end=self._owned.end,
             id_length=self._owned.id_length,
@@ -530,15 +558,6 @@ class RangeCapture:
             reasons=dict(reasons),
             errors=tuple(error for errors in self._bad for error in errors),
         )
-
-    def _write_quarantine(self) -> str | None:
-        """Write the quarantined messages into the staging folder. Return the file's name."""
-        if not self._quarantined or self._writer is None:
-            return None
-        name = f"{self._writer.stem}.quarantine"
-        every = QuarantinedMessages.join(self._quarantined)
-        write_quarantine(self._writer.folder / name, self._files, every)
-        return name
 
 
 def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> RangeReport:
@@ -555,112 +574,3 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     with job.target.staged_folder() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
         return RangeCapture(job, owned, writer).run(index)
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantinedMessages:
-    """Messages by the number of their file and their offset, and the reason why each is quarantined."""
-
-    files: Longs
-    offsets: Longs
-    reasons: pa.StringArray
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    @staticmethod
-    def join(parts: Sequence[QuarantinedMessages]) -> QuarantinedMessages:
-        """Concatenate quarantined messages, and sort them by place.
-
-        Of several reasons of a message the last one counts.
-        """
-        files = np.concatenate([part.files for part in parts])
-        offsets = np.concatenate([part.offsets for part in parts])
-        # lexsort sorts by its last key first: by file, then by offset. It is stable, so of the parts
-        # with one place the last part comes last. Example: places (1, 0) (1, 5) (1, 0): order = 0 2 1,
-        # same = 1 0, last = 2 1.
-        order = np.lexsort((offsets, files))
-        after = order[1:]
-        same = (files[order[:-1]] == files[after]) & (offsets[order[:-1]] == offsets[after])
-        last = order[np.append(~same, True)]
-        reasons = pa.chunked_array([part.reasons for part in parts], pa.string())
-        return QuarantinedMessages(
-            files[last], offsets[last], pa.concat_arrays(reasons.take(pa.array(last)).chunks)
-        )
-
-
-def write_quarantine(path: Path, files: MessageFiles, messages: QuarantinedMessages) -> None:
-    """Write quarantined messages, which are in order, with their reasons as JSON lines."""
-    with convert_write_errors(path), path.open("wb") as file:
-        for begin, batch, bodies in _read_again(files, messages):
-            count = len(batch)
-            known, which = np.unique(batch.files, return_inverse=True)
-            names = [mask_logins(files.files[number].path) for number in known.tolist()]
-            sources = pa.array(names, pa.string()).take(pa.array(which))
-            positions = format_positions(batch.files, batch.offsets)
-            reasons = messages.reasons.slice(begin, count)
-            file.write(write_lines(bodies, batch.headers, sources, positions, reasons))
-
-
-def _read_again(
-    files: MessageFiles, wanted: QuarantinedMessages
-) -> Iterator[tuple[int, MessageBatch, pa.BinaryArray]]:
-    """Yield the messages, in batches: the number of the first one, the messages, and their bodies.
-
-    The body of an unreadable message is its raw bytes.
-    """
-    done = 0
-    while done < len(wanted):
-        start = MessagePosition(int(wanted.files[done]), int(wanted.offsets[done]))
-        for batch, problems in read_messages(files, start, _chunk(wanted, done)):
-            # A read returns a batch from the first wanted message on. Take all wanted messages that
-            # it contains.
-            rows = _wanted_rows(batch, wanted, done)
-            if len(rows):
-                taken = batch.only(rows)
-                yield done, taken, _bodies(taken, rows, problems)
-                done += len(rows)
-            # Reading on is cheaper than a new start in a compressed file, which is always unpacked from its beginning.
-            if done == len(wanted) or (not len(rows) and files.splittable(int(wanted.files[done]))):
-                break
-        else:
-            raise StorageError(_CHANGED, hint=_UNCHANGED)
-
-
-def _chunk(wanted: QuarantinedMessages, done: int) -> int:
-    """Return how many bytes to read: few if the next messages are far from each other."""
-    ahead = done + TAIL
-    if ahead >= len(wanted) or wanted.files[ahead] != wanted.files[done]:
-        return SMALL
-    return CHUNK if wanted.offsets[ahead] - wanted.offsets[done] < SMALL else SMALL
-
-
-def _wanted_rows(batch: MessageBatch, wanted: QuarantinedMessages, done: int) -> Longs:
-    """Return the rows of a batch that are wanted. They are the wanted messages from number `done` on."""
-    count = len(batch)
-    ahead = slice(done, done + count)
-    files, offsets = wanted.files[ahead], wanted.offsets[ahead]
-    if len(files) == count and (files == batch.files).all() and (offsets == batch.offsets).all():
-        return np.arange(count)
-    # Sorted together, a wanted row of the batch is followed by the wanted message at its place.
-    both = np.append(batch.files, files), np.append(batch.offsets, offsets)
-    order = np.lexsort((both[1], both[0]))
-    one, next_one = order[:-1], order[1:]
-    same = (both[0][one] == both[0][next_one]) & (both[1][one] == both[1][next_one])
-    if not (next_one[same] - count == np.arange(same.sum())).all():
-        raise StorageError(_CHANGED, hint=_UNCHANGED)
-    rows: Longs = one[same]
-    return rows
-
-
-def _bodies(taken: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryArray:
-    """Return the bodies of some rows of a batch: of an unreadable message, its raw bytes."""
-    bodies = gather(taken.data, taken.starts, taken.ends)
-    raw = problems.errors.columns.get("raw")
-    if raw is None:
-        return bodies
-    here = np.isin(problems.message, rows) & (np.asarray(pc.binary_length(raw).fill_null(0)) > 0)
-    # The raw bytes are appended after all bodies, and the rows that have such bytes take those.
-    places = np.arange(len(bodies))
-    places[np.searchsorted(rows, problems.message[here])] = len(bodies) + np.arange(here.sum())
-    return pa.concat_arrays([bodies, raw.filter(pa.array(here))]).take(pa.array(places))

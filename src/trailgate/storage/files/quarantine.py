@@ -7,7 +7,7 @@ import binascii
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -44,25 +44,29 @@ def write_line(
 def write_lines(
     bodies: pa.BinaryArray,
     headers: Iterable[Mapping[str, str]] | None,
-    sources: pa.StringArray,
+    source: pa.StringArray | str,
     positions: pa.StringArray,
     reasons: pa.StringArray,
 ) -> pa.Buffer:
     """Format many messages at once, with the lines that `write_line` would make of each.
+
+    `source` is the source of each message, or one for all.
 
     A step for each message is needed only for headers, and for a body that is not UTF-8.
     """
     texts, encoded = _body_texts(bodies)
     own = None
     if headers is not None:
-        lines = [json.dumps(dict(each), ensure_ascii=False) for each in headers]
-        own = pa.array([line.encode("utf-8", "backslashreplace") for line in lines], pa.binary())
+        own = pa.array([_json_text(dict(each)) for each in headers], pa.binary())
     # A line: {"body": "...", "headers": {...}, "source": "...", "position": "...", "reason": "..."}. The body has two
     # forms, chosen by ``encoded``: as text (0), or in base64 (1). Plain pieces are written without escapes.
     body = (
         PieceForm(b'{"body": "', b'", "headers": '),
         PieceForm(b'{"body_base64": "', b'", "headers": '),
     )
+    before = b', "position": "'
+    if isinstance(source, str):
+        before = b', "source": %b' % _json_text(source) + before
     measured = measure_templates(
         [
             RowPiece(texts, body, encoded.astype(np.uint8)),
@@ -71,8 +75,12 @@ def write_lines(
                 (PieceForm(b"{}" if own is None else b"", None if own is None else b""),),
                 plain=True,
             ),
-            RowPiece(sources, (PieceForm(b', "source": "', b'"'),)),
-            RowPiece(positions, (PieceForm(b', "position": "', b'"'),), plain=True),
+            *(
+                []
+                if isinstance(source, str)
+                else [RowPiece(source, (PieceForm(b', "source": "', b'"'),))]
+            ),
+            RowPiece(positions, (PieceForm(before, b'"'),), plain=True),
             RowPiece(reasons, (PieceForm(b', "reason": "', b'"}\n'),)),
         ],
         len(bodies),
@@ -122,7 +130,11 @@ def _body_fields(body: bytes) -> dict[str, Any]:
 
 
 def _line(fields: dict[str, Any]) -> bytes:
-    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+    return _json_text(fields) + b"\n"
+
+
+def _json_text(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
@@ -164,6 +176,23 @@ def _body(fields: dict[str, Any], line: bytes) -> bytes:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def append_files(path: Path, valid_bytes: int, parts: Sequence[Path]) -> None:
+    """Append staged files of quarantined messages after the first ``valid_bytes`` bytes of the quarantine file.
+
+    If nothing is kept of it, the first part becomes the quarantine file, so that its bytes are not copied. The
+    caller syncs the folder.
+    """
+    if not valid_bytes:
+        first, *parts = parts
+        with convert_write_errors(path):
+            with first.open("rb") as file:
+                os.fsync(file.fileno())
+            first.replace(path)
+            valid_bytes = path.stat().st_size
+    if parts:
+        append_lines(path, valid_bytes, (part.open("rb") for part in parts))
 
 
 def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int:

@@ -19,7 +19,7 @@ from trailgate.storage.files.durable import (
     replace_whole_file,
     sync_folder,
 )
-from trailgate.storage.files.quarantine import append_lines
+from trailgate.storage.files.quarantine import append_files, append_lines
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
     CommitPlan,
@@ -161,12 +161,13 @@ class LocalBackend(PublishBackend):
                 replace_whole_file(self.folder / sidecar.name, sidecar.data)
         for file in commit.files:
             _place_file(staging, self.folder, file)
+        if commit.parts:
+            append_files(
+                self.folder / commit.log, commit.kept, [staging / name for name in commit.parts]
+            )
         # Renames are only durable once the folders are synced; the state must not be replaced before.
         for folder in {self.folder, *((self.folder / file.name).parent for file in commit.files)}:
             sync_folder(folder)
-        if commit.parts:
-            parts = ((staging / name).open("rb") for name in commit.parts)
-            append_lines(self.folder / commit.log, commit.kept, parts)
         for sidecar in commit.sidecars:
             if sidecar.kept is not None:
                 append_lines(self.folder / sidecar.name, sidecar.kept, [BytesIO(sidecar.data)])

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_token_offsets
+from trailgate.columnar.rows import distinct_numbers
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
@@ -225,10 +226,10 @@ def with_places(
     errors: ErrorColumns, files: MessageFiles, numbers: Longs, offsets: Longs
 ) -> ErrorColumns:
     """Add files and offsets to the errors of several messages, as `with_place` does to one error."""
-    known, which = np.unique(numbers, return_inverse=True)
+    known, which = distinct_numbers(numbers)
     paths = pa.array([files.files[number].path for number in known.tolist()], pa.string())
     lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
-    source = paths.take(pa.array(which))
+    source = paths[0] if len(paths) == 1 else paths.take(pa.array(which))
     begin, within = errors.columns.get("begin"), errors.columns.get("offset")
     # In a file of one message per line, a place has two offsets: where the line begins, and the
     # offset within it. In other files it has one, from the start of the file.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,7 @@ from trailgate.trail.format.tokens import (
     token,
 )
 
+_HEADERS: Final = 64  # headers, and groups of headers, that are remembered
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 
 # trail format §4.1: URIHistory nests tokens with the same id as itself, each a string.
@@ -39,6 +41,8 @@ HISTORY_ID: Final = 0x35
 
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+_SIGNED: Final = ByteOrder.BIG.raw(len(SIGNATURE), 2)  # its length in the frame before it
+_TRAILER: Final = bytes((TRAILER,))
 
 ORACLE: Final = 7  # a vendor
 
@@ -407,16 +411,30 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
     """
     view = memoryview(data)
     length, order = _outer_length(view)
+    return _decode_complete(bytes(view[:length]), order), length
+
+
+@lru_cache(_HEADERS)
+def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
+    """Decode a complete file header. A file's header is read once to find a table, and once with its records."""
+    view = memoryview(data)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
     unknown: list[UnknownHeaderField] = []
-    for code, info, start, end in walk.inner_tokens(FRAME, length - FRAME):
+    for code, info, start, end in walk.inner_tokens(FRAME, len(data) - FRAME):
         group = _GROUPS.get(code)
         if group is None:
             unknown.append(UnknownHeaderField(code, None, info, bytes(view[start:end])))
-        else:
-            values[group.name] = _decode_group(walk, group, (start, end), unknown)
-    return FileHeader(**values, unknown=tuple(unknown), order=order), length
+            continue
+        try:
+            value, more = _decode_known_group(code, bytes(view[start:end]), order)
+        except TrailgateError:
+            value, more = _decode_group(
+                walk, group, (start, end)
+            )  # raises with the offset in the file
+        values[group.name] = value
+        unknown += more
+    return FileHeader(**values, unknown=tuple(unknown), order=order)
 
 
 def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
@@ -448,6 +466,11 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
+    # Most headers are big-endian, which the length of their signature shows.
+    if bytes(view[3 * FRAME - 2 : 3 * FRAME]) == _SIGNED:
+        length = ByteOrder.BIG.number(head[2:])
+        if length >= 2 * FRAME and bytes(view[length - FRAME : length]) == _TRAILER + head[1:]:
+            return length, ByteOrder.BIG
     # Some order must have a trailer. Without one, the header is unfinished if its stated length exceeds the data.
     unfinished = len(head) < FRAME
     # A length such as 03 03 is the same in both orders, so the order that fits the signature's
@@ -456,7 +479,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
         length = order.number(head[2:])
         unfinished |= length > len(view) and _is_signed(view, order)
         tail = bytes(view[length - FRAME : length]) if length >= 2 * FRAME else b""
-        if len(tail) == FRAME and tail == bytes((TRAILER,)) + head[1:]:
+        if len(tail) == FRAME and tail == _TRAILER + head[1:]:
             return length, order
     if unfinished:
         raise TruncatedError("the input ends inside the file header", where=Where(offset=len(view)))
@@ -496,11 +519,21 @@ class _Walk:
         return tokens
 
 
+@lru_cache(_HEADERS)
+def _decode_known_group(
+    code: int, data: bytes, order: ByteOrder
+) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
+    """Decode a group. The files of a trail differ in few groups, so the others are decoded once."""
+    return _decode_group(_Walk(memoryview(data), order), _GROUPS[code], (0, len(data)))
+
+
 def _decode_group(
-    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int], unknown: list[UnknownHeaderField]
-) -> Any:
+    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int]
+) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
+    """Decode the fields of a group. Return its value and its unknown fields."""
     # A field that is missing in the file keeps its default; an unset one becomes None.
     values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
+    unknown: list[UnknownHeaderField] = []
     known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
@@ -514,7 +547,7 @@ def _decode_group(
                 values[field.name] = field.codec.decode(payload, walk.order)
             except TrailgateError as error:
                 raise error.with_place(offset=start, field=field.name, raw=payload) from None
-    return group.kind(**values)
+    return group.kind(**values), tuple(unknown)
 
 
 def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:

@@ -112,13 +112,14 @@ XML_SPACE: Final = 2
 XMLNS_SPACE: Final = 3
 
 # Slots of `used`: the numbers of names, of bytes in the pool, and of tags with attributes; the offsets
-# of the next decoded value and of the literals.
+# of the next decoded value and of the literals; the number of prefixes that are bound in this message.
 NAMES: Final = 0
 POOL: Final = 1
 SERIAL: Final = 2
 DECODED: Final = 3
 LITERALS: Final = 4
-USED: Final = 5
+SCOPED: Final = 5
+USED: Final = 6
 
 # An open element in `frames`.
 FRAME: Final = 11

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
 from trailgate.formats.xml.kernels.choices import choose_state
@@ -38,6 +38,8 @@ from trailgate.formats.xml.kernels.names import (
     POOLED,
     PREFIX,
     REFUSED,
+    SCOPE,
+    SCOPED,
     SEEN,
     SERIAL,
     SHAPE,
@@ -114,8 +116,32 @@ def intern_word(
     return insert_name(text, start, end - start, -1 - number, names)
 
 
-@kernel(writes=("messages.text", "names", "work", "found"))
+@kernel(writes=("messages.text", "names", "work", "found", "refused"))
 def scan_xml(
+    messages: MessageArrays,
+    first: int,
+    names: NameArrays,
+    rules: RuleArrays,
+    work: WorkArrays,
+    found: MatchArrays,
+    refused: Mask,
+) -> tuple[int, int]:
+    """Scan the messages from `first` on, and mark those that are refused.
+
+    Return the first message that needs more room or an unknown declaration and the reason, or their number and
+    `DONE`.
+    """
+    while True:
+        first, code = scan_until_refused(messages, first, names, rules, work, found)
+        if code != REFUSED:
+            return first, code
+        refused[first] = True
+        first += 1
+        unbind_all(work.scopes, names)
+
+
+@inner
+def scan_until_refused(
     messages: MessageArrays,
     first: int,
     names: NameArrays,
@@ -150,6 +176,7 @@ def scan_xml(
         for instance in range(rules.instances):
             instances[instance * PLACED + DEPTH] = -1
         depth, begun, piece_count, scoped = 0, False, 0, 0
+        used[SCOPED] = 0
         mark = mark_size(text, begin, end)
         at = after_declaration(text, begin + mark, end, names)
         if at < 0:
@@ -250,6 +277,7 @@ def scan_xml(
                 if frames[frame + TEXT] == PIECES:
                     piece_count = frames[frame + FIRST_PIECE]
                 scoped = unbind_prefixes(scopes, scoped, depth, info)
+                used[SCOPED] = scoped
                 depth -= 1
         if not begun:
             return message, REFUSED
@@ -257,6 +285,19 @@ def scan_xml(
             shape[kind * SHAPE + KEPT] = shape[kind * SHAPE + COUNT]
         used[DECODED] = side
     return len(starts), DONE
+
+
+@inner
+def unbind_all(scopes: Longs, names: NameArrays) -> None:
+    """Unbind the prefixes of a message that is not read to its end."""
+    info, used = names.info, names.used
+    scoped = used[SCOPED]
+    while scoped:
+        scoped -= 1
+        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
+    used[SCOPED] = 0
+    # Serial numbers of its attributes may be left in SEEN: skip far ahead, so that none seems to be repeated.
+    used[SERIAL] += 1 << 32
 
 
 @inner
@@ -365,6 +406,7 @@ def start_tag(
             )
             if scoped < 0:
                 return scoped, 0, 0, 0, 0
+            used[SCOPED] = scoped
     if not is_bound(info[name * INFO + PREFIX], info):
         return REFUSED, 0, 0, 0, 0
     return at, name, count, closed, scoped
