@@ -223,8 +223,9 @@ def test_columns_are_those_of_reading(tmp_path: Path) -> None:
         batch = pa.RecordBatch.from_pydict({"A": pa.StructArray.from_arrays(wrong.values(), wrong)})
         with pytest.raises(EncodeError, match=problem):
             write([batch], tmp_path / "new")
-    with pytest.raises(EncodeError, match=r"no kind of record for the column B.*Kinds: A, V, X"):
-        write([pa.RecordBatch.from_pydict({"B": struct})], tmp_path / "new")
+    for column, hint in (("B", "columns of A: the option segment=A"), ("Q", "Kinds: A, V, X")):
+        with pytest.raises(EncodeError, match=f"no kind of record for the column {column}.*{hint}"):
+            write([pa.RecordBatch.from_pydict({column: struct})], tmp_path / "new")
     with pytest.raises(OptionError, match="children is an option for reading"):
         WritingOptions.of(OPTIONS, in_place=True)
 
