@@ -215,8 +215,8 @@ def _text(error: TrailgateError | OSError) -> str:
 def program_for(arguments: list[str]) -> Any:
     """Build the Click group of all commands, and import only the command that the arguments name.
 
-    The other commands are stubs with a summary for the help of the program, and are missing if that
-    is not shown.
+    If the program's own help will be shown, the other commands are stubs with a summary; otherwise
+    they are left out.
     """
     import typer  # noqa: PLC0415  no other module loads it
 

@@ -26,8 +26,8 @@ RARELY_CALLED: Final = frozenset({"__repr__", "__eq__", "__hash__", "__setattr__
 class PandasHider:
     """Makes ``import pandas`` fail, as if it were not installed, until pyspark is imported.
 
-    pyarrow converts pandas objects only if it can import pandas; commands have none. pyarrow tries
-    again if a table is converted to pandas later.
+    pyarrow imports pandas only to convert pandas objects, and commands use none. If a table is
+    converted to pandas later, pyarrow tries the import again.
     """
 
     def find_spec(self, fullname: str, *_: object) -> None:

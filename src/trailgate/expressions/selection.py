@@ -301,7 +301,7 @@ class TableSelection:
         return f"{clause} cannot be decided: the message does not have {', '.join(names)}"
 
     def with_tokens(self, block: ChangeBlock) -> ChangeBlock:
-        """Add the table's user tokens to a block. Its transactions must be known."""
+        """Add the table's user tokens to a block. The transactions of the block must be known."""
         tokens = self.statements[0].tokens
         if not tokens:
             return block

@@ -98,13 +98,14 @@ class SkippedBytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The groups of a chunk's records (transactions), and whether each record is good.
+    """The transactions of a chunk's records ("groups"), and whether each record is good.
 
-    Arrays of groups: the first record (``firsts``), and whether the group has a beginning
-    (``headed``), is complete (``whole``), continues although nothing is open (``headless``), and is
-    a restart (``restart``). Arrays of records: whether the record closes its group, is separate (outside of
-    transactions), or is separate and bad, and the number of its fault in ``kinds``, or -1. Records before the first group
-    belong to the pending group of earlier chunks.
+    Arrays with an element for each group: its first record (``firsts``), and whether it has a
+    beginning (``headed``), is complete (``whole``), continues although nothing is open
+    (``headless``), or is a restart (``restart``). The other arrays have an element for each record:
+    whether it closes its group, is outside of transactions, or is outside and bad, and the index of
+    its fault in ``kinds``, or -1. Records before the first group belong to the pending group of
+    earlier chunks.
     """
 
     firsts: Longs

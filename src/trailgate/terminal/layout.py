@@ -8,7 +8,7 @@ with data beside the head::
     0:1234    HR.EMP     U   ID=7  NAME=Ann -> Anne
                              SALARY=100
 
-``RowLayout`` decides about the layout from the first rows. Neither pyarrow nor numpy is loaded
+``RowLayout`` chooses the layout by the first rows. Neither pyarrow nor numpy is loaded
 until whole columns are laid out.
 """
 

@@ -116,11 +116,11 @@ class ChangesBetweenTruncates:
     ) -> TableChanges:
         """Compute the changes of a table's operations, none of which is a truncate.
 
-        ``unended`` is the transaction of the next truncate, if there is one: it may begin
-        among these operations and end after them. With soft deletes, ``marked`` has the
-        same operations, except that the last delete of each key without collisions is
-        replaced by an update that sets the marks. A remaining DELETE then means that the
-        row has moved to another key.
+        ``unended`` is the transaction of the next truncate, or None. That transaction may begin
+        among these operations and end after them. ``marked`` is given for soft deletes: the
+        same operations, but for each key that has no collisions, the last delete is an
+        update that sets the marks. A DELETE that is left in it means that the row has moved
+        to another key.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
         exists = find_existing_keys(nets, fetch)

@@ -114,7 +114,7 @@ class TargetOperations:
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
     def place(self, row: int) -> str:
-        """Build the position of an operation in its trail, for an error message."""
+        """Format the trail position of an operation for an error message."""
         return f"position {short_position(self.position[row].as_py())}"
 
     def shown_key(self, row: int, *, old: bool = False) -> str:

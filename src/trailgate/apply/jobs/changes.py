@@ -111,7 +111,7 @@ class ChangeComputation:
         )
 
     def with_response(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
-        """Return the numbers of the operations whose errors get this response."""
+        """Return the numbers of the operations whose errors get this REPERROR response."""
         return [number for number, one in errors.items() if self.responses.to(one) == response]
 
     def _compute_table(

@@ -80,8 +80,8 @@ def measure_age(position: AppliedPosition | None) -> float | None:
 class ApplyStatistics:
     """Totals of a run of apply, from which its metrics are made.
 
-    ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` are the
-    unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of the target
+    ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` is the
+    number of unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of the target
     by reason, such as "locked".
     """
 

@@ -205,7 +205,10 @@ class IcebergTarget:
                 update.update_column((name,), LongType())
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Read the rows with any of the keys from the data files whose bounds allow one of them: all columns, or only those of the key."""
+        """Read the rows of an Iceberg table that have any of the keys: all columns, or only those of the key.
+
+        Only data files whose bounds allow one of the keys are read.
+        """
         loaded = self._open(table.name)
         self._check_position(table, loaded)
         names = list(table.key_names if keys_alone else table.schema.names)

@@ -50,7 +50,7 @@ class _Part(NamedTuple):
 def evaluate_constant(
     words: Sequence[CopybookToken], constants: Constants, before: ItemsBefore
 ) -> int | None:
-    """Evaluate a constant of level 78 or 01: return its number, or None for a literal, which layouts do not use.
+    """Evaluate a constant of level 78 or 01: return its number, or None if it is text, which layouts do not use.
 
     Raises DefinitionError if the expression is wrong.
     """

@@ -111,8 +111,8 @@ CountReader = Callable[[PlacedItem], CounterValues]
 class PlacedItems:
     """The items of a layout with their offsets, and the bytes that each record takes (``extent``).
 
-    ``known`` selects the records whose extent is known because all counters in it are valid; None
-    means all.
+    ``known`` selects the records whose extent is known because all their counters are valid; None
+    means all records.
     """
 
     root: ItemNode

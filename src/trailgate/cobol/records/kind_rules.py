@@ -63,8 +63,8 @@ class KindRule:
 class RecordKinds:
     """The kinds of COBOL records in a file, and the fields whose values choose between them.
 
-    Records that no rule matches are of the kind ``rest``. If that is None, they are skipped with
-    ``others``, else an error. ``parents`` maps kinds to their parent kinds.
+    Records that no rule matches are of the kind ``rest``. If ``rest`` is None, they are skipped if
+    ``others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
     """
 
     fields: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Kernels for XML publications: the values of columns in rows, and a search for attributes that are set."""
+"""Kernels for XML publications: place the values of cells in rows and columns, and search messages for attributes that are set."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class XmlRecords(MessageRecords):
         return words
 
     def cell_bounds(self) -> Longs:
-        """Return the number of each operation's first cell, and the end."""
+        """Return the index of each operation's first cell, followed by the end of the last operation's cells."""
         if self.kept.bounds is None:
             self.kept.bounds = cell_bounds(self.matches.operation, len(self.message))
         return self.kept.bounds

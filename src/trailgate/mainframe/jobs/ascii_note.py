@@ -37,7 +37,7 @@ FEW: Final = 0.05
 def warn_of_ascii(
     split: RecordSplit, framing: Framing, layout: CopybookLayout, values: ValueOptions
 ) -> None:
-    """Log a warning if the text of a file's first records is probably ASCII."""
+    """Log a warning if text that should be EBCDIC is probably ASCII, by a file's first records."""
     fields = list(_text_at_fixed_offsets(layout))
     page = page_of(fields[0], values) if fields else None
     if not isinstance(page, SingleBytePage) or page.blank == b" ":

@@ -72,8 +72,8 @@ class BadField:
 class RecordsReport:
     """The report of verifying record files (``records --verify``).
 
-    ``unread`` are the errors of files that could not be read to the end. ``counts`` has the values
-    that options decided on, by option, record and field.
+    ``unread`` are the errors of files that could not be read to the end. ``counts`` is the number
+    of values that an option decided on, by option, record and field.
     """
 
     files: int

@@ -253,7 +253,7 @@ class HadoopFile(RawIOBase):
 
 
 class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types of its own
-    """A read-only pyarrow file system of one HDFS cluster."""
+    """The handler of a read-only pyarrow file system for one HDFS cluster."""
 
     def __init__(self, authority: str) -> None:
         self.authority = authority

@@ -164,7 +164,7 @@ class CapturedFile:
 
 
 def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
-    """Parse the first ``size`` bytes of the list of captured files. Raises StorageError."""
+    """Parse the first ``size`` bytes of the list of captured files. Raises StorageError if it is shorter or cannot be parsed."""
     where, text = Where(source=path), text[:size]
     if len(text) < size:
         problem = f"the file is shorter than the {size} bytes that the manifest states"

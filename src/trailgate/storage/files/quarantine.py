@@ -34,7 +34,7 @@ _JSON_TYPES: Final = {
 def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
-    """Format a message as a line of a quarantine file. After repair the line can be read like any other."""
+    """Format a message as a line of a quarantine file. After repair, the line can be captured like a line of a message file."""
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}

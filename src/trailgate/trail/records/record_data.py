@@ -1,7 +1,7 @@
 """Split a record's data into its images and columns, or into a piece of a large object (trail format §10 and §11).
 
-An image is a list of columns: index u16, length u16, value. An update of the key has two images,
-the first one after its length. `trailgate analyze` and Logdump's output and filters use these
+An image is a list of columns: index u16, length u16, value. An update of the key has two images;
+the length of the first one precedes it. `trailgate analyze` and Logdump's output and filters use these
 values. Readers of operations find the same spans for many records at once (``trail.reading``).
 
 Damaged data do not raise: the result has the columns before the damage, the remaining bytes, and a

@@ -129,7 +129,7 @@ class TrailTable:
     offset: int = 0  # offset of the record that defines it
 
     def is_defined(self, definitions: Definitions) -> bool:
-        """Return whether the columns are known, from the trail or from ``definitions``."""
+        """Return whether the table's columns are known, from the trail's metadata or from ``definitions``."""
         return self.table is not None or definitions.get(self.name) is not None
 
 

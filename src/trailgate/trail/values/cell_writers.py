@@ -69,7 +69,7 @@ class StringBytes:
 
     @classmethod
     def from_column(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column without copying them.
+        """Return the bytes of a string or binary column without copying them.
 
         Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
         """

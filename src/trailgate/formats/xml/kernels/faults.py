@@ -1,12 +1,13 @@
 """Find the first fault of XML messages that are not well-formed, as expat does.
 
-The scanner only refuses a message. Its fault has the number and the offset that expat reports: the
-start of the token at fault, or the byte in it that is not allowed. Whatever is rare is left to expat
+The scanner only refuses a message. Its fault has expat's error number and offset: the start of the
+token at fault, or the byte in it that is not allowed. Whatever is rare is left to expat
 (`UNKNOWN`): other declarations, document types, names that are not ASCII, prefixes that may be
 unbound, sections that are not closed. A message without a fault is unknown too.
 
-Functions that read a token return the offset after it and `FINE`, or the offset of a byte that is
-not allowed and `INVALID`, or `UNCLOSED` if the message ends first.
+Functions that read a token return an offset and a result: `FINE` with the offset after the token,
+`INVALID` with the offset of the byte that is not allowed, `UNCLOSED` if the message ends first, or
+`UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -436,7 +437,7 @@ def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a CDATA section from the byte after `<![CDATA[`. What is wrong in it is left to expat."""
+    """Read a CDATA section from the byte after `<![CDATA[`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
     while at + 2 < end:
         byte = text[at]
         if byte == BRACKET and text[at + 1] == BRACKET and text[at + 2] == GREATER:
@@ -449,7 +450,7 @@ def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a processing instruction from the byte after `<?`. What is wrong in it is left to expat."""
+    """Read a processing instruction from the byte after `<?`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
     first = at
     if at >= end or not is_name_start(text[at]):
         return at, UNKNOWN

@@ -263,7 +263,7 @@ def unbind_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
 
 @inner
 def element_letter(name: int, info: Longs, letters: int) -> int:
-    """Return the input letter of the automaton for an element's name: its local part, in its namespace of the rules."""
+    """Return the automaton's input letter for an element, by its local name and its namespace's number in the rules."""
     prefix = info[name * INFO + PREFIX]
     letter = np.int64(info[name * INFO + ELEMENT])
     return letter + letters * rule_namespace(XMLNS if prefix < 0 else prefix, info)

@@ -211,7 +211,7 @@ class StompConnection(BrokerConnection):
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
-        """Ask the STOMP broker to end the session, and wait until it has put unacknowledged messages back, in order."""
+        """Ask the STOMP broker to end the session, and wait a limited time until it has put unacknowledged messages back in their order."""
         until = time.monotonic() + DISCONNECT_SECONDS
         with suppress(BrokerError):
             self.send("DISCONNECT", {"receipt": BYE})
