@@ -33,6 +33,17 @@ def test_an_unknown_option_is_not_hidden_by_help(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+def test_the_short_option_prints_the_same_help(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([name, "-h"]) == 0
+    short = capsys.readouterr().out
+    assert run([name, "--help"]) == 0
+    assert short == capsys.readouterr().out
+    assert f"trailgate {name}" in short
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_at_80_columns_keeps_words_and_types_whole(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,15 @@ def test_a_column_that_is_named_twice_is_an_error(
         read_trail(prefix, columns=columns, **options).read_all()
 
 
+@pytest.mark.parametrize("options", [{}, {"table": "MY.ORDERS"}, {"records": "all"}])
+@pytest.mark.parametrize("columns", [[], "", " , ", [""]])
+def test_a_choice_of_no_column_is_an_error(
+    prefix: Path, options: dict[str, Any], columns: str | list[str]
+) -> None:
+    with pytest.raises(OptionError, match=r"(value of columns|list|name in the list) is empty"):
+        read_trail(prefix, columns=columns, **options)
+
+
 def test_records_have_columns_too(prefix: Path) -> None:
     whole = read_trail(prefix, records="all").read_all()
     part = read_trail(prefix, records="all", columns="type_name,position").read_all()
