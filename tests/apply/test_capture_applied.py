@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -10,8 +11,10 @@ from typing import Any, Final
 
 import pytest
 
+from apply.bank import rows_of
 from apply.naive_batches import TABLE
 from apply.sources import TARGETS, tries
+from held_captures import EVENTS, SHOP
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from received_messages import ListFeed
@@ -206,6 +209,28 @@ def test_captured_files_are_applied_once(tmp_path: Path) -> None:
         assert place.command(folder / "in") == 0
         assert place.command(folder / "in") == 0
         assert rows(folder) == source.rows
+
+
+def test_an_array_that_was_not_logged_keeps_the_targets_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debezium writes its placeholder as the only element of the array."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.def").write_text(SHOP)
+    (tmp_path / "p.properties").write_text(EVENTS)
+    images = [
+        ("c", {"ID": 1, "NAME": ["a", "b"], "QTY": 1}),
+        ("u", {"ID": 1, "NAME": ["__debezium_unavailable_value"], "QTY": 2}),
+    ]
+    for number, (op, after) in enumerate(images):
+        source = {"schema": "OGG", "table": "ORDERS", "ts_ms": 1, "txId": number}
+        event = {"before": None, "after": after, "op": op, "source": source}
+        (tmp_path / f"m{number}").write_text(json.dumps(event))
+        given = ["--from", f"m{number}", "--properties", "p.properties"]
+        assert run(["capture", *given, "--to", "ot", "--apply", "duckdb:x.duckdb"]) == 0
+
+    rows = rows_of(tmp_path / "x.duckdb", "ogg.orders", "id, name, qty")
+    assert rows == [(1, '["a", "b"]', 2)]
 
 
 def test_a_capture_begins_with_messages_that_make_no_trail(tmp_path: Path) -> None:

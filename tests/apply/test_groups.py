@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import duckdb
 import pytest
 
 from apply.bank import ANN, CAT, HISTORY, order, rows_of, write_bank
@@ -212,6 +213,21 @@ def test_a_pattern_of_tables_that_none_fits_is_reported(
     wrong = ["--tables", "BANC.*,BANK.CUST"]
     assert run(["apply", str(tmp_path / "ot"), "--to", to, *wrong]) == 0
     assert "note: --tables BANC.*: no table of the trail fits" in "".join(capsys.readouterr())
+
+
+def test_patterns_that_no_table_fits_store_no_position(tmp_path: Path) -> None:
+    """The file is made, with an empty table of positions alone: the corrected command applies everything."""
+    write_bank(tmp_path / "ot")
+    command = ["apply", str(tmp_path / "ot"), "--to", f"duckdb:{tmp_path}/x.duckdb", "--tables"]
+
+    assert run([*command, "NOPE.*"]) == 0
+
+    file = tmp_path / "x.duckdb"
+    with duckdb.connect(str(file), read_only=True) as connection:
+        assert connection.sql("SHOW TABLES").fetchall() == [("trailgate_checkpoint",)]
+        assert connection.sql("FROM trailgate_checkpoint").fetchall() == []
+    assert run([*command, "BANK.*"]) == 0
+    assert rows_of(file, "bank.orders", "order_id, amount") == ORDER_ROWS
 
 
 def test_patterns_with_a_table_are_not_reported(tmp_path: Path) -> None:

@@ -43,16 +43,20 @@ def lines_of(folder: Path, address: str) -> list[str]:
         return place.log.read_text().splitlines()
 
 
-def test_the_reason_for_which_a_port_is_refused_is_given_once(tmp_path: Path) -> None:
-    lines = lines_of(tmp_path, "stomp://127.0.0.1:1/q?patience=2")
+@pytest.mark.parametrize("scheme", ["stomp", "amqp"])
+def test_the_reason_for_which_a_port_is_refused_is_given_once(tmp_path: Path, scheme: str) -> None:
+    lines = lines_of(tmp_path, f"{scheme}://127.0.0.1:1/q?patience=2")
 
     assert sum("refused" in line for line in lines) == 1
     assert lines[-1].startswith("error: the broker cannot be reached")
     assert len(lines) == 2  # that it is tried again, and the error
 
 
-def test_tls_to_a_port_without_it_is_reported(tmp_path: Path, plain_port: int) -> None:
-    (line,) = lines_of(tmp_path, f"stomp+ssl://127.0.0.1:{plain_port}/q?patience=2")
+@pytest.mark.parametrize(("secure", "plain"), [("stomp+ssl", "stomp"), ("amqps", "amqp")])
+def test_tls_to_a_port_without_it_is_reported(
+    tmp_path: Path, plain_port: int, secure: str, plain: str
+) -> None:
+    (line,) = lines_of(tmp_path, f"{secure}://127.0.0.1:{plain_port}/q?patience=2")
 
     assert "no encrypted connection" in line
-    assert line.endswith("The port may not use TLS: try stomp://")
+    assert line.endswith(f"The port may not use TLS: try {plain}://")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -141,6 +142,40 @@ def test_what_is_long_between_transactions_is_read(what: str) -> None:
     found = rows(cut_of(capture, chunks_of(text.encode(), 1 << 16), longest))
 
     assert found == rows([whole(capture, text.encode())])
+
+
+def test_twice_as_many_blanks_in_a_tag_take_twice_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Work is the bytes that are copied into the text, and those in which the end of the tag is searched."""
+    copied = searched = 0
+    set_text, unfinished = cutter._Cutting._set_text, cutter._Cutting._unfinished_token
+
+    def copying(self: Any, *parts: Any) -> None:
+        nonlocal copied
+        copied += sum(map(len, parts))
+        set_text(self, *parts)
+
+    def searching(self: Any) -> str:
+        nonlocal searched
+        searched += self.size
+        return unfinished(self)
+
+    monkeypatch.setattr(cutter._Cutting, "_set_text", copying)
+    monkeypatch.setattr(cutter._Cutting, "_unfinished_token", searching)
+
+    def work(blanks: int) -> tuple[int, int]:
+        nonlocal copied, searched
+        copied = searched = 0
+        text = f"<batch><g n='1'{' ' * blanks}><t a='1'><op k='I'><c>x</c></op></t></g></batch>"
+        assert len(rows(cut_of(xml_capture(RULES), chunks_of(text.encode(), 1 << 14), 1 << 24))) == 1
+        return copied, searched
+
+    (copied_once, searched_once), twice = work(1 << 20), work(2 << 20)
+
+    assert copied_once > 1 << 20 < searched_once
+    assert twice[0] < 2.2 * copied_once
+    assert twice[1] < 2.2 * searched_once
 
 
 @pytest.mark.parametrize("what", [what for what in FILLED if what != "siblings"])
