@@ -168,7 +168,9 @@ def test_twice_as_many_blanks_in_a_tag_take_twice_the_work(
         nonlocal copied, searched
         copied = searched = 0
         text = f"<batch><g n='1'{' ' * blanks}><t a='1'><op k='I'><c>x</c></op></t></g></batch>"
-        assert len(rows(cut_of(xml_capture(RULES), chunks_of(text.encode(), 1 << 14), 1 << 24))) == 1
+        assert (
+            len(rows(cut_of(xml_capture(RULES), chunks_of(text.encode(), 1 << 14), 1 << 24))) == 1
+        )
         return copied, searched
 
     (copied_once, searched_once), twice = work(1 << 20), work(2 << 20)

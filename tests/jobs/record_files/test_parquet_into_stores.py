@@ -130,7 +130,8 @@ def test_uploads_of_others_into_the_folder_and_of_runs_into_folders_below_stay(
 
     records.run()
 
-    assert set(records.bucket.uploads()) in ({*others}, set())  # the store of Azure has none
+    kept = [] if records.bucket.server.kind == "azure" else sorted(others)  # that store has none
+    assert sorted(records.bucket.uploads()) == kept
     assert records.ids() == WHOLE
 
 
