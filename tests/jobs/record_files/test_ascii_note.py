@@ -44,7 +44,7 @@ def test_ascii_read_as_ebcdic_is_warned_of(
     assert "read as cp1140" in warning
 
 
-@pytest.mark.parametrize("names", [*((name,) for name in ODD), NAMES, ()])
+@pytest.mark.parametrize("names", [*((name,) for name in ODD), NAMES])
 def test_ebcdic_is_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, names: tuple[str, ...]
 ) -> None:
