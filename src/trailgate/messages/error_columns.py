@@ -43,6 +43,7 @@ _LABELS: Final[Mapping[str, str]] = {
     "field": "field ",
     "raw": "",
 }
+_SEPARATORS: Final = (" (", ", ")  # before the first part of a place, and before each further one
 _HEX_SHOWN: Final = 32  # bytes that a text shows in hex
 _DECODED: Final = 4 * SHOWN  # bytes of a value that are decoded to show it
 
@@ -70,8 +71,8 @@ Part: TypeAlias = pa.Array | pa.Scalar
 class ErrorColumns:
     """Errors of messages as columns. A column that is absent is unknown in all rows, a null in one row.
 
-    A scalar in place of a column is the value of all rows. `kind` is the name of the error's class, `problem` and `hint` are its own; the other columns are the members of
-    `Where`.
+    A scalar in place of a column is the value of all rows. `kind` is the name of the error's class,
+    `problem` and `hint` are its own; the other columns are the members of `Where`.
     """
 
     count: int
@@ -225,14 +226,27 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 
 
 class _Template:
-    """The template of the texts of errors, while it is made: pieces, and the literal before the next piece."""
+    """The template of the texts of errors, while it is made: pieces, and the literal before the next piece.
+
+    `begun` says whether the place has begun, so that a comma comes before its next part and not a parenthesis:
+    in all rows, in none, or in the rows of a mask.
+    """
 
     def __init__(self) -> None:
         self.pieces: list[RowPiece] = []
         self.literal = b""
+        self.begun: bool | Mask = False
+
+    @property
+    def separators(self) -> tuple[str, ...]:
+        """What may come before the next part of the place: a row of the mask has the second one."""
+        return _SEPARATORS if isinstance(self.begun, np.ndarray) else (_SEPARATORS[self.begun],)
 
     def add(
-        self, values: pa.Array, forms: Sequence[tuple[str, str | None]], states: Octets | None
+        self,
+        values: pa.Array | None,
+        forms: Sequence[tuple[str, str | None]],
+        states: Octets | None,
     ) -> None:
         """Add a piece with values. Each form has the literals before and after the value, or no value."""
         made = tuple(
@@ -250,45 +264,59 @@ class _Template:
             states = None if absent is None else absent.astype(np.uint8)
             self.add(part, [(before, ""), ("", None)], states)
 
+    def add_place(self, label: str, part: Part, absent: Mask | None) -> None:
+        """Add a part of the place with its label, only in rows that are not `absent`."""
+        begun = self.begun
+        if not isinstance(begun, np.ndarray):
+            self.add_part(f"{self.separators[0]}{label}", part, absent)
+        else:
+            forms = [(f"{one}{label}", "") for one in self.separators]
+            states = begun.astype(np.uint8)
+            if absent is not None:
+                states[absent] = len(forms)
+            values = pa.repeat(part, len(begun)) if isinstance(part, pa.Scalar) else part
+            self.add(values, [*forms, ("", None)], states)
+        self.begin(absent)
+
+    def begin(self, absent: Mask | None) -> None:
+        """Note that a part of the place was added in rows that are not `absent`."""
+        self.begun = self.begun is True or absent is None or ~absent | self.begun
+
+    def end_place(self, errors: ErrorColumns) -> None:
+        """Add the end of the place. A place of which nothing is printed is unknown, unless it has no parts at all."""
+        if self.begun is True:
+            self.literal += b")"
+            return
+        known = [errors.column(name) for name in _PLACE if name in errors.columns]
+        if known:
+            nowhere = np.logical_and.reduce([np.asarray(column.is_null()) for column in known])
+            states = np.where(self.begun, 0, np.where(nowhere, 2, 1)).astype(np.uint8)
+            self.add(None, [(")", None), (" (unknown place)", None), ("", None)], states)
+
     def finish(self) -> list[RowPiece]:
         """Return the pieces."""
         return [*self.pieces, RowPiece(None, (PieceForm(self.literal),))]
 
 
 def _texts(errors: ErrorColumns) -> pa.StringArray:
-    """Format the errors, without masking logins."""
-    pieces = _pieces(errors)
-    return _joined_texts(errors) if pieces is None else write_texts(pieces, errors.count)
-
-
-def _pieces(errors: ErrorColumns) -> list[RowPiece] | None:
-    """Return the template of the errors' texts: "problem (source, byte 4, text 'x'). hint".
-
-    None if the place does not begin with the same part in all rows, so that the separators differ.
-    """
-    template, between = _Template(), " ("
+    """Format the errors, without masking logins: "problem (source, byte 4, text 'x'). hint"."""
+    template = _Template()
     template.add_part("", errors.columns["problem"], None)
     for name, label in _LABELS.items():
         part = errors.columns.get(name)
         if part is None or (isinstance(part, pa.Scalar) and not part.is_valid):
             continue
-        shown, absent = _printed(name, part)
-        if between == " (" and absent is not None:
-            return None
         if name == "raw":
-            _add_value(template, between, errors)
-        elif absent is None or not isinstance(shown, pa.Scalar):
-            template.add_part(f"{between}{label}", shown, absent)
-        between = ", "
-    if between == " (":
-        if not errors.columns.keys().isdisjoint(_PLACE):
-            return None
-    else:
-        template.literal += b")"
+            _add_value(template, errors)
+            continue
+        shown, absent = _printed(name, part)
+        if absent is None or not isinstance(shown, pa.Scalar):
+            template.add_place(label, shown, absent)
+    template.end_place(errors)
     hint, absent = _printed("hint", errors.columns["hint"])
     if absent is None or not isinstance(hint, pa.Scalar):
         template.add_part(". ", hint, absent)
-    return template.finish()
+    return write_texts(template.finish(), errors.count)
 
 
 def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
@@ -318,8 +346,8 @@ def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
     return (part[0] if same else part).cast(pa.string()), None
 
 
-def _add_value(template: _Template, between: str, errors: ErrorColumns) -> None:
-    """Add the bytes at fault to a template.
+def _add_value(template: _Template, errors: ErrorColumns) -> None:
+    """Add the bytes at fault to a template, as a part of the place.
 
     Printable ASCII is written as it is: ``text 'AB'``, and cut if it is long: ``text 'AB...'... (70 bytes)``.
     What other values look like is found by `_shown_values`.
@@ -346,55 +374,18 @@ def _add_value(template: _Template, between: str, errors: ErrorColumns) -> None:
             errors.column("raw").take(rows), None if text is None else text.take(rows)
         )
         raw = _put(raw.fill_null(b""), odd, shown.cast(pa.binary()))
-    # One form for each state: PLAIN, LONG, ODD and ABSENT.
-    quoted = f"{between}text '"
-    template.add(raw, [(quoted, ""), (quoted, ""), (between, ""), ("", None)], states)
+    # Four forms for each separator: PLAIN, LONG, ODD and ABSENT.
+    forms: list[tuple[str, str | None]] = []
+    for one in template.separators:
+        forms += [(f"{one}text '", ""), (f"{one}text '", ""), (one, ""), ("", None)]
+    begun = template.begun
+    mixed = isinstance(begun, np.ndarray)
+    template.add(raw, forms, (states + 4 * begun).astype(np.uint8) if mixed else states)
     ends_of = [("'", None), ("'... (", " bytes)"), ("", None), ("", None)]
     if sizes is None:
         ends_of[kernels.LONG] = ends_of[kernels.PLAIN]
     template.add(sizes, ends_of, states)
-
-
-def _joined_texts(errors: ErrorColumns) -> pa.StringArray:
-    """Format errors whose places do not begin with the same part."""
-    errors = ErrorColumns(errors.count, {name: errors.column(name) for name in errors.columns})
-    known = [errors.columns[name] for name in _PLACE if name in errors.columns]
-    hint = errors.column("hint")
-    if pc.all(pc.equal(hint, "")).as_py():
-        hint = pa.scalar("")
-    else:
-        hint = pc.if_else(pc.equal(hint, ""), "", pc.binary_join_element_wise(". ", hint, ""))
-    problem = errors.column("problem")
-    if not known:
-        return pc.binary_join_element_wise(problem, hint, "")
-    texts = pc.binary_join_element_wise(problem, " (", _places(errors), ")", hint, "")
-    if any(column.null_count < len(column) and not column.null_count for column in known):
-        return texts
-    nowhere: Mask = np.logical_and.reduce([np.asarray(column.is_null()) for column in known])
-    if not nowhere.any():
-        return texts
-    return pc.if_else(pa.array(nowhere), pc.binary_join_element_wise(problem, hint, ""), texts)
-
-
-def _places(errors: ErrorColumns) -> pa.StringArray:
-    """Return `str` of each error's place, which is not known to be nowhere."""
-    parts = [_filled(errors.columns[name]) for name in ("source",) if name in errors.columns]
-    labels = {**NUMBERED, "table": "table", "field": "field"}
-    for name, label in labels.items():
-        column = errors.columns.get(name)
-        if column is None:
-            continue
-        text = column.cast(pa.string()) if name in NUMBERED else _filled(column)
-        parts.append(pc.binary_join_element_wise(f"{label} ", text, ""))
-    if "raw" in errors.columns:
-        parts.append(_shown_values(errors.columns["raw"], errors.columns.get("text")))
-    if not parts:
-        return pa.repeat("unknown place", errors.count)
-    # Arrow leaves out the rows in which it skips everything.
-    if all(part.null_count for part in parts):
-        nowhere = np.logical_and.reduce([np.asarray(part.is_null()) for part in parts])
-        parts[0] = pc.if_else(pa.array(nowhere), "unknown place", parts[0])
-    return pc.binary_join_element_wise(*parts, ", ", null_handling="skip")
+    template.begin(states == kernels.ABSENT if errors.column("raw").null_count else None)
 
 
 def _column(name: str, value: Any) -> Part:
@@ -410,12 +401,6 @@ def _column(name: str, value: Any) -> Part:
 
 def _encodable(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _filled(column: pa.StringArray) -> pa.StringArray:
-    """Return text with null in place of empty text, which is not printed."""
-    empty = pc.equal(column, "")
-    return pc.if_else(empty, None, column) if pc.any(empty).as_py() else column
 
 
 def _masked(texts: pa.StringArray) -> pa.StringArray:
@@ -442,7 +427,7 @@ def _put(texts: pa.StringArray, rows: Longs, others: pa.StringArray) -> pa.Strin
 
 
 def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.StringArray:
-    """Return the bytes at fault as an error's place shows them: as text, in hex, or both. Null stays null."""
+    """Return the bytes at fault as an error's place shows them: as text, in hex, or both."""
     offsets, data = _bounds(raw)
     begins, ends = offsets[:-1], offsets[1:]
     own = None if text is None else np.asarray(text.is_valid())
@@ -476,11 +461,9 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
         both = pa.array(readable[in_hex])
         joined = pc.binary_join_element_wise(parts.take(pa.array(in_hex)), hexed, ", ")
         parts = _put(parts, in_hex, pc.if_else(both, joined, hexed))
-    odd = np.flatnonzero((high > 0) & ~hidden & np.asarray(raw.is_valid()))
+    odd = np.flatnonzero((high > 0) & ~hidden)
     if len(odd):
         parts = _put(parts, odd, _described(raw, text, odd))
-    if raw.null_count:
-        parts = pc.if_else(raw.is_valid(), parts, None)
     return parts
 
 
