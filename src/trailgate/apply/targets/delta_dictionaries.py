@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import ColumnProperties, DeltaTable, WriterProperties
@@ -30,27 +31,34 @@ COMPRESSION: Final = "SNAPPY"  # delta-rs's own choice, which must be repeated
 
 
 def plan_writer_properties(place: DeltaPlace, table: DeltaTable) -> WriterProperties | None:
-    """Return delta-rs's properties for files that replace those of a table, or None for its defaults."""
-    files = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"])
+    """Return delta-rs's properties for files that replace those of a table, or None if no file shows them yet.
+
+    The footer of the largest file decides, unless it is known to have too few rows.
+    """
+    files = pa.table(table.get_add_actions(flatten=True))
     if not len(files):
         return None
-    largest = files.sort_by([("size_bytes", "descending")])["path"][0].as_py()
+    at = int(np.argmax(files["size_bytes"].to_numpy()))
+    largest = files.slice(at, 1).to_pylist()[0]
+    rows = largest.get("num_records")  # unknown for a file without statistics
+    if rows is not None and rows < FEWEST_ROWS:
+        return None
     try:
-        with place.open_folder().open_input_file(largest) as file:
+        with place.open_folder().open_input_file(largest["path"]) as file:
             metadata = pq.ParquetFile(file).metadata
     except OSError:  # such as the file of a shallow clone, which is in another folder
         return None
-    names = find_plain_columns(metadata)
-    if not names:
+    if metadata.num_rows < FEWEST_ROWS:
         return None
     plain = ColumnProperties(dictionary_enabled=False)
-    return WriterProperties(compression=COMPRESSION, column_properties=dict.fromkeys(names, plain))
+    columns = dict.fromkeys(find_plain_columns(metadata), plain)
+    return WriterProperties(compression=COMPRESSION, column_properties=columns or None)
 
 
 def find_plain_columns(metadata: pq.FileMetaData) -> list[str]:
     """Return the names of the columns in a Parquet file that need more bytes than a useful dictionary."""
     names = []
-    for at in range(metadata.num_columns if metadata.num_rows >= FEWEST_ROWS else 0):
+    for at in range(metadata.num_columns):
         chunks = [metadata.row_group(row).column(at) for row in range(metadata.num_row_groups)]
         size = sum(chunk.total_uncompressed_size for chunk in chunks)
         values = sum(chunk.num_values for chunk in chunks)
