@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.formats.xml.kernels.strings import is_blank
+from trailgate.formats.xml.kernels.strings import AMPERSAND, BRACKET, is_blank
 
 # Expat's numbers of faults.
 FINE: Final = 0
@@ -55,12 +55,10 @@ COLON: Final = 0x3A
 LESS: Final = 0x3C
 EQUALS: Final = 0x3D
 GREATER: Final = 0x3E
-AMPERSAND: Final = 0x26
 SLASH: Final = 0x2F
 EXCLAMATION: Final = 0x21
 QUESTION: Final = 0x3F
 MINUS: Final = 0x2D
-BRACKET: Final = 0x5D
 SEMICOLON: Final = 0x3B
 NUMBER_SIGN: Final = 0x23
 HIGH: Final = 0x80
@@ -591,6 +589,7 @@ def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) ->
         return at, INVALID
     at += 1
     attributes[row + VALUE] = at
+    # Expat reads references only as tokens here; `attributes_fault` checks what they stand for.
     while at < end and text[at] != quote:
         byte = text[at]
         if byte == AMPERSAND:
@@ -603,6 +602,7 @@ def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) ->
         if byte == LESS or is_control(byte):
             return at, INVALID
         at += 1
+    # A byte after the quote is needed too, since expat reads a tag to its end.
     if at + 1 >= end:
         return at, UNCLOSED
     attributes[row + VALUE_END] = at
