@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,10 @@ def lines_of(folder: Path, address: str) -> list[str]:
         return place.log.read_text().splitlines()
 
 
-@pytest.mark.parametrize("scheme", ["stomp", "amqp"])
+amqp = pytest.mark.skipif(find_spec("proton") is None, reason="AMQP needs the extra amqp")
+
+
+@pytest.mark.parametrize("scheme", ["stomp", pytest.param("amqp", marks=amqp)])
 def test_the_reason_for_which_a_port_is_refused_is_given_once(tmp_path: Path, scheme: str) -> None:
     lines = lines_of(tmp_path, f"{scheme}://127.0.0.1:1/q?patience=2")
 
@@ -52,7 +56,9 @@ def test_the_reason_for_which_a_port_is_refused_is_given_once(tmp_path: Path, sc
     assert len(lines) == 2  # that it is tried again, and the error
 
 
-@pytest.mark.parametrize(("secure", "plain"), [("stomp+ssl", "stomp"), ("amqps", "amqp")])
+@pytest.mark.parametrize(
+    ("secure", "plain"), [("stomp+ssl", "stomp"), pytest.param("amqps", "amqp", marks=amqp)]
+)
 def test_tls_to_a_port_without_it_is_reported(
     tmp_path: Path, plain_port: int, secure: str, plain: str
 ) -> None:

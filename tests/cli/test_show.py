@@ -20,6 +20,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.trail.format.file_header import decode_header
 
 FILES = [
     [[Op("I", 1, "a,b")], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],
@@ -411,20 +412,21 @@ def _env() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": source}
 
 
-def flip(at: int) -> Callable[[bytes], bytes]:
-    """Return a function that damages one byte."""
-    return lambda raw: raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :]
+def flip(raw: bytes, at: int) -> bytes:
+    """Return bytes of which one is damaged."""
+    return raw[:at] + bytes([raw[at] ^ 0x55]) + raw[at + 1 :]
 
 
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "cut": lambda raw: raw[:-50],
-    "cut inside the header": lambda raw: raw[:100],
-    "empty": lambda _: b"",
-    "longer": lambda raw: raw + raw[-50:],
-    "a byte of the header": flip(10),
-    "a byte of the header's end": flip(300),
-    "a lost byte": lambda raw: raw[: len(raw) // 2] + raw[len(raw) // 2 + 1 :],
-    "zeros": lambda raw: raw[:900] + bytes(80) + raw[980:],
+# What damages the bytes of a trail file, given the length of its header, which contains the path of the file.
+DAMAGES: dict[str, Callable[[bytes, int], bytes]] = {
+    "cut": lambda raw, _: raw[:-50],
+    "cut inside the header": lambda raw, _: raw[:100],
+    "empty": lambda *_: b"",
+    "longer": lambda raw, _: raw + raw[-50:],
+    "a byte of the header": lambda raw, _: flip(raw, 10),
+    "a byte of the header's end": lambda raw, start: flip(raw, start - 4),
+    "a lost byte": lambda raw, _: raw[: len(raw) // 2] + raw[len(raw) // 2 + 1 :],
+    "zeros": lambda raw, start: raw[:start] + bytes(80) + raw[start + 80 :],
 }
 
 
@@ -442,7 +444,8 @@ def test_any_damage_names_the_command_that_lists_it(
     assert run(["capture", *words, "--from", "messages", "--to", "ot"]) == 0
     (tmp_path / "ot.manifest.json").unlink()
     path = tmp_path / "ot000000000"
-    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    raw = path.read_bytes()
+    path.write_bytes(DAMAGES[damage](raw, decode_header(raw)[1]))
     capfd.readouterr()
 
     code = run(["show", str(tmp_path / "ot"), *options])
