@@ -62,6 +62,7 @@ def test_every_protocol_has_a_port(name: str) -> None:
         ("stomp://h:port/q", "is not an address"),
         ("stomp://h/q?selektor=x", "Did you mean selector?"),
         ("kafka://h/q?selector=a", "the option selector, which kafka does not support"),
+        ("kafka://h/q?patience=1&patience=2", "has the option patience twice. Set it once"),
         ("stomp://h/q?prefetch=0", "not a number of 1 or more"),
         ("stomp://h/q?durable=a&client-id=b", "a durable subscription needs a topic"),
         ("amqp://h/topic/t?durable=a", "a durable subscription needs a topic"),

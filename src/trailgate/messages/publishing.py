@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import EncodeError, OptionError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBatch
 from trailgate.options import COUNT, FieldOption, field_options
@@ -24,6 +24,10 @@ TRANSACTION: Final = "transaction"
 ROW: Final = "row"
 MAX_MESSAGE_BYTES: Final = 1 << 20  # the limit that brokers have by default: Kafka's
 
+
+# The times that messages can have, in microseconds since 1970: from the year 1 to the end of 9999.
+BEGIN_OF_YEARS: Final = -62_135_596_800_000_000
+END_OF_YEARS: Final = 253_402_300_800_000_000
 
 EARLIER: Final = -1  # the `order` of an operation of an earlier batch
 
@@ -50,6 +54,9 @@ class PublishOptions:
         """Raise OptionError for a value that is not allowed."""
         for row in field_options(type(self), FieldOption):
             object.__setattr__(self, row.name, row.value(getattr(self, row.name)))
+        if not BEGIN_OF_YEARS <= self.now < END_OF_YEARS:
+            problem = f"now must be microseconds since 1970 in the years 1 to 9999, not {self.now}"
+            raise OptionError(problem, hint="0 is the commit time")
 
 
 def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:

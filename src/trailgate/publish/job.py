@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.capture.formats import publish_options, writer_for
+from trailgate.capture.formats import find_publication_format, publish_options, writer_for
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.retries import Retries
@@ -31,14 +31,20 @@ from trailgate.live.brokers.address import (
 )
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.positions import long_position, parse_position
+from trailgate.model.positions import long_position, parse_position, short_position
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.broker import BatchRefusedError
+from trailgate.publish.senders.broker import GROUP_IS, OTHER_GROUP, BatchRefusedError
 from trailgate.publish.senders.brokers import broker_sink, sender_for
-from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
+from trailgate.publish.senders.folder import (
+    FOLDER_IS,
+    MessageFileWriter,
+    message_folder,
+    read_published,
+)
+from trailgate.publish.senders.folder import HINT as FOLDER_HINT
 from trailgate.publish.senders.sender import (
     LOG,
     OutgoingMessages,
@@ -46,7 +52,7 @@ from trailgate.publish.senders.sender import (
     Sink,
     StoredState,
 )
-from trailgate.storage.files.addresses import is_stored
+from trailgate.storage.files.addresses import absolute, is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
@@ -61,6 +67,7 @@ OTHER_TRAIL: Final = (
     "Restore the files, or publish what there is now to another folder, or with another --group"
 )
 PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
+NO_GROUP: Final = "a group is for a broker, and not for a folder"
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 
 # Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
@@ -202,13 +209,20 @@ class PublicationSettings:
     def __post_init__(self) -> None:
         if self.message_per not in ("json", "line"):
             raise OptionError(f"message_per must be json or line, not {self.message_per!r}")
+        if self.file_bytes < 1:
+            raise OptionError(f"file_bytes must be a number above 0, not {self.file_bytes}")
         if self.group == "":
             raise OptionError("a group needs a name", hint="Without --group it is the trail's name")
 
     def of_format(self) -> PublishOptions:
         """Return the options of the publication's message format. Raises OptionError."""
         common = {"content": self.content, "max_message_bytes": self.max_message_bytes}
-        stated = {**common, **(self.options or {})}
+        common = {name: value for name, value in common.items() if value is not None}
+        own = find_publication_format(self.format).options.match_names(self.options or {})
+        for name in common.keys() & own.keys():
+            problem = f"{name} is set twice: {common[name]!r}, and {own[name]!r} among the options of the format"
+            raise OptionError(problem, hint="Set it once")
+        stated = {**common, **own}
         return publish_options(
             self.format, {name: value for name, value in stated.items() if value is not None}
         )
@@ -245,6 +259,8 @@ class Publication:
         # moves the lock to the publication, which releases it when it is closed.
         with ExitStack() as stack:
             if is_address(str(to)):
+                if settings.message_per != "json":
+                    raise OptionError("message_per is for files of a folder, and not for a broker")
                 address = parse_address(str(to), direction=Direction.SENT)
                 self._sink: Sink = broker_sink(
                     address,
@@ -257,7 +273,7 @@ class Publication:
                 )
                 form |= {"to": address.destination}
             elif settings.group is not None:
-                raise OptionError("a group is for a broker, and not for a folder")
+                raise OptionError(NO_GROUP)
             else:
                 folder = message_folder(to)
                 stack.enter_context(folder.locked())
@@ -265,7 +281,7 @@ class Publication:
                     folder, bare=settings.message_per == "line", file_bytes=settings.file_bytes
                 )
             try:
-                self._before = self._sink.begin(mask_logins(source.prefix), form, after)
+                self._before = self._sink.begin(name_source(source.prefix), form, after)
                 self._place = _find_beginning(self._stream, source, self._before, after)
             except BaseException:
                 self._sink.discard()
@@ -274,7 +290,8 @@ class Publication:
             # Only the state knows how far the messages really went; `after` is only used by the
             # first run.
             self._state, self._skipped = self._before, self._before.position or after
-            self._first_notices = () if self._skipped else first_file_notices(source)
+            begun = self._skipped or self._before.reached
+            self._first_notices = () if begun else first_file_notices(source)
             self._closing = stack.pop_all()
 
     def _form(self, settings: PublicationSettings) -> dict[str, str]:
@@ -387,7 +404,11 @@ class Publication:
             messages=state.messages - before.messages,
             transactions=state.transactions - before.transactions,
             operations=state.operations - before.operations,
-            notices=(*self._first_notices, *(() if rest is None else rest.notices)),
+            notices=(
+                *_notices_of_after(self._after, before.position),
+                *self._first_notices,
+                *(() if rest is None else rest.notices),
+            ),
             files=tuple(self._sink.names),
             position=state.position,
             unmatched=_find_unmatched(self._chosen, self._seen),
@@ -405,6 +426,16 @@ class Publication:
         if isinstance(self._trail, TrailFiles):
             return self._trail
         return find_trail(self._trail, self._definitions)
+
+
+def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
+    """Return a notice if a publication that has begun does not skip to the position ``after``."""
+    if after is None or not published or after <= published:
+        return ()
+    begin, place = short_position(after), short_position(published)
+    return (
+        f"the position {begin} to begin after was not used: the publication continues after {place}",
+    )
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
@@ -529,9 +560,19 @@ def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
 def read_status(
     trail: TrailFiles, to: str | os.PathLike[str], group: str | None = None
 ) -> PublishedState | None:
-    """Read the state of a trail's publication, or return None if there is none. Raises StorageError and BrokerError."""
+    """Read the state of a trail's publication, or return None if there is none.
+
+    Raises StorageError, also if another trail was published there, and BrokerError.
+    """
+    source = name_source(trail.prefix)
     if not is_address(str(to)):
-        return read_published(message_folder(to))
+        if group is not None:
+            raise OptionError(NO_GROUP)
+        folder = message_folder(to)
+        known = read_published(folder)
+        if known is not None:
+            known.check(source, known.form, Where(source=folder.name), FOLDER_IS, FOLDER_HINT)
+        return known
     address = parse_address(str(to), direction=Direction.SENT)
     # The form does not matter for reading.
     sender = sender_for(
@@ -542,7 +583,17 @@ def read_status(
     finally:
         sender.close()
     where = Where(source=str(address))
-    return None if text is None else StoredState.decode(text, where).state
+    if text is None:
+        return None
+    state = StoredState.decode(text, where).state
+    state.check(source, state.form, where, GROUP_IS, OTHER_GROUP)
+    return state
+
+
+def name_source(prefix: str) -> str:
+    """Return the trail as a state names it: its absolute path or address, without logins."""
+    path = absolute(prefix)
+    return mask_logins(path if is_stored(path) else os.path.normpath(path))
 
 
 def name_group(prefix: str) -> str:

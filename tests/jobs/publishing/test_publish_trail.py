@@ -18,7 +18,7 @@ from trailgate.capture.formats import publish_options
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import OperationDropper
-from trailgate.publish.job import publish_trail
+from trailgate.publish.job import publish_trail, read_status
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
 from trailgate.storage.reading.trails import read_trail
@@ -302,3 +302,94 @@ def test_an_address_that_is_neither_a_broker_nor_a_store_is_refused(trail: Path,
 
     with pytest.raises(OptionError, match=f"^{scheme}:// is neither .*kafka://.*s3://"):
         publish_trail(trail, to, "json")
+
+
+@pytest.mark.parametrize(
+    ("form", "named", "problem"),
+    [
+        ("xml", {"content": "row", "options": {"content": "transaction"}}, "content is set twice"),
+        (
+            "xml",
+            {"max_message_bytes": 9, "options": {"max-message-bytes": "10"}},
+            "max_message_bytes is set twice: 9, and '10'",
+        ),
+        ("xml", {"options": {"queue": "Q"}}, "only schema messages name a queue"),
+        ("debezium", {"options": {"placeholder": "x"}}, "but missing is error"),
+        ("json", {"options": {"now": "9" * 30}}, "in the years 1 to 9999"),
+        ("json", {"options": {"now": 253_402_300_800_000_000}}, "0 is the commit time"),
+        ("json", {"file_bytes": 0}, "file_bytes must be a number above 0, not 0"),
+        ("json", {"group": "a"}, "a group is for a broker"),
+    ],
+)
+def test_contradictions_and_options_without_effect_are_refused(
+    trail: Path, tmp_path: Path, form: str, named: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        publish_trail(trail, tmp_path / "to", form, **named)
+
+    assert not (tmp_path / "to").exists()
+
+
+@pytest.mark.parametrize(
+    ("to", "named", "problem"),
+    [
+        ("kafka://h:1/q", {"message_per": "line"}, "message_per is for files of a folder"),
+        ("kafka://h:1/q?tombstones=false", {}, "the format json has no tombstones"),
+        ("stomp://h:1/q.${table}", {}, "a queue has all tables .*Only topics of Kafka"),
+        ("amqp://h:1/${schema}", {}, "a queue has all tables"),
+    ],
+)
+def test_what_a_broker_cannot_obey_is_refused_before_it_is_asked(
+    trail: Path, to: str, named: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        publish_trail(trail, to, "json", **named)
+
+
+def test_a_trail_may_be_named_by_another_path(
+    trail: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ot", "./ot", str(trail), "../" + tmp_path.name + "/ot"):
+        publish_trail(name, "to", "json")
+
+    assert len(bodies(tmp_path / "to")) == 12
+    status = read_status(find_trail("ot"), "to")
+    assert status is not None
+    assert (status.source, status.messages) == (str(trail), 12)
+
+
+def test_the_status_is_refused_for_another_trail(trail: Path, tmp_path: Path) -> None:
+    publish_trail(trail, tmp_path / "to", "json")
+    other = write_trail(tmp_path / "other", [TRANSACTIONS[:1]])
+
+    with pytest.raises(StorageError, match=f"published with trail {trail}, not {other}"):
+        read_status(find_trail(other), tmp_path / "to")
+    with pytest.raises(OptionError, match="a group is for a broker"):
+        read_status(find_trail(trail), tmp_path / "to", "a")
+
+
+def test_a_publication_that_began_at_the_end_is_continued_there(
+    trail: Path, tmp_path: Path
+) -> None:
+    end = find_trail(trail).end
+    publish_trail(trail, tmp_path / "to", "json", after=f"{end.number}:{end.offset}")
+    later = write_trail(tmp_path / "ot", [TRANSACTIONS[:2], TRANSACTIONS[2:], TRANSACTIONS[:1]])
+
+    assert publish_trail(later, tmp_path / "to", "json").messages == 2
+
+
+def test_a_position_after_the_published_one_is_not_skipped_to_in_silence(
+    trail: Path, tmp_path: Path
+) -> None:
+    first = publish_trail(write_trail(tmp_path / "ot", [TRANSACTIONS[:2]]), tmp_path / "to", "json")
+    later = write_trail(tmp_path / "ot", [TRANSACTIONS[:2], TRANSACTIONS[2:]])
+    end = find_trail(later).end
+
+    summary = publish_trail(later, tmp_path / "to", "json", after=f"{end.number}:{end.offset}")
+    again = publish_trail(later, tmp_path / "to", "json", after=first.position)
+
+    assert summary.messages == 8
+    assert len(summary.notices) == 1
+    assert "the publication continues after 0:" in summary.notices[0]
+    assert again.notices == ()

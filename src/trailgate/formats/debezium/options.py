@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
+from trailgate.errors import OptionError
 from trailgate.formats.json.options import MemberPaths
 from trailgate.messages.properties import (
     DefinitionFiles,
@@ -44,6 +45,7 @@ ROW_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 # Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
 _HEX: Final = "hex:"
 PLACEHOLDER: Final = "placeholder"
+UNAVAILABLE: Final = "__debezium_unavailable_value"
 ERROR: Final = "error"
 
 
@@ -174,9 +176,14 @@ class DebeziumPublishOptions(PublishOptions):
         Literal["error", "omit", "placeholder"],
         "a column that an operation does not have: refused, not in the image, or the value of columns that were not logged",
     ] = ERROR
-    placeholder: Annotated[str, "the value of columns that were not logged"] = (
-        "__debezium_unavailable_value"
-    )
+    placeholder: Annotated[str, "the value of columns that were not logged"] = UNAVAILABLE
     key_updates: Annotated[
         Literal["error", "update"], "changes of a key: refused, or events with two images"
     ] = ERROR
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        if self.placeholder != UNAVAILABLE and self.missing != PLACEHOLDER:
+            problem = f"placeholder is set to {self.placeholder!r}, but missing is {self.missing}"
+            raise OptionError(problem, hint="Set missing=placeholder too")

@@ -288,7 +288,7 @@ def _column(column: Column) -> EventColumn:
     if family is TypeFamily.DATETIME and not column.zoned and column.external_length >= _DATE:
         name = "IsoDate" if column.external_length < _DATE + 3 else "IsoTimestamp"
         return _convert_type(
-            plain._replace(format=_iso, kind=PLAIN), column, "string", _TIME + name
+            plain._replace(format=_iso, kind=STRING), column, "string", _TIME + name
         )
     return _convert_type(plain._replace(kind=STRING), column, "string")
 

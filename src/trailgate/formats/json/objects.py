@@ -33,8 +33,8 @@ from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import formatter_for
 
-# How a member's value is written: no value; as it is; in quotes unless it is a number; in quotes;
-# in quotes and escaped.
+# How a member's value is written: no value; as it is; in quotes and escaped unless it is a number; in
+# quotes; in quotes and escaped.
 NOTHING, BARE, NUMBER, PLAIN, STRING = range(5)
 COMMA, OPENING = b",", b"{"
 
@@ -94,6 +94,7 @@ def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
     text, values, kind = member.literal, member.values, member.kind
     forms = _forms(text, kind)
     states = None
+    is_plain = kind != STRING
     if values is None and kind != NOTHING:
         states = np.ones(rows, np.uint8)
     elif values is not None and values.null_count:
@@ -103,7 +104,10 @@ def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
         is_number = np.empty(rows, bool)
         if kernels.mark_numbers(data, offsets, is_number):
             plain_states = np.zeros(rows, np.uint8) if states is None else states
-            states = np.where((plain_states == 0) & ~is_number, 2, plain_states).astype(np.uint8)
+            others = (plain_states == 0) & ~is_number
+            states = np.where(others, 2, plain_states).astype(np.uint8)
+            # A text that is not a number may contain anything, such as a quote in a damaged trail.
+            is_plain = not others.any()
     missing = member.missing
     if missing is not None and missing.any():
         states = np.zeros(rows, np.uint8) if states is None else states
@@ -118,7 +122,7 @@ def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
             # form without it.
             states = states + np.where(fresh, len(forms), 0).astype(np.uint8)
             forms += bare
-    return RowPiece(values, forms, states, plain=kind != STRING)
+    return RowPiece(values, forms, states, plain=is_plain)
 
 
 def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
@@ -189,7 +193,7 @@ def written_column(column: Column, *, strings: bool = False) -> JsonColumnFormat
     """Choose how a column's values are written in JSON. With `strings` numbers are in quotes."""
     kind = KINDS.get(column.family, STRING)
     if strings and kind in (BARE, NUMBER):
-        kind = PLAIN
+        kind = PLAIN if kind == BARE else STRING
     return JsonColumnFormat(b"," + json_literal(column.name) + b":", formatter_for(column), kind)
 
 
@@ -225,7 +229,7 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
 
 def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
     """Raise EncodeError if a written message has more than `most` bytes."""
-    row = int(np.argmax(sizes))
+    row = int(np.argmax(sizes > most))
     if sizes[row] > most:
         problem = f"the message has {int(sizes[row])} bytes; the limit is {most}"
         raise operation_error(block, row, problem, "Set max-message-bytes")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Annotated, Final, Literal
 
 import numpy as np
@@ -67,6 +68,11 @@ _NUMBERS: Final = frozenset(
 _WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
 MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
 _NOTHING: Final = np.zeros(0, np.uint8)
+# The bytes of numbers, and of words such as Infinity. A text with others needs quotes.
+_UNQUOTED: Final = np.isin(
+    np.arange(256), np.frombuffer(f"+-.{digits}{ascii_letters}".encode(), np.uint8)
+)
+QUOTED: Final = 2  # the state of a number's text that needs quotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +187,29 @@ class DelimitedRecordPieces:
         # State 1 is the form without a value. Without `states`, the template uses it for null
         # values by itself.
         states = without | np.asarray(text.is_null()) if without.any() else None
+        if column.column.family is TypeFamily.NUMBER_TEXT:
+            odd = self._mask_other_texts(text)
+            if odd.any():
+                return self._piece_of_texts(text, without, odd)
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
+
+    def _mask_other_texts(self, values: pa.Array) -> Mask:
+        """Return the mask of the values that may contain a delimiter, which no number does."""
+        offsets, data = text_view(values)
+        own = data[offsets[0] : offsets[-1]]
+        marks = ~_UNQUOTED[own] & (own != self.delimiters.decimalpoint[0])
+        if not marks.any():
+            return np.zeros(len(values), bool)
+        # Example: the texts "1" and ",2" have the marks 0 1 0, the counts 0 0 1 1 and the offsets 0 1 3.
+        counts = np.concatenate([[0], np.cumsum(marks)])[offsets - offsets[0]]
+        return np.diff(counts) > 0
+
+    def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
+        """Return the piece of a column of numbers, of which the `odd` ones are other texts, in quotes."""
+        literal, quote = self.delimiters.fielddelim, self.delimiters.quote
+        forms = PieceForm(literal, b""), PieceForm(literal), PieceForm(literal + quote, quote)
+        states = np.where(without | np.asarray(values.is_null()), 1, odd * QUOTED)
+        return RowPiece(values, forms, states.astype(np.uint8))
 
     def _quoted_piece(
         self,

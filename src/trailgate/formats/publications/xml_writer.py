@@ -28,7 +28,7 @@ from trailgate.columnar.templates import (
     measure_templates,
 )
 from trailgate.columnar.temporal import ISO_T, format_times, replace_time_marks
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import EncodeError, OptionError, Where
 from trailgate.formats.publications.xml_schemas import publication_type, schema_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
@@ -105,6 +105,13 @@ class XmlPublishOptions(PublishOptions):
     lobs: Annotated[
         Literal["inline", "messages"], "large objects: in their rows, or in messages of their own"
     ] = INLINE
+
+    def __post_init__(self) -> None:
+        """Raise OptionError for a value that is not allowed."""
+        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
+        if self.queue and not self.schemas:
+            problem = f"queue is set to {self.queue!r}, but only schema messages name a queue"
+            raise OptionError(problem, hint="Set schemas=true too")
 
 
 @dataclass(frozen=True, slots=True)

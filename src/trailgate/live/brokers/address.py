@@ -253,6 +253,8 @@ def _options(text: str, parts: SplitResult, direction: Direction) -> Mapping[str
             hint = did_you_mean(name, known) or f"The options are {', '.join(known)}"
             problem = f"{_shown(text)} has the option {name}, which {family.value} does not support"
             raise OptionError(problem, hint=hint)
+        if name in options:
+            raise OptionError(f"{_shown(text)} has the option {name} twice", hint="Set it once")
         lowest = known[name].lowest
         if lowest is not None and not (value.isdecimal() and int(value) >= lowest):
             raise OptionError(

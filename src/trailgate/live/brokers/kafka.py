@@ -41,7 +41,7 @@ from trailgate.live.brokers.headers import (
     keep_last_headers,
     repeat_header,
 )
-from trailgate.live.brokers.receiver import WINDOW, MessageWindow
+from trailgate.live.brokers.receiver import WINDOW, MessageWindow, hint_to_start
 from trailgate.messages.messages import TOMBSTONE, HeaderColumns, HeaderPart
 
 KEY: Final = "kafka.key"
@@ -357,7 +357,8 @@ class KafkaReceiver:
                 if time.monotonic() > until:
                     if self._trouble is not None:
                         problem = f"the broker cannot be reached: {self._trouble}"
-                        raise BrokerError(problem, where=self._where) from error
+                        hint = hint_to_start(self._address)
+                        raise BrokerError(problem, where=self._where, hint=hint) from error
                     raise self._error(error) from error
 
     def _note(self, error: Any) -> None:

@@ -180,6 +180,12 @@ class BrokerConnection(ABC):
             raise self.error(f"the connection is lost: {error}") from error
 
 
+def hint_to_start(address: BrokerAddress) -> str:
+    """Return what to check if nothing answers at a broker's address."""
+    usual = PROTOCOLS[address.protocol].port
+    return f"Is the broker running? {address.protocol}:// usually has port {usual}"
+
+
 def _connect(address: BrokerAddress) -> socket.socket:
     """Open a non-blocking socket.
 
@@ -190,10 +196,8 @@ def _connect(address: BrokerAddress) -> socket.socket:
     try:
         plain = socket.create_connection(place, CONNECT_SECONDS)
     except ConnectionRefusedError as error:
-        usual = PROTOCOLS[address.protocol].port
-        hint = f"Is the broker running? {address.protocol}:// usually has port {usual}"
         problem = f"the broker cannot be reached: connection refused at port {address.port}"
-        raise BrokerError(problem, where=where, hint=hint) from error
+        raise BrokerError(problem, where=where, hint=hint_to_start(address)) from error
     except OSError as error:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
     # Frames are small and wait for answers: Nagle's algorithm would delay each one by up to 40 ms.

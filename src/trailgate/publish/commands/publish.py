@@ -110,15 +110,16 @@ def publish(trail: str, given: PublishArguments) -> None:
     if given.metrics is not None and not given.follow:
         raise OptionError("--metrics needs --follow", hint="Add --follow")
     files = find_trail(trail, given.definitions)
-    if given.status:
-        _show_status(given, files)
-        return
     named = named_fields(
         given, "target", "definitions", "option", "as_json", "follow", "status", "metrics"
     )
     named["after"] = position_in(files.files, given.after)
     named["options"] = named_values(given.option or [])
     settings = PublicationSettings(**named)
+    if given.status:
+        settings.of_format()  # wrong options are errors here too
+        _show_status(given, files)
+        return
     if is_address(given.target):
         log_to_stderr(logging.getLogger("trailgate.brokers"))
     if given.follow:

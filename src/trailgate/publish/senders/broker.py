@@ -17,6 +17,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from trailgate.errors import BrokerFullError, BrokerRefusedError, Where
@@ -36,6 +37,7 @@ BATCH_BYTES: Final = 16 << 20
 BATCH_SECONDS: Final = 1.0  # after which messages are sent even if their batch is not full
 ENDED: Final = "the run has ended"
 OTHER_RUN: Final = "another run publishes there"
+GROUP_IS: Final = "the group's messages were"
 OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
 
@@ -116,8 +118,8 @@ class BrokerSink:
         known = PublishedState(source, form, position=after or "")
         if text is not None:
             stored = StoredState.decode(text, where)
-            stored.state.check(source, form, where, "the group's messages were", OTHER_GROUP)
-            known = stored.state
+            stored.state.check(source, form, where, GROUP_IS, OTHER_GROUP)
+            known = replace(stored.state, source=source)
             self._sender.remember(stored.tables)
         self.published = known
         # Storing the state at once makes this the run that publishes: one that was fenced finds

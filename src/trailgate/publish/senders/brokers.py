@@ -7,7 +7,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, Where
 from trailgate.jobs.retries import Retries
 from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.messages.publishing import TRANSACTION, PublishOptions
@@ -27,11 +27,19 @@ WITH_TOMBSTONES: Final = frozenset({"debezium"})
 
 def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
     """Create the sender to a broker address, for messages of the format ``name``. Raises OptionError."""
-    place = SENDERS.get(address.family)
+    place, where = SENDERS.get(address.family), Where(source=str(address))
     if place is None:
         known = ", ".join(f"{one.value}://" for one in SENDERS)
         problem = f"messages cannot be sent to {address.protocol}://"
         raise OptionError(problem, hint=f"Supported protocols: {known}")
+    # Without a name only the state is read.
+    if name and name not in WITH_TOMBSTONES and "tombstones" in address.options:
+        problem = f"the format {name} has no tombstones"
+        raise OptionError(problem, where=where, hint="Omit the option tombstones of the address")
+    if address.family is not ProtocolFamily.KAFKA and "${" in address.destination:
+        problem = f"the destination {address.destination} has a field, but a queue has all tables"
+        hint = "Only topics of Kafka may have ${schema} and ${table}. Publish tables one by one, with --tables and --group"
+        raise OptionError(problem, where=where, hint=hint)
     module, _, kind = place.partition(":")
     made: Sender = getattr(import_module(f"trailgate.publish.senders.{module}"), kind)(
         address,

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 
 from trailgate.errors import EncodeError, StorageError, Where
 from trailgate.live.brokers.address import check_scheme
-from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.senders.sender import (
     EVERY_OPERATION,
     EXACTLY_ONCE,
@@ -49,6 +48,7 @@ RUN_FIELDS: Final = ("edition", "run")  # fields of the state that only object s
 
 KEY: Final = "kafka.key"  # as a live capture names it
 VERSION: Final = 1
+FOLDER_IS: Final = "the folder's messages were"
 HINT: Final = "Publish into an empty folder"
 NEWLINE: Final = b"\n"
 
@@ -226,13 +226,15 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
     # Files that no state mentions belong to something else.
     other = None if known is not None and known.files else folder.other()
     where = Where(source=folder.name)
-    if known is None or not (known.files or other):  # a run that failed before its first file
+    if known is None or not (known.files or other):  # no run has written a file
         if other:
             problem = f"the folder is not empty, but nothing was published into it: {other}"
             raise StorageError(problem, where=where, hint=HINT)
-        return FolderState(source, form)
-    known.check(source, form, where, "the folder's messages were", HINT)
-    return known
+        # A run that found no operations to publish is continued, and one with other options begins.
+        is_same = known is not None and (known.source, known.form) == (source, form)
+        return known if known is not None and is_same else FolderState(source, form)
+    known.check(source, form, where, FOLDER_IS, HINT)
+    return replace(known, source=source)
 
 
 class MessageFileWriter:
@@ -264,7 +266,7 @@ class MessageFileWriter:
             return
         with convert_write_errors(self._folder.name):
             file = self._open()
-            for line in _lines(part.messages, bare=self._bare):
+            for line in _lines(part, bare=self._bare):
                 file.write(line)
                 self._size += len(line)
 
@@ -319,7 +321,8 @@ class MessageFileWriter:
         return self._file
 
 
-def _lines(messages: WrittenMessages, *, bare: bool) -> Iterator[bytes]:
+def _lines(part: OutgoingMessages, *, bare: bool) -> Iterator[bytes]:
+    messages = part.messages
     headers = {name: values.to_pylist() for name, values in messages.headers.items()}
     if messages.keys is not None:
         keys = messages.keys.cast(pa.string())
@@ -328,7 +331,8 @@ def _lines(messages: WrittenMessages, *, bare: bool) -> Iterator[bytes]:
     for at, body in enumerate(messages.bodies.to_pylist()):
         if bare:
             if NEWLINE in body.rstrip(NEWLINE):
-                problem = "a message contains a line feed, but each line must be one message"
+                place = part.origins.positions[at].as_py()
+                problem = f"a message contains a line feed, but each line must be one message (operation at {place})"
                 raise EncodeError(problem, where=Where(raw=body), hint="Write JSON lines")
             yield body.rstrip(NEWLINE) + NEWLINE
         else:

@@ -30,11 +30,13 @@ from trailgate.errors import (
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
+from trailgate.live.brokers.receiver import hint_to_start
 from trailgate.model.changes import DELETE
 from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
     EXACTLY_ONCE,
     GROUP_HEADER,
+    LOG,
     POSITION_HEADER,
     OutgoingMessages,
     wait_and_log,
@@ -79,7 +81,7 @@ class KafkaSender:
         self._where = Where(source=str(address))
         self._names = TopicNames(address.destination, POSITIONS)
         self._names.check_fields(is_whole=is_whole)
-        self._tombstones = has_tombstones and _switch(address, "tombstones")
+        self._tombstones = _switch(address, "tombstones") and has_tombstones
         self._compression = _choice(address, "compression", COMPRESSIONS)
         self._create = _partitions(address)
         self._kafka = import_kafka()
@@ -233,15 +235,18 @@ class KafkaSender:
     def _existing(self) -> Mapping[str, Any]:
         """Return the broker's topics. Requesting one by its name might create it."""
         admin = self._admin()
-        until = time.monotonic() + self._patience
+        until, is_logged = time.monotonic() + self._patience, False
         while True:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
-            except self._kafka.KafkaException:
+            except self._kafka.KafkaException as error:
                 # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
                 admin.poll(0)
                 if self._refusal is not None or time.monotonic() > until:
                     raise
+                if not is_logged:
+                    problem, is_logged = self._error(error).problem, True
+                    LOG.warning("%s (%s); trying again", problem, self._where)
 
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
@@ -449,8 +454,12 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        trouble = "" if self._trouble is None else f" ({self._trouble})"
-        return kind(f"Kafka: {reason.str()}{trouble}", where=self._where)
+        if self._trouble is None:
+            return kind(f"Kafka: {reason.str()}", where=self._where)
+        if reason.code() in (codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN):  # noqa: SLF001  as above
+            problem = f"the broker cannot be reached: {self._trouble}"
+            return kind(problem, where=self._where, hint=hint_to_start(self._address))
+        return kind(f"Kafka: {reason.str()} ({self._trouble})", where=self._where)
 
 
 class _KafkaErrors:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.writing.table_writing import Counts
 
 VERSION: Final = 2
@@ -64,7 +65,9 @@ class PublishedState:
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str
     ) -> None:
         """Raise StorageError if the state belongs to another source, or to other options."""
-        expected, stored = {"trail": source, **form}, {"trail": self.source, **self.form}
+        # Earlier versions stored the trail as it was named, often relative to the working folder.
+        expected = {"trail": absolute(source), **form}
+        stored = {"trail": absolute(self.source), **self.form}
         # Another format has other options, so it is named before them.
         for name in sorted(
             expected.keys() | stored.keys(), key=lambda name: (name not in FIRST, name)
