@@ -139,6 +139,7 @@ def test_the_key_of_an_operation_leads_to_the_history(tmp_path: Path) -> None:
     ("query", "problem"),
     [
         ({"table": "NO.SUCH", "key": "1"}, "the trail has no table"),
+        ({"table": "MY.ORDERS"}, "the address has no key of a row of MY.ORDERS. For example"),
         ({"table": "MY.ORDERS", "key": '["1","2"]'}, "has 1 columns (ID), not 2"),
         ({"table": "MY.ORDERS", "key": "1", "at": "x"}, "is not a position"),
     ],

@@ -225,3 +225,22 @@ def test_extensions_are_closed_wherever_users_ask(ask: Any, setting: str) -> Non
 
     assert "closed false" in plain(ask(sql(statement))).lower()
     assert query(statement).read_all()["closed"].to_pylist() == [False]
+
+
+def test_a_file_of_rows_has_no_two_columns_of_a_name_and_no_number_that_json_lacks(
+    index: TrailIndex,
+) -> None:
+    from starlette.testclient import TestClient  # noqa: PLC0415  an extra
+
+    from trailgate.browse.server import application  # noqa: PLC0415  an extra
+
+    client = TestClient(application(index, "t"), base_url="http://127.0.0.1")
+
+    def ask(statement: str) -> Any:
+        return client.get("/t/answer", params={"sql": statement, "to": "jsonl"})
+
+    refused = ask("SELECT ID, ID AS ID FROM 'MY.ORDERS'")
+    assert refused.status_code == 400
+    assert "2 columns are named ID" in refused.text
+    numbers = ask("SELECT 'NaN'::double AS a, 1e308 * 10 AS b, ['-inf'::double, 2.5] AS c")
+    assert numbers.text == '{"a": "NaN", "b": "Infinity", "c": ["-Infinity", 2.5]}\n'

@@ -128,3 +128,16 @@ def test_help_and_version_are_words_too(capsys: pytest.CaptureFixture[str]) -> N
     assert "Usage: trailgate [OPTIONS] COMMAND" in capsys.readouterr().out
     assert run(["version"]) == 0
     assert capsys.readouterr().out.startswith("trailgate ")
+
+
+def test_lines_of_json_have_only_numbers_that_json_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    statement = "SELECT '-inf'::double AS a, {'b': 'NaN'::double} AS c"
+
+    assert run(["sql", statement, "--format", "json"]) == 0
+    assert run(["sql", statement, "--to", str(tmp_path / "a.jsonl")]) == 0
+
+    line = '{"a": "-Infinity", "c": {"b": "NaN"}}'
+    assert capsys.readouterr().out.splitlines() == [line, f"1 row: {tmp_path / 'a.jsonl'}"]
+    assert (tmp_path / "a.jsonl").read_text() == f"{line}\n"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.terminal.columns import json_text, values_of
+from trailgate.terminal.rows import check_names
 
 FILE_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",
@@ -88,7 +89,7 @@ def write_rows(
 ) -> RowsFile:
     """Write the rows that a function opens to an unnamed temporary file, which the caller closes.
 
-    Raises OptionError for an unknown format, and StorageError if the disk is full.
+    Raises OptionError for an unknown format or two columns with one name, and StorageError if the disk is full.
     """
     if kind not in WRITERS:
         raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
@@ -97,6 +98,7 @@ def write_rows(
             file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
             failed.callback(_close, file)
             with rows() as reader:
+                check_names(reader.schema.names)
                 WRITERS[kind](file, reader)
             file.seek(0)
         except OSError as error:

@@ -62,7 +62,10 @@ def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], 
     columns = tuple(column.name for one in versions[-1:] for column in one.columns if column.key)
     if not columns:
         raise OptionError(f"the key of {table} is not known, so that its rows have no history")
-    text = query.get("key", "")
+    if "key" not in query:
+        problem = f"the address has no key of a row of {table}"
+        raise OptionError(problem, hint='For example key=1003, or key=["1003","A"]')
+    text = query["key"]
     try:
         # Numbers stay as they are written.
         key = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)

@@ -12,6 +12,7 @@ characters, or with characters whose width on a terminal is not known (see ``NAR
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -377,10 +378,31 @@ def values_of(column: pa.Array) -> list[Any]:
 
 
 def json_text(value: Any) -> str:
-    """Format a value as JSON. Numbers without a JSON form become text, and bytes hex."""
+    """Format a value as JSON. Numbers without a JSON form become text, such as "NaN", and bytes hex."""
+    try:
+        return _encode(value)
+    except ValueError:
+        return _encode(_name_numbers(value))
+
+
+def _encode(value: Any) -> str:
     return json.dumps(
-        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
+        value,
+        ensure_ascii=False,
+        allow_nan=False,
+        default=lambda v: v.hex() if isinstance(v, bytes) else str(v),
     )
+
+
+def _name_numbers(value: Any) -> Any:
+    """Replace the numbers that JSON does not have by their names, also inside a value."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: _name_numbers(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_name_numbers(one) for one in value]
+    return value
 
 
 def _plain(value: Any) -> str | None:

@@ -379,9 +379,7 @@ def test_a_publication_that_began_at_the_end_is_continued_there(
     assert publish_trail(later, tmp_path / "to", "json").messages == 2
 
 
-def test_a_position_after_the_published_one_is_not_skipped_to_in_silence(
-    trail: Path, tmp_path: Path
-) -> None:
+def test_a_position_after_the_published_one_is_not_skipped_to_in_silence(tmp_path: Path) -> None:
     first = publish_trail(write_trail(tmp_path / "ot", [TRANSACTIONS[:2]]), tmp_path / "to", "json")
     later = write_trail(tmp_path / "ot", [TRANSACTIONS[:2], TRANSACTIONS[2:]])
     end = find_trail(later).end

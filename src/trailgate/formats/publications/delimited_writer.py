@@ -202,7 +202,8 @@ class DelimitedRecordPieces:
             return np.zeros(len(values), bool)
         # Example: the texts "1" and ",2" have the marks 0 1 0, the counts 0 0 1 1 and the offsets 0 1 3.
         counts = np.concatenate([[0], np.cumsum(marks)])[offsets - offsets[0]]
-        return np.diff(counts) > 0
+        found: Mask = np.diff(counts) > 0
+        return found
 
     def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
         """Return the piece of a column of numbers, of which the `odd` ones are other texts, in quotes."""
