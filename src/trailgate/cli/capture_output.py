@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.errors import count_noun
-from trailgate.terminal.counts import counts_table
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.output import make_painter, printable, say, terminal_width
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.commands.output import LiveOutput
 from trailgate.publish.commands.follow import (

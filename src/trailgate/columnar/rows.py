@@ -8,6 +8,7 @@ halves them until each bad row is alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -219,6 +220,45 @@ def octets(data: Any) -> Octets:
     if isinstance(data, np.ndarray):
         return data
     return np.frombuffer(data, np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class StringBytes:
+    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
+
+    ``data`` has ``SPARE`` bytes after the last value, for loops that read complete words, unless it
+    is ``shared``.
+    """
+
+    offsets: Offsets
+    data: Octets
+
+    @classmethod
+    def of(cls, values: pa.Array) -> StringBytes:
+        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
+
+        Copies them only if fewer bytes follow.
+        """
+        shared = cls.from_column(values)
+        begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
+        if end + SPARE <= len(shared.data):
+            return shared
+        spare = np.zeros(SPARE, np.uint8)
+        return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
+
+    @classmethod
+    def from_column(cls, values: pa.Array) -> StringBytes:
+        """Return the bytes of a string or binary column without copying them.
+
+        Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
+        """
+        if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+            values = values.cast(pa.string())
+        if not len(values):
+            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
+        _, ends, buffer = values.buffers()
+        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+        return cls(offsets, octets(buffer or b""))
 
 
 def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:

@@ -26,7 +26,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import text_view
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
-from trailgate.messages import error_kernels as kernels
+from trailgate.messages import kernels
 
 _TEXTS: Final = ("kind", "problem", "hint", "source", "table", "field", "text")
 _TYPES: Final[Mapping[str, pa.DataType]] = {

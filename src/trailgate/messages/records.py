@@ -26,7 +26,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct, first_of_each, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages import error_kernels as kernels
+from trailgate.messages import kernels
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch

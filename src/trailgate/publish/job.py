@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import (
     Direction,
     is_address,
@@ -36,8 +35,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.broker import BatchRefusedError
-from trailgate.publish.senders.brokers import broker_sink, sender_for
+from trailgate.publish.senders.broker import BatchRefusedError, broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
 from trailgate.publish.senders.sender import (
     LOG,

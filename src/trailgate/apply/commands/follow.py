@@ -29,7 +29,7 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.model.positions import short_position
 from trailgate.storage.reading.trail_rest import RestTimer
-from trailgate.terminal.counts import format_age
+from trailgate.terminal.layout import format_age
 from trailgate.terminal.live_view import (
     LiveView,
     catch_stop_signals,

@@ -25,8 +25,8 @@ from trailgate.apply.effects.collisions import (
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.replay import Key, OperationReplay, collect_keys, replay_operations
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
@@ -183,15 +183,6 @@ def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
         return ApplyError(problem, where=where, hint=EQUAL_ROWS)
     problem = f"the target's table has {count} rows with the same key: {key}"
     return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
-
-
-def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
-    """Build a table of the key columns from the keys of a target table."""
-    columns = [
-        pa.array([key[number] for key in keys], table.columns[at].type)
-        for number, at in enumerate(table.key)
-    ]
-    return pa.table(columns, names=list(table.key_names))
 
 
 def make_empty_fetch(table: TargetTable) -> FetchRows:

@@ -35,7 +35,6 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.batch import (
     FetchRows,
     TableChanges,
-    build_key_table,
     join_net_changes,
     make_empty_fetch,
 )
@@ -51,7 +50,7 @@ from trailgate.apply.effects.replay import (
     logged_images,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 

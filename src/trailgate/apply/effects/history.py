@@ -32,7 +32,6 @@ from trailgate.apply.effects.batch import (
     ClosingUpdate,
     FetchRows,
     TableChanges,
-    build_key_table,
     find_existing_keys,
     join_net_changes,
     make_empty_fetch,
@@ -55,7 +54,7 @@ from trailgate.apply.effects.replay import (
     key_tuples,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn

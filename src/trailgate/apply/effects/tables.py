@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -255,3 +255,12 @@ def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTab
         for column in existing.columns
     ]
     return replace(existing, columns=(*columns, *added))
+
+
+def build_key_table(table: TargetTable, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Build a table of the key columns from the keys of a target table."""
+    columns = [
+        pa.array([key[number] for key in keys], table.columns[at].type)
+        for number, at in enumerate(table.key)
+    ]
+    return pa.table(columns, names=list(table.key_names))

@@ -34,8 +34,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.jobs.retries import PATIENCE, Retries, call_with_retries
 from trailgate.model.positions import long_position, parse_position, short_position
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions

@@ -18,14 +18,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from trailgate.apply.effects.append import POSITION
-from trailgate.apply.effects.batch import build_key_table
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.faults import (
     ErrorResponses,
 )
 from trailgate.apply.effects.replay import collect_keys
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
 )

@@ -74,7 +74,7 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
-from trailgate.messages.error_kernels import find_not_utf8
+from trailgate.messages.kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 

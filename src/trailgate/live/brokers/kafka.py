@@ -30,7 +30,7 @@ from trailgate.errors import (
     OptionError,
     Where,
 )
-from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.live.brokers.headers import (
     BAD_HEADER,

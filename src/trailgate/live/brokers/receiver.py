@@ -2,7 +2,7 @@
 
 ``Receiver`` is the interface that a live capture uses. ``ReconnectingReceiver`` is the loop of the
 protocols that acknowledge messages (STOMP and AMQP): receive, and if the connection is lost,
-connect again after pauses that grow (``backoff.py``). ``BrokerConnection`` is their non-blocking socket,
+connect again after pauses that grow (``jobs/retries.py``). ``BrokerConnection`` is their non-blocking socket,
 encrypted if the address asks for TLS. A protocol adds the login, the subscription, and how messages
 are received and acknowledged.
 
@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
-from trailgate.jobs.backoff import PATIENCE, Backoff
+from trailgate.jobs.retries import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 from trailgate.messages.messages import HeaderColumns
 

@@ -16,7 +16,6 @@ from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.logdump.header_groups import with_size
 from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, file_exists, next_path
 from trailgate.logdump.reading import report_size
 from trailgate.logdump.results import ListingResult, NoteResult, Result
@@ -31,6 +30,7 @@ from trailgate.logdump.syntax import (
     unquote,
 )
 from trailgate.storage.files.addresses import locate, read_file
+from trailgate.trail.annotation.file_header import with_file_size
 from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.format.tokens import FRAME
@@ -367,7 +367,7 @@ def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> N
     """Write the file's size into its header, if the store can do that. Readers do not need it."""
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
-    header = with_size(trail.read(0, trail.header_length).tobytes(), size)
+    header = with_file_size(trail.read(0, trail.header_length).tobytes(), size)
     with open(part, "r+b") as file:  # noqa: PTH123  a path of the store
         file.write(header)
 

@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Final
 
 from trailgate.errors import TrailgateError, count_noun, mask_logins
-from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.metrics import (
     COUNTER,
     GAUGE,
@@ -22,7 +21,7 @@ from trailgate.jobs.metrics import (
     known_lines,
     metrics_output,
 )
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState

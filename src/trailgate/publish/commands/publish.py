@@ -12,8 +12,7 @@ import typer
 from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.counts import counts_table
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.options import (
     After,

@@ -17,10 +17,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
+from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import BrokerFullError, BrokerRefusedError, Where
+from trailgate.errors import BrokerFullError, BrokerRefusedError, OptionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
+from trailgate.messages.publishing import TRANSACTION, PublishOptions
 from trailgate.publish.senders.sender import (
     LOG,
     STOP_ONE,
@@ -34,6 +38,15 @@ from trailgate.publish.senders.waiting import WaitingMessages
 BATCH_MESSAGES: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
 BATCH_SECONDS: Final = 1.0  # after which messages are sent even if their batch is not full
+WITH_TOMBSTONES: Final = frozenset({"debezium"})
+# Only the module in use is imported: its library may not be installed.
+SENDERS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
+    {
+        ProtocolFamily.KAFKA: "kafka:KafkaSender",
+        ProtocolFamily.STOMP: "confirmed:ConfirmedStompSender",
+        ProtocolFamily.AMQP: "amqp:AmqpSender",
+    }
+)
 ENDED: Final = "the run has ended"
 OTHER_RUN: Final = "another run publishes there"
 OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
@@ -231,3 +244,32 @@ class BrokerSink:
     def _other_run(self) -> BrokerRefusedError:
         problem = f"{OTHER_RUN}: the stored position is not that of this run"
         return BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)
+
+
+def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
+    """Create the sender to a broker address, for messages of the format ``name``. Raises OptionError."""
+    place = SENDERS.get(address.family)
+    if place is None:
+        known = ", ".join(f"{one.value}://" for one in SENDERS)
+        problem = f"messages cannot be sent to {address.protocol}://"
+        raise OptionError(problem, hint=f"Supported protocols: {known}")
+    module, _, kind = place.partition(":")
+    made: Sender = getattr(import_module(f"trailgate.publish.senders.{module}"), kind)(
+        address,
+        group,
+        is_whole=options.content == TRANSACTION,
+        has_tombstones=name in WITH_TOMBSTONES,
+    )
+    return made
+
+
+def broker_sink(
+    address: BrokerAddress,
+    group: str,
+    options: PublishOptions,
+    name: str,
+    retries: Retries,
+    sent: Callable[[PublishedState], None],
+) -> BrokerSink:
+    """Create the sink that publishes to a broker address."""
+    return BrokerSink(sender_for(address, group, options, name), str(address), retries, sent=sent)

@@ -27,7 +27,7 @@ from trailgate.errors import (
     Where,
     did_you_mean,
 )
-from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
 from trailgate.model.changes import DELETE

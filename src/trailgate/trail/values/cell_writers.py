@@ -9,15 +9,13 @@ laid out before any byte is written, and every column is written for all records
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
+from trailgate.columnar.rows import StringBytes, octets
 from trailgate.errors import EncodeError
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.values.codec import (
@@ -41,45 +39,6 @@ from trailgate.trail.values.write_kernels import (
 
 NO_OFFSETS: Final = np.zeros(0, np.int32)
 NO_STATES: Final = np.zeros(0, np.uint8)
-
-
-@dataclass(frozen=True, slots=True)
-class StringBytes:
-    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
-
-    ``data`` has ``SPARE`` bytes after the last value, for loops that read complete words, unless it
-    is ``shared``.
-    """
-
-    offsets: Offsets
-    data: Octets
-
-    @classmethod
-    def of(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
-
-        Copies them only if fewer bytes follow.
-        """
-        shared = cls.from_column(values)
-        begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
-        if end + SPARE <= len(shared.data):
-            return shared
-        spare = np.zeros(SPARE, np.uint8)
-        return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
-
-    @classmethod
-    def from_column(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a string or binary column without copying them.
-
-        Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
-        """
-        if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
-            values = values.cast(pa.string())
-        if not len(values):
-            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
-        _, ends, buffer = values.buffers()
-        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
-        return cls(offsets, octets(buffer or b""))
 
 
 def cell_states(column_values: RecordValues) -> Octets:

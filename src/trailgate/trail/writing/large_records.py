@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import most_bytes, octets
+from trailgate.columnar.rows import StringBytes, most_bytes, octets
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import TABLES, Column, Table
@@ -35,7 +35,6 @@ from trailgate.trail.format.record_types import (
 )
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
 from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces

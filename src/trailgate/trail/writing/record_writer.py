@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
+from trailgate.columnar.rows import StringBytes, octets
 from trailgate.model.changes import Image
 from trailgate.trail.format.record_layout import (
     FROM_LOG,
@@ -36,7 +36,6 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
 )
 from trailgate.trail.records.record import NO_NODE
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues
 from trailgate.trail.values.codecs import explain_unreadable, select_codecs
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
+from trailgate.columnar.rows import StringBytes
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import RECORD_LENGTH, ChangeBlock
 from trailgate.trail.format.tokens import (
@@ -30,7 +31,6 @@ from trailgate.trail.format.tokens import (
     encode_user_tokens,
     token_name,
 )
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
     LENGTH_TOKEN,
