@@ -27,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.determined import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -39,7 +39,7 @@ from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
@@ -327,37 +327,49 @@ def verify_tables(
             group_positions(to)  # raises the error of a target that does not exist
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 
-        def run(file: str) -> tuple[ApplyRun, _Expected]:
+        def make_expected(file: str) -> _Expected:
             scratch = _open_scratch(Path(folder, file), given.group)
-            expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
-            expected.scratch.limit_memory(MEMORY, folder)
+            scratch.limit_memory(MEMORY, folder)
+            return _Expected(scratch, real, whole, loaded or is_partial, discards)
+
+        def begin_run(expected: _Expected) -> ApplyRun:
             # Operations that the comparison itself discards must not be added to the user's discard
             # file.
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
-            scratch_run = ApplyRun(
+            run = ApplyRun(
                 trail, to, own, definitions=definitions, reading=reading, target=expected
             )
-            scratch_run.check_source(whole)
-            return scratch_run, expected
+            run.check_source(whole)
+            return run
 
-        first, expected = run("expected.duckdb")
-        with first:
-            notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
-            comparisons = _compare_tables(expected, first.mapped, examples)
+        expected = make_expected("expected.duckdb")
+        with begin_run(expected) as run:
+            notices = (*run.to_end(progress).notices, *([REMAINING] if is_partial else []))
+            comparisons = _compare_tables(expected, run.mapped, examples)
             # Not by the counts: with examples=0 no rows are returned, so that no positions are
             # needed either.
             differs = any(one.rows for one in comparisons.values())
-            if expected.left_out:
-                note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
-                notices += (note,)
-            elif differs and first.keeps and discards is None:
-                notices += (NO_DISCARDS.format(get_discard_path(given)),)
+            notices += _discard_notices(expected, run, get_discard_path(given), differs=differs)
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
-            again, _ = run("positions.duckdb")
-            with again:
-                comparisons = _with_positions(comparisons, again.reads())
+            with begin_run(make_expected("positions.duckdb")) as run:
+                comparisons = _with_positions(comparisons, run.reads())
     return VerifyReport(comparisons, whole, notices)
+
+
+def _discard_notices(
+    expected: _Expected, run: ApplyRun, path: str, *, differs: bool
+) -> tuple[str, ...]:
+    """Explain how discarded operations affect the comparison.
+
+    Either the operations in the discard file at ``path`` were skipped here too, or that file is missing,
+    and the differences may come from operations that apply discarded.
+    """
+    if expected.left_out:
+        return (DISCARDED.format(path, len(expected.left_out)),)
+    if differs and run.keeps and expected.discards is None:
+        return (NO_DISCARDS.format(path),)
+    return ()
 
 
 def _is_loaded(options: ApplyOptions) -> bool:
