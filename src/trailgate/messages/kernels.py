@@ -35,8 +35,8 @@ ONE: Final = np.uint64(1)
 def classify_values(data: Octets, offsets: Offsets, shown: int, states: Octets) -> None:
     """Write the state of each value: `PLAIN`, `LONG` if it has more than `shown` bytes, or `ODD`.
 
-    A value is odd if it is empty, begins or ends with a blank, or contains anything but printable ASCII,
-    or a single quote or backslash, which are escaped in quotes.
+    A value is odd if it is empty, if it begins or ends with a blank, or if it contains a byte that
+    is not printable ASCII, a single quote, or a backslash (both are escaped in quotes).
     """
     # Example: of the values AB, "A ", é and 70 times A, with 60 bytes shown: PLAIN ODD ODD LONG.
     for row in range(len(states)):
@@ -56,7 +56,7 @@ def classify_values(data: Octets, offsets: Offsets, shown: int, states: Octets) 
 
 @kernel()
 def may_have_login(data: Octets) -> bool:
-    """Return whether bytes have `://`, or an equals sign after the last letter of `sig` or `client_secret`."""
+    """Return whether the bytes contain `://`, or an equals sign after the last letter of `sig` or `client_secret`."""
     window = 0
     # Two bytes are read after a mark.
     while window + WINDOW + 2 <= len(data):
@@ -74,7 +74,7 @@ def may_have_login(data: Octets) -> bool:
 
 @inner
 def begins_login(data: Octets, at: int) -> bool:
-    """Return whether a colon is followed by two slashes, or an equals sign follows the end of a secret's name."""
+    """Return whether the byte is a colon before two slashes, or an equals sign after the end of a secret's name."""
     if data[at] == COLON:
         return at + 2 < len(data) and data[at + 1] == SLASH and data[at + 2] == SLASH
     # `t` or `g` in either case.
@@ -83,9 +83,11 @@ def begins_login(data: Octets, at: int) -> bool:
 
 @kernel(writes=("places", "stops"))
 def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops: Longs) -> None:
-    r"""Write the bounds of the first bytes of each value that are not UTF-8, as Python reports them; -1 if there are none.
+    r"""Find the first invalid UTF-8 sequence of each value.
 
-    Example: in `a\xe2\x82b` they are the bytes 1 to 3, a character without its last byte.
+    Write its bounds, as Python reports them, or -1 if there is none.
+
+    Example: in `a\xe2\x82b` it is the bytes 1 to 3, a character without its last byte.
     """
     for row in range(len(starts)):
         places[row] = stops[row] = -1
@@ -110,7 +112,7 @@ def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops
 
 @inner
 def character_size(first: int) -> int:
-    """Return the size of a character that begins with a byte that is not ASCII, or 0 if none does."""
+    """Return the size of a character that begins with this non-ASCII byte, or 0 if no character does."""
     if first < 0xC2 or first > 0xF4:
         return 0
     if first < 0xE0:
@@ -120,10 +122,10 @@ def character_size(first: int) -> int:
 
 @inner
 def may_follow(data: Octets, at: int, number: int) -> bool:
-    """Return whether the byte `number` of a character that begins at `at` is allowed.
+    """Return whether byte `number` of the character at `at` is valid.
 
-    After E0 and F0 a low second byte would be an overlong form, after ED a high one a surrogate, and after F4 one
-    beyond the last character.
+    A low second byte after E0 or F0 would be an overlong form, a high one after ED a surrogate, and
+    a high one after F4 a character beyond the last.
     """
     first, byte = data[at], data[at + number]
     if byte & 0xC0 != 0x80:
@@ -147,19 +149,17 @@ def cut_records(
     first: Longs,
     segment: Longs,
 ) -> int:
-    """Write each message's first record and its number in its transaction.
+    """Cut records into messages: write each message's first record, and its number in its transaction.
 
-    A message ends where a transaction begins (`begins`), before a record that would make it
-    longer than `limit`, or after each record if `single`. `overhead` is the number of bytes
-    that each message has besides its records. `held` is the size of the message that is still
-    open before the first record, or -1. `number` is the number of that message in its
-    transaction.
+    A message ends where a transaction begins (`begins`), before a record that would make it longer
+    than `limit`, or after each record if `single`. `overhead` is the number of bytes that each
+    message has besides its records. `held` is the size of the message that is still open before the
+    first record, or -1. `number` is the number of that message in its transaction.
 
     Returns the number of messages that begin, or -1 - row if the record `row` is too long.
 
-    Example with a limit of 100: records of 40, 40, 40, 10 and 10 bytes, of which records 0, 3
-    and 4 begin transactions, make four messages: `first` is 0, 2, 3, 4 and `segment` is 0, 1,
-    0, 0.
+    Example with a limit of 100: records of 40, 40, 40, 10 and 10 bytes, of which records 0, 3 and 4
+    begin transactions, make four messages: `first` is 0, 2, 3, 4 and `segment` is 0, 1, 0, 0.
     """
     count, size = 0, held
     for row in range(len(sizes)):

@@ -83,7 +83,8 @@ VENDORS: Final = (
 def detect_header_order(data: bytes) -> ByteOrder | None:
     """Return the byte order of a file header, or None if neither order fits.
 
-    An order fits if the header's trailer repeats its length in it.
+    An order fits if the length in the header's trailer, read in that order, equals the header's
+    length.
     """
     if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
         return None
@@ -96,7 +97,10 @@ def detect_header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> ExplainedToken:
-    """Explain the file header at the beginning of ``data``. Its trailer must be right in ``order``."""
+    """Explain the file header at the beginning of ``data``.
+
+    ``order`` must be an order in which its trailer is valid.
+    """
     length = order.number(data[2:FRAME])
     area = ByteArea(data[FRAME : length - FRAME], FRAME, order)
     parts = tuple(explain_tokens(area, (FILE_HEADER,), _group))
@@ -147,7 +151,7 @@ def _history(token: ExplainedToken, area: ByteArea, label: str) -> ExplainedToke
 
 
 def _string(area: ByteArea, label: str) -> tuple[Part, ...]:
-    """Return a string as text if it can be printed, otherwise in hex."""
+    """Explain a string: as text if it is printable, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     text = decode_printable(area.raw[2:])
