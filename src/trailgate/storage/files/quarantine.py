@@ -1,6 +1,6 @@
 """Messages as JSON lines, in both directions, and the file of quarantined messages beside a trail.
 
-Example of a line: ``{"message": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, ...}``.
+Example of a line: ``{"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, ...}``.
 """
 
 from __future__ import annotations
