@@ -1,11 +1,11 @@
 """Retry after faults of a target or a broker.
 
-``Backoff`` schedules the attempts: pauses grow, and after some time it gives up. ``Retries`` waits
-for them, and counts and logs the faults.
+``Backoff`` schedules the attempts: the pauses between them grow, and after some time it gives up.
+``Retries`` waits for the attempts, and counts and logs the faults.
 
-A fault is a ``TargetUnavailableError`` or a ``BrokerError``. The run then connects again and continues at
-the position stored there. So if the connection broke during a commit, the batch is there exactly
-once, whether or not the other side had committed it.
+A fault is a ``TargetUnavailableError`` or a ``BrokerError``. The run then connects again and
+continues at the position stored there. So even if the connection broke during a commit, the batch
+is written exactly once, whether or not the other side had committed it.
 """
 
 from __future__ import annotations
@@ -79,11 +79,13 @@ class Backoff:
         self._reached, self._end = True, math.inf
 
     def reset(self) -> None:
-        """Record that the connection works: the pauses start short again."""
+        """Record that the connection works: the next pause is short again."""
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Record a lost connection: do not retry before ``owned``, a time of ``time.monotonic``, nor before a first pause.
+        """Record a lost connection.
+
+        Do not retry before ``owned``, a time of ``time.monotonic``, nor before a first pause.
 
         Until then the broker may still hold the messages of the lost consumer.
         """
@@ -92,7 +94,7 @@ class Backoff:
     def note_failure(self, error: RetriableError) -> None:
         """Record a failed attempt, and schedule the next attempt.
 
-        Raises the error if a retry cannot help or the time is over.
+        Raises the error if a retry cannot help or the time for retries is over.
         """
         now = time.monotonic()
         self._failed += 1
@@ -110,7 +112,10 @@ class Backoff:
         return self._due
 
     def is_due(self, until: float) -> bool:
-        """Wait until the next attempt is due, at most until ``until``, and return whether it is."""
+        """Wait until the next attempt is due, but at most until ``until``.
+
+        Return whether it is due.
+        """
         time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
         return time.monotonic() >= self._due
 
@@ -118,9 +123,9 @@ class Backoff:
 class Retries:
     """Waits between retries of a target or broker, and counts faults.
 
-    ``what`` is named in the log. At the start it has to answer within ``patience`` seconds. After it has answered, each
-    outage may last as long again, or without limit if ``lasting``. A wait ends early if ``stopped``
-    returns True.
+    ``what`` is its name in the log. At the start it has to answer within ``patience`` seconds.
+    After it has answered once, each outage may last as long again, or without limit if ``lasting``.
+    A wait ends early if ``stopped`` returns True.
     """
 
     def __init__(
@@ -151,7 +156,7 @@ class Retries:
 
     @classmethod
     def none(cls) -> Self:
-        """Return retries that give up at the first fault, for callers that retry themselves."""
+        """Return retries that stop at the first fault, for callers that retry themselves."""
         return cls(-1)
 
     @property
@@ -178,7 +183,7 @@ class Retries:
     def record_fault(self, error: Fault) -> None:
         """Count a fault of the target or broker, and log the first fault of an outage.
 
-        Raises the fault if it must not be retried.
+        Raises the fault if a retry is not allowed.
         """
         self.faults[error.reason] += 1
         if not self.is_out:
@@ -200,7 +205,10 @@ class Retries:
 
 
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
-    """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
+    """Call ``act`` until it succeeds, and return its result.
+
+    Raises the last fault if a retry is not allowed.
+    """
     while True:
         try:
             result = act()
