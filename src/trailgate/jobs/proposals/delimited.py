@@ -294,7 +294,10 @@ class _Delimited:
         return one_each and len(values) > len(pairs) and all(values)
 
     def _name_part(self, values: list[str]) -> str:
-        """Return the role of a field of uppercase names: the table, or if the next field is also a name, the schema."""
+        """Return the role of a field of uppercase names: the table.
+
+        If the previous field already has this role, that field is the schema.
+        """
         roles = self.roles
         if not all(map(_CAPITALS.fullmatch, values)):
             return ""

@@ -91,7 +91,7 @@ def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterato
 
 
 def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """List the files of a folder."""
+    """FILES: list the files of a folder."""
     folder = session.path(unquote(arguments.text)) or "."
     offset = session.settings.time_offset
     rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
@@ -99,7 +99,7 @@ def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """List the files and folders in a folder for FILES. Raises StorageError."""
+    """Return the files and folders in a folder, for FILES. Raises StorageError."""
     store, path = locate(folder)
     try:
         entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
@@ -267,7 +267,7 @@ def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
 
 
 def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Write records to SAVE's new trail file."""
+    """SAVE: write records to a new trail file, and report the result."""
     options = read_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
@@ -278,7 +278,7 @@ def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def save(session: LogdumpSession, options: SaveOptions, target: str) -> SavedFile:
-    """SAVE: write the records from the session's position on, and move the session past them.
+    """Write the records from the session's position on to a file, and move the session past them.
 
     The file is written under another name, and renamed when it is complete.
     """
@@ -338,7 +338,7 @@ def _write(session: LogdumpSession, options: SaveOptions, saved: SavedFile) -> N
 
 
 def _bytes_of(chunk: LogdumpChunk, rows: Longs, indicator: int | None) -> bytes:
-    """Return the bytes of the selected records, with another transaction indicator if one is given."""
+    """Return the bytes of the selected records, with a different transaction indicator if one is given."""
     data = chunk.source.data
     if indicator is not None:
         data = data.copy()
@@ -364,7 +364,7 @@ def _comment(trail: OpenTrail, text: str) -> bytes:
 
 
 def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
-    """Write the file's size into its header, if the store can do that. Readers do not need it."""
+    """Write the file's size into its header, if the store supports that. Readers do not need it."""
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
     header = with_file_size(trail.read(0, trail.header_length).tobytes(), size)
