@@ -234,9 +234,8 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 class _Template:
     """Builds the template for the texts of errors: its pieces, and the literal before the next piece.
 
-    `begun` states in which rows the place has begun: in all, in none, or in the rows of a mask.
-    There, a comma precedes the next part of the place; in the other rows, an opening parenthesis
-    does.
+    `begun` states in which rows the place has begun: in all, in none, or in the rows of a mask. In these rows,
+    a comma precedes the next part of the place; in the others, an opening parenthesis does.
     """
 
     def __init__(self) -> None:
