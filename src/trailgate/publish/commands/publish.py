@@ -148,7 +148,7 @@ def publish(trail: str, given: PublishArguments) -> None:
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
     """Publish the operations that a capture wrote into a trail, and print the result.
 
-    Does nothing if there is no trail because all messages were bad.
+    Does nothing if the capture wrote no trail because all messages were bad.
     """
     from trailgate.storage.files.trail_files import find_begun_trail
 

@@ -1,13 +1,16 @@
 """Publish to a broker: batches of messages of complete transactions, each with the new state of the publication.
 
-After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
-of neither the last batch nor the one before, another run is publishing, and this run stops.
+After a lost connection the state at the broker shows whether the last batch has arrived. If it is
+neither the state after the last batch nor the state before it, another run is publishing, and this
+run stops.
 
-A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
+A full batch is sent in a thread, while the messages of the next one are written. Only one batch is
+sent at a time.
 
-A broker without room for a batch may have room for a smaller one: a queue of 1,000 messages never takes 10,000 in one
-transaction. So ``BatchRefusedError`` asks the run to publish again from the stored state, in batches that begin with one
-transaction and grow while the broker takes them.
+A broker without room for a batch may have room for a smaller one: a queue of 1,000 messages never
+accepts 10,000 in one transaction. So ``BatchRefusedError`` asks the run to publish again from the
+stored state, in batches that begin with one transaction and grow as long as the broker accepts
+them.
 """
 
 from __future__ import annotations
@@ -53,9 +56,10 @@ OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
 
 class BatchRefusedError(Exception):
-    """A broker has no room for a batch of several transactions.
+    """Raised if a broker has no room for a batch of several transactions.
 
-    ``rewind`` connects again, and returns the state from which to publish again, in smaller batches.
+    ``rewind`` connects again, and returns the state from which to publish again, in smaller
+    batches.
     """
 
     def __init__(self, rewind: Callable[[], PublishedState]) -> None:
@@ -64,9 +68,11 @@ class BatchRefusedError(Exception):
 
 
 class BatchSize:
-    """The number of messages of a batch: after a batch that a broker had no room for, 1, and twice as many after each that it takes.
+    """The number of messages in a batch.
 
-    It stays below the size that was refused, which is forgotten bit by bit.
+    After a batch that is too large for the broker it is 1, and doubles after each accepted batch.
+
+    It stays below the size that was too large; this limit rises slowly.
     """
 
     def __init__(self, most: int) -> None:
@@ -74,12 +80,12 @@ class BatchSize:
         self.messages = most
 
     def note_taken(self) -> None:
-        """Record that the broker took a batch."""
+        """Record that the broker accepted a batch."""
         self._ceiling = min(self._most, self._ceiling + 1 + self._ceiling // 16)
         self.messages = min(2 * self.messages, self._ceiling)
 
     def note_refused(self, messages: int) -> None:
-        """Record that the broker had no room for so many messages."""
+        """Record that the broker had no room for this number of messages."""
         self._ceiling = max(1, min(self._most, messages) // 2)
         self.messages = 1
 
@@ -117,7 +123,7 @@ class BrokerSink:
 
     @property
     def most(self) -> int:
-        """The number of messages of a batch; see ``Sink``."""
+        """The number of messages in a batch; see ``Sink``."""
         return self._size.messages
 
     names: tuple[str, ...] = ()
@@ -146,8 +152,8 @@ class BrokerSink:
     def commit(self, state: PublishedState) -> None:
         """Allow the messages added so far to be sent to the broker; see ``Sink``.
 
-        They are sent when the batch is full or a second old. Raises BatchRefusedError if the broker had no room for
-        the batch before.
+        They are sent when the batch is full or a second old. Raises BatchRefusedError if the broker
+        had no room for the previous batch.
         """
         if not self._ready.count:
             self._since = time.monotonic()
@@ -168,7 +174,7 @@ class BrokerSink:
             self._store(self.published)
 
     def _rewind(self) -> PublishedState:
-        """Discard the messages that the broker did not take, connect again, and return the state of those that it has."""
+        """Discard the messages that the broker did not accept, connect again, and return the state stored at the broker."""
         for messages in (self._open, self._ready, self._sending):
             messages.clear()
         text = call_with_retries(self._sender.open, self._retries)
@@ -187,7 +193,10 @@ class BrokerSink:
         self.discard()
 
     def discard(self) -> None:
-        """Disconnect from the broker without sending more. A batch that is being sent is not tried again."""
+        """Disconnect from the broker without sending more.
+
+        If a batch is being sent, it is not retried.
+        """
         self._is_ended = True
         with suppress(Exception):  # another error ends the run
             self._wait()
@@ -197,7 +206,7 @@ class BrokerSink:
         self._sender.close()
 
     def _wait(self) -> None:
-        """Wait until the thread has sent its batch. Raises what has prevented that."""
+        """Wait until the thread has sent its batch. Raises the error if it could not be sent."""
         running, self._running = self._running, None
         if running is not None:
             running.result()
@@ -214,7 +223,10 @@ class BrokerSink:
         self._sent(state)
 
     def _send(self, state: PublishedState) -> None:
-        """Try to send. After a failed attempt the stored state is read first, since the batch may have arrived."""
+        """Try to send a batch.
+
+        After a failed attempt the stored state is read first, because the batch may have arrived.
+        """
         if self._is_ended:
             raise BrokerRefusedError(ENDED, where=Where(source=self.name))
         if self._retries.is_out:
@@ -234,7 +246,7 @@ class BrokerSink:
         self._stored = self._tried
 
     def _divide(self, state: PublishedState, error: BrokerFullError) -> None:
-        """Raise BatchRefusedError if the refused batch has several transactions."""
+        """Raise BatchRefusedError if the rejected batch contains several transactions."""
         self._size.note_refused(self._sending.count)
         if self._last is not None and state.transactions - self._last.transactions > 1:
             self._retries.faults[error.reason] += 1
@@ -247,7 +259,7 @@ class BrokerSink:
 
 
 def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
-    """Create the sender to a broker address, for messages of the format ``name``. Raises OptionError."""
+    """Create the sender for a broker address and the message format ``name``. Raises OptionError."""
     place = SENDERS.get(address.family)
     if place is None:
         known = ", ".join(f"{one.value}://" for one in SENDERS)
