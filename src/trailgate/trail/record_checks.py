@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -89,14 +89,28 @@ _NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
 DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
+class RecordIds(NamedTuple):
+    """A token such as LOGCSN: the rows of the records that have it, ascending, and its text in each of them."""
+
+    rows: Longs
+    strings: pa.StringArray
+
+    def at(self, row: int, before: str | None, since: int = 0) -> str | None:
+        """Return the text at a row: of its own token, or of the last one from row ``since`` on, or else ``before``."""
+        place = int(np.searchsorted(self.rows, row, "right")) - 1
+        if place < 0 or self.rows[place] < since:
+            return before
+        text: str = self.strings[place].as_py()
+        return text
+
+
 @dataclass(frozen=True, slots=True)
 class InspectedRecords:
     """Trail records and their faults, as arrays with one element per record.
 
     ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``
     and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
-    and ``tx`` are the LOGCSN and TRANID tokens: the rows that have one, and their strings. A record
-    with a fault that is an error is ``bad``.
+    and ``tx`` are the LOGCSN and TRANID tokens. A record with a fault that is an error is ``bad``.
     """
 
     view: RecordColumns
@@ -104,8 +118,8 @@ class InspectedRecords:
     name: Longs
     names: list[str]
     index: Longs
-    csn: tuple[Longs, list[str]]
-    tx: tuple[Longs, list[str]]
+    csn: RecordIds
+    tx: RecordIds
     faults: list[tuple[FindingType, Longs]] = field(default_factory=list)
     details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
@@ -239,7 +253,7 @@ def inspect_records(
     """
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
-    csn_strings, tx_strings = (_strings(source, token) for token in (csn, tx))
+    (csn_ids, bad_csns), (tx_ids, bad_ids) = (_ids(source, token) for token in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
     # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
@@ -249,15 +263,15 @@ def inspect_records(
         name=np.where(by_text[names.codes], names.codes, UNNAMED),
         names=[_name(name) for name in names.names],
         index=names.indexes(),
-        csn=csn_strings[:2],
-        tx=tx_strings[:2],
+        csn=csn_ids,
+        tx=tx_ids,
     )
     if view.has_problems:
         for kind, bits in _FAULTS:
             inspected.note(kind, view.problems & bits != 0)
     _check_names(inspected, names)
     faults = np.flatnonzero(csn.faults)
-    inspected.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
+    inspected.note(kinds.TOKENS, np.concatenate([faults, bad_csns, bad_ids]))
     _check_fields(inspected, source)
     check_record_data(inspected, source, accepted=accepted)
     return inspected
@@ -295,8 +309,8 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
     inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _strings(source: TrailBytes, token: FirstTokens) -> tuple[Longs, list[str], Longs]:
-    r"""Return the rows that have an id token, the ids, and the rows whose id is not UTF-8.
+def _ids(source: TrailBytes, token: FirstTokens) -> tuple[RecordIds, Longs]:
+    r"""Return the ids of the records that have an id token, and the rows whose id is not UTF-8.
 
     An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
     """
@@ -305,11 +319,12 @@ def _strings(source: TrailBytes, token: FirstTokens) -> tuple[Longs, list[str], 
     spans = token.spans.take(rows)
     values = gather(source.data, spans.starts, spans.ends)
     try:
-        return rows, values.cast(pa.string()).to_pylist(), rows[:0]
+        return RecordIds(rows, values.cast(pa.string())), rows[:0]
     except pa.ArrowInvalid:
         raw = values.to_pylist()
-        strings = [one.decode("utf-8", "backslashreplace") for one in raw]
-        return rows, strings, rows[np.array([not _is_text(one) for one in raw], bool)]
+        strings = pa.array(one.decode("utf-8", "backslashreplace") for one in raw)
+        bad = rows[np.array([not _is_text(one) for one in raw], bool)]
+        return RecordIds(rows, strings), bad
 
 
 def _is_text(raw: bytes) -> bool:
@@ -464,12 +479,12 @@ def follow_records(
     inspected.note(kinds.HEADLESS, headless)
     inspected.note(kinds.UNENDED, unended)
     inspected.note(kinds.ABANDONED, followed.faults == ABANDONS)
-    has_ids = state.has_ids or bool(len(inspected.csn[0]) or len(inspected.tx[0]))
+    has_ids = state.has_ids or bool(len(inspected.csn.rows) or len(inspected.tx.rows))
     if has_ids and len(unended):
         inspected.note(
-            kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn[0], inspected.tx[0]))
+            kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn.rows, inspected.tx.rows))
         )
-    csn = inspected.csn[1][-1] if inspected.csn[1] else state.csn
+    csn = inspected.csn.at(len(inspected), state.csn)
     elsewhere = state.elsewhere and not len(grouped)
     return followed, TransactionCheckState(followed.is_open, elsewhere, has_ids, csn)
 
@@ -482,25 +497,26 @@ def csn_sort_key(csn: str) -> tuple[int, int | str]:
 def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
     rows, strings = inspected.csn
-    if not strings:
+    if not len(rows):
         return
     # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
-    before = [] if last is None else [last]
-    numbers = _numbers(before + strings)
-    rows = rows[1 - len(before) :]
+    if last is None:
+        rows = rows[1:]
+    else:
+        strings = pa.concat_arrays([pa.array([last]), strings])
+    numbers = _numbers(strings)
     if numbers is not None:
         inspected.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
         return
-    keys = [csn_sort_key(text) for text in before + strings]
+    keys = [csn_sort_key(text) for text in strings.to_pylist()]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
     # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
 
 
-def _numbers(csns: list[str]) -> Longs | None:
+def _numbers(strings: pa.StringArray) -> Longs | None:
     """Return CSNs as integers, or None if some are not digits or have too many digits for an int64."""
-    strings = pa.array(csns, pa.string())
     short = pc.less(pc.binary_length(strings), DIGITS)
     if not pc.all(pc.and_(pc.ascii_is_decimal(strings), short)).as_py():
         return None

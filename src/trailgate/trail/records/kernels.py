@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.kernels.words import load8, spans_equal
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
@@ -367,18 +367,6 @@ def read_records(
     return faulty
 
 
-@inner
-def _same_bytes(data: Octets, one: int, two: int, size: int) -> bool:
-    """Return whether two spans of ``size`` bytes are equal: eight at a time, then the rest."""
-    for k in range(0, size - 7, 8):
-        if load8(data, one + k) != load8(data, two + k):
-            return False
-    for k in range(size & ~7, size):
-        if data[one + k] != data[two + k]:
-            return False
-    return True
-
-
 @kernel(writes=("codes", "firsts", "slots"))
 def number_names(
     data: Octets,
@@ -447,7 +435,7 @@ def _same_name(
         size = np.int64(2)
     elif size != name_ends[two] - offsets[two] - NAME_AT:
         return False
-    return _same_bytes(data, offsets[one] + NAME_AT, offsets[two] + NAME_AT, size)
+    return spans_equal(data, offsets[one] + NAME_AT, offsets[two] + NAME_AT, size)
 
 
 @kernel(writes=("starts", "ends", "faults"))
