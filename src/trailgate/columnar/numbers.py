@@ -66,12 +66,14 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = find_failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    plain = None if scale else _digits(values, (low, high), signed)
+    plain = None if scale else parse_digits(values, (low, high), signed)
     return convert_valid_rows(with_place, values) if plain is None else plain
 
 
-def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
-    """Parse numbers that are only digits, which most are. Returns None if one is not, or is out of bounds."""
+def parse_digits(
+    values: pa.StringArray, bounds: tuple[int, int], signed: bool = True
+) -> pa.Array | None:
+    """Parse numbers of 1 to 18 digits, which most are. Returns None if one is not, or is out of bounds."""
     if values.offset or values.null_count == len(values):
         return None
     offsets, data = text_view(values)

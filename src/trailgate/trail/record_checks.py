@@ -20,17 +20,17 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.errors import TrailgateError
+from trailgate.columnar.numbers import MOST, parse_digits
+from trailgate.errors import DecodeError, TrailgateError
 from trailgate.model.kernels import ABANDONS, BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, follow
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import FindingType, Severity
-from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG, PIECE_HEAD
+from trailgate.trail.format.record_layout import FIELD_COMP, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
     IO_METADATA,
@@ -44,7 +44,7 @@ from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
 from trailgate.trail.reading.tokens import FirstTokens, find_token
 from trailgate.trail.records import record_problems as problems
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.records.kernels import SYSTEM_KEY
+from trailgate.trail.records.kernels import ODD_FORMAT, SYSTEM_KEY
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
 from trailgate.trail.records.table_metadata import MetadataType, TrailTables
@@ -63,7 +63,6 @@ UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
 # 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
 EARLIEST: Final = 631_152_000_000_000
 LATEST: Final = 4_102_444_800_000_000
-FORMAT_AT: Final = 37  # offset of FormatType in a record
 # Each type of fault, and the bits of ``record_problems`` that it covers.
 _FAULTS: Final = (
     (kinds.UNREADABLE, problems.UNREADABLE),
@@ -85,8 +84,6 @@ WITH_TABLE.setflags(write=False)
 
 # Errors that are not damage of the record: its neighbour is missing, or its type is not known.
 _NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
-
-DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
 class RecordIds(NamedTuple):
@@ -208,7 +205,7 @@ def _two_images(source: TrailBytes, areas: Spans, kind: ImagePrefix) -> Mask:
 def _check_pairs(inspected: InspectedRecords) -> None:
     """Add a fault for each before image of an update that is not followed by its after image."""
     view = inspected.view
-    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
+    changes = view.changes
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if not is_before.any():
         return
@@ -232,10 +229,11 @@ def count_unfinished_records(view: RecordColumns) -> int:
     A before image waits for its after image, and a change may be followed by fragments or large
     objects.
     """
-    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
+    changes = view.changes
     # After a damaged record nothing can continue the operation before it.
     if not len(changes) or (view.role[changes[-1] :] == RecordRole.REFUSED).any():
         return 0
+    changes = changes[-2:]
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
         return 0
@@ -272,7 +270,7 @@ def inspect_records(
     _check_names(inspected, names)
     faults = np.flatnonzero(csn.faults)
     inspected.note(kinds.TOKENS, np.concatenate([faults, bad_csns, bad_ids]))
-    _check_fields(inspected, source)
+    _check_fields(inspected)
     check_record_data(inspected, source, accepted=accepted)
     return inspected
 
@@ -317,11 +315,11 @@ def _ids(source: TrailBytes, token: FirstTokens) -> tuple[RecordIds, Longs]:
     rows = token.rows
     rows = rows[~token.faults[rows]]
     spans = token.spans.take(rows)
-    values = gather(source.data, spans.starts, spans.ends)
     try:
-        return RecordIds(rows, values.cast(pa.string())), rows[:0]
-    except pa.ArrowInvalid:
-        raw = values.to_pylist()
+        strings = gather(source.data, spans.starts, spans.ends, text=True)
+        return RecordIds(rows, strings), rows[:0]
+    except DecodeError:
+        raw = gather(source.data, spans.starts, spans.ends).to_pylist()
         strings = pa.array(one.decode("utf-8", "backslashreplace") for one in raw)
         bad = rows[np.array([not _is_text(one) for one in raw], bool)]
         return RecordIds(rows, strings), bad
@@ -335,11 +333,9 @@ def _is_text(raw: bytes) -> bool:
     return True
 
 
-def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
+def _check_fields(inspected: InspectedRecords) -> None:
     view = inspected.view
-    readable = np.flatnonzero(view.readable)
-    formats = source.data[view.offsets[readable] + FORMAT_AT]
-    inspected.note(kinds.FORMAT, readable[(formats != FROM_LOG) & (formats != FETCHED)])
+    inspected.note(kinds.FORMAT, view.with_marks(ODD_FORMAT))
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
@@ -499,26 +495,15 @@ def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     rows, strings = inspected.csn
     if not len(rows):
         return
-    # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
-    if last is None:
-        rows = rows[1:]
-    else:
-        strings = pa.concat_arrays([pa.array([last]), strings])
-    numbers = _numbers(strings)
-    if numbers is not None:
-        inspected.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
+    kind, before = (0, 0) if last is None else csn_sort_key(last)
+    numbers = parse_digits(strings, (0, MOST))
+    if numbers is not None and kind == 0 and before <= MOST:
+        found = np.asarray(numbers)
+        inspected.note(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])
         return
-    keys = [csn_sort_key(text) for text in strings.to_pylist()]
-    compared = zip(rows.tolist(), pairwise(keys), strict=True)
+    # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
+    keys = [*([] if last is None else [(kind, before)]), *map(csn_sort_key, strings.to_pylist())]
+    compared = zip(rows[len(rows) + 1 - len(keys) :].tolist(), pairwise(keys), strict=True)
     # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
-
-
-def _numbers(strings: pa.StringArray) -> Longs | None:
-    """Return CSNs as integers, or None if some are not digits or have too many digits for an int64."""
-    short = pc.less(pc.binary_length(strings), DIGITS)
-    if not pc.all(pc.and_(pc.ascii_is_decimal(strings), short)).as_py():
-        return None
-    numbers: Longs = strings.cast(pa.int64()).to_numpy()
-    return numbers

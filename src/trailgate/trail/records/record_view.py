@@ -91,6 +91,11 @@ class RecordColumns:
         """Return whether all records are changes, which is the usual case."""
         return bool((self.role == _CHANGE).all())
 
+    @cached_property
+    def changes(self) -> Longs:
+        """Return the rows of the records that are changes."""
+        return np.arange(len(self)) if self.only_changes else np.flatnonzero(self.role == _CHANGE)
+
     def with_marks(self, mark: int) -> Longs:
         """Return the rows of the records that have the mark ``mark``."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
