@@ -37,7 +37,7 @@ ESCAPES: Final = 2
 NONE: Final = 0
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
-BLOCK: Final = 256  # rows processed for all columns before the next ones
+BLOCK: Final = 2048  # rows processed for all columns before the next ones
 FULL: Final = -1
 OUTSIDE: Final = -2
 
