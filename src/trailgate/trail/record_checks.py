@@ -497,7 +497,7 @@ def check_csns(inspected: InspectedRecords, last: str | None) -> None:
         return
     kind, before = (0, 0) if last is None else csn_sort_key(last)
     numbers = parse_digits(strings, (0, MOST))
-    if numbers is not None and kind == 0 and before <= MOST:
+    if numbers is not None and isinstance(before, int) and before <= MOST:
         found = np.asarray(numbers)
         inspected.note(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])
         return
