@@ -56,7 +56,7 @@ from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingColle
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
 from trailgate.trail.reading.reader import ReaderState
-from trailgate.trail.record_checks import EARLIEST, LATEST, RecordIds
+from trailgate.trail.record_checks import EARLIEST, LATEST, IdTokens
 from trailgate.trail.records.table_metadata import TrailTable
 
 KINDS: Final = "IUKDT"
@@ -571,7 +571,7 @@ def _exists(file: TrailFile) -> bool:
     return info.is_file and (info.size is None or info.size >= file.size)
 
 
-def _first_ids(step: CheckedChunk, ids: RecordIds) -> TransactionIds:
+def _first_ids(step: CheckedChunk, ids: IdTokens) -> TransactionIds:
     """Return the first id of each transaction of a chunk."""
     numbers = step.followed.number[ids.rows]
     # the first row of each run of equal transaction numbers

@@ -86,7 +86,7 @@ WITH_TABLE.setflags(write=False)
 _NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
 
 
-class RecordIds(NamedTuple):
+class IdTokens(NamedTuple):
     """A token such as LOGCSN: the rows of the records that have it, ascending, and its text in each of them."""
 
     rows: Longs
@@ -115,8 +115,8 @@ class InspectedRecords:
     name: Longs
     names: list[str]
     index: Longs
-    csn: RecordIds
-    tx: RecordIds
+    csn: IdTokens
+    tx: IdTokens
     faults: list[tuple[FindingType, Longs]] = field(default_factory=list)
     details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
@@ -312,7 +312,7 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
     inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _ids(source: TrailBytes, token: FirstTokens) -> tuple[RecordIds, Longs]:
+def _ids(source: TrailBytes, token: FirstTokens) -> tuple[IdTokens, Longs]:
     r"""Return the ids of the records that have a token with an id, and the rows whose id is not UTF-8.
 
     An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
@@ -322,12 +322,12 @@ def _ids(source: TrailBytes, token: FirstTokens) -> tuple[RecordIds, Longs]:
     spans = token.spans.take(rows)
     try:
         strings = gather(source.data, spans.starts, spans.ends, text=True)
-        return RecordIds(rows, strings), rows[:0]
+        return IdTokens(rows, strings), rows[:0]
     except DecodeError:
         raw = gather(source.data, spans.starts, spans.ends).to_pylist()
         strings = pa.array(one.decode("utf-8", "backslashreplace") for one in raw)
         bad = rows[np.array([not _is_text(one) for one in raw], bool)]
-        return RecordIds(rows, strings), bad
+        return IdTokens(rows, strings), bad
 
 
 def _is_text(raw: bytes) -> bool:
