@@ -35,7 +35,10 @@ def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as 
 
 
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
-    """Write rows to a new output file and print their number. Raises the errors of ``write_rows``."""
+    """Write rows to a new output file and print their number.
+
+    Raises the same errors as ``write_rows``.
+    """
     count = write_rows(address, rows, rows.schema, limit)
     with report_finished():
         print(f"{count:,} rows: {mask_logins(address)}")
