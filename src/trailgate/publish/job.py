@@ -344,9 +344,11 @@ class Publication:
         run = _Run(self._sink, self._state, self._writer(), progress)
         try:
             if planned is not None:
-                choice = self._skipped, self._chosen, self._seen
-                for batch in read_changes(*planned, *choice, SplitOptions(chunk_bytes=CHUNK_BYTES)):
-                    run.take(planned[0], batch)
+                trail, splits = planned
+                after, chosen, seen = self._skipped, self._chosen, self._seen
+                options = SplitOptions(chunk_bytes=CHUNK_BYTES)
+                for batch in read_changes(trail, splits, after, chosen, seen, options):
+                    run.take(trail, batch)
             # Operations were published, so the next run begins after them and skips none.
             if run.state.operations:
                 self._skipped = None
