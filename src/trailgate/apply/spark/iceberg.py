@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, fill_missing_with_null
+from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, build_complete_rows
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.spark.merge import (
@@ -204,11 +204,8 @@ class SessionIcebergTarget:
         nets = effects.nets
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
-            inserted = nets.where(nets.effect != RowEffect.DELETE)
-            columns = [one.values for one in fill_missing_with_null(inserted)]
-            rows = make_frame(self._spark, pa.table(columns, schema=nets.table.schema)).writeTo(
-                name
-            )
+            inserted = build_complete_rows(nets.where(nets.effect != RowEffect.DELETE))
+            rows = make_frame(self._spark, inserted).writeTo(name)
             if effects.emptied:
                 rows.overwrite(lit(True))
             else:
