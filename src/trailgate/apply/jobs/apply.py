@@ -125,8 +125,8 @@ class ThreadReading:
 class ApplyRun:
     """One run of apply: reads batches of a trail and applies them one after another.
 
-    A run opens the target itself and reopens it after a fault that may pass, unless the caller
-    passes in an open ``target``.
+    A run opens the target itself, or by ``open_target``, and reopens it after a fault that may pass,
+    unless the caller passes in an open ``target``.
     """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
@@ -138,9 +138,10 @@ class ApplyRun:
         definitions: Address | Definitions | None = None,
         reading: ThreadReading | None = None,
         target: ApplyTarget | None = None,
+        open_target: Callable[[], ApplyTarget] | None = None,
         retries: Retries | None = None,
     ) -> None:
-        if target is None:
+        if target is None and open_target is None:
             check_effects(to, options)
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
@@ -151,13 +152,12 @@ class ApplyRun:
         self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
         self.retries = retries or Retries()
-        self._open = partial(
-            TargetTables,
+        self._open = lambda: TargetTables(
             to,
             self._options,
             self._source,
             mapped.mapping,
-            target,
+            target if open_target is None else open_target(),
             is_absent=self._is_absent,
         )
         # A target that was passed in cannot be reopened here, so its faults are not retried.
