@@ -14,14 +14,15 @@ from pyiceberg.catalog import load_catalog
 from apply.rest_catalog.rest_catalog import RestCatalog
 from apply.sources import Rows, rows_by_id, write_log
 from apply.test_delta_stores import applied
-from apply.test_killed import APPLY, TRANSACTIONS, killed
+from apply.test_killed import APPLY, killed
 from laws import chance, kills
 from oracles.apply_naive import Source
 from store_servers.bucket import Bucket
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.timeout(900)]
 TO = "iceberg:shop"
 PATIENT = APPLY.replace("threads=1", "threads=1, patience=300")
+TRANSACTIONS = 8  # each a commit of two tables, by several requests
 KILLS = 3
 SECONDS = 300  # that a run may take
 
@@ -70,14 +71,14 @@ def test_a_catalog_of_each_kind_gets_each_change_once(
     configure(monkeypatch, properties)
     own = chance(f"catalog {kind}")
     source = Source(own, keys=20)
-    for _ in range(TRANSACTIONS // 6):
+    for _ in range(TRANSACTIONS):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
     done = len(source.log)
 
     killed(own, tmp_path, TO, kills(2))
     assert stored_rows(properties) == source.rows
-    for _ in range(10):
+    for _ in range(TRANSACTIONS // 2):
         source.transaction()
     write_log(tmp_path / "ot", source.log[done:])
     printed = applied(tmp_path, TO)
@@ -95,7 +96,7 @@ def test_a_rest_catalog_that_is_killed_loses_and_doubles_nothing(
     configure(monkeypatch, rest.properties)
     own = chance("killed catalog")
     source = Source(own, keys=20)
-    for _ in range(TRANSACTIONS // 4):
+    for _ in range(2 * TRANSACTIONS):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
     command = [sys.executable, "-c", PATIENT, str(tmp_path / "ot"), f"{TO}.cut", "200"]

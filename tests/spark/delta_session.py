@@ -316,7 +316,7 @@ def test_a_merge_that_lost_against_another_writer_is_tried_again(
     apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
-    method = session_delta.merge
+    method = session_merge.merge
     calls: list[Any] = []
 
     def lost(*arguments: Any) -> Any:

@@ -152,14 +152,13 @@ class ApplyRun:
         self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
         self.retries = retries or Retries()
-        self._open = lambda: TargetTables(
-            to,
-            self._options,
-            self._source,
-            mapped.mapping,
-            target if open_target is None else open_target(),
-            is_absent=self._is_absent,
-        )
+
+        def open_tables() -> TargetTables:
+            opened = target if open_target is None else open_target()
+            known = (self._options, self._source, mapped.mapping)
+            return TargetTables(to, *known, opened, is_absent=self._is_absent)
+
+        self._open = open_tables
         # A target that was passed in cannot be reopened here, so its faults are not retried.
         self._can_open = target is None
         self._position: AppliedPosition | None = None

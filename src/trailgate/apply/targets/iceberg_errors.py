@@ -68,6 +68,7 @@ SIGNS: Final = (
     *(
         FaultSign(Exception, text, TargetUnavailableError)
         for text in (
+            "connection aborted",
             "connection refused",
             "connection reset",
             "connection to server",
