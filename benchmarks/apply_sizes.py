@@ -172,11 +172,11 @@ def main(name: str, folder: str, *sizes: str) -> None:
     for rows in (WARM, *map(int, sizes)):
         table = f"shop.rows{rows}"
         restore = lake.fill(folder, table, rows)
-        for changes in CHANGES:
+        for changes in CHANGES[:1] if rows == WARM else CHANGES:
             trail = Path(folder, f"of{rows}and{changes}")
             _write_trail(trail, table, rows, changes)
             for number, (way, act) in enumerate(ways.items()):
-                measured = _measure(partial(act, trail, group=f"g{changes}w{number}"))
+                measured = _measure(partial(act, trail, group=f"of{rows}and{changes}by{number}"))
                 if rows != WARM:
                     stated = {"rows": rows, "changes": changes, "way": way}
                     print(json.dumps({**stated, **measured}), flush=True)
