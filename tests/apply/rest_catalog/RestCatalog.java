@@ -4,6 +4,9 @@ import org.apache.iceberg.rest.RESTCatalogAdapter;
 import org.apache.iceberg.rest.RESTCatalogServlet;
 import org.eclipse.jetty.ee10.servlet.ServletContextHandler;
 import org.eclipse.jetty.ee10.servlet.ServletHolder;
+import org.eclipse.jetty.http.UriCompliance;
+import org.eclipse.jetty.server.HttpConfiguration;
+import org.eclipse.jetty.server.HttpConnectionFactory;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 
@@ -20,7 +23,11 @@ public class RestCatalog {
         RESTCatalogServlet servlet = new RESTCatalogServlet(new RESTCatalogAdapter(catalog));
         context.addServlet(new ServletHolder(servlet), "/*");
         Server server = new Server();
-        ServerConnector connector = new ServerConnector(server);
+        // The parts of a namespace are separated by %1F, which Jetty otherwise refuses.
+        HttpConfiguration configuration = new HttpConfiguration();
+        configuration.setUriCompliance(UriCompliance.UNSAFE);
+        context.getServletHandler().setDecodeAmbiguousURIs(true);
+        ServerConnector connector = new ServerConnector(server, new HttpConnectionFactory(configuration));
         connector.setHost("127.0.0.1");
         connector.setPort(Integer.parseInt(words[0]));
         server.addConnector(connector);
