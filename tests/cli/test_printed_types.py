@@ -59,7 +59,7 @@ def test_a_value_is_printed_in_the_same_way_in_every_form(
     value: str, printed: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A second row with NULL and a third one with the value show that rows are not mixed up.
-    sql = f"SELECT CASE n WHEN 1 THEN NULL ELSE {value} END AS v FROM range(3) AS t(n)"  # noqa: S608
+    sql = f"SELECT CASE n WHEN 1 THEN NULL ELSE {value} END AS v FROM range(3) AS t(n)"
     shown = {}
     for form in ("json", "csv", "table"):
         assert run(["sql", sql, "--format", form]) == 0, capsys.readouterr().err

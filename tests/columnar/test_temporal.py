@@ -217,7 +217,8 @@ def test_milliseconds_are_read_without_a_format() -> None:
 
 
 @pytest.mark.parametrize(
-    "number", ["1700000000", "202601050900", "20260105090000", "1700000000123456", "20260105090000123"]
+    "number",
+    ["1700000000", "202601050900", "20260105090000", "1700000000123456", "20260105090000123"],
 )
 def test_seconds_and_dates_in_digits_are_not_taken_for_milliseconds(number: str) -> None:
     with pytest.raises(DecodeError, match=f"'{number}'.*which have 13 digits"):

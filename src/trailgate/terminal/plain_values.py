@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,48 +40,14 @@ def values_of(column: pa.Array) -> list[Any]:
 
 def _values(column: pa.Array) -> list[Any]:
     """Convert a column, which may be inside another one: a decimal inside a list is text."""
-    kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _values(column.storage)
-    if pa.types.is_dictionary(kind):
-        return _values(column.dictionary_decode())
-    if pa.types.is_struct(kind):
-        return _structs(column)
-    if pa.types.is_map(kind):
-        return _maps(column)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return _lists(column)
-    texts = texts_of(column)
-    if texts is not None:
-        return texts.to_pylist()  # type: ignore[no-any-return]
-    if pa.types.is_duration(kind):
-        counts = column.cast(pa.int64()).to_pylist()
-        return [None if n is None else _interval_text((0, 0, n * UNITS[kind.unit])) for n in counts]
-    change = _change(kind)
-    values: list[Any] = column.to_pylist()
-    return values if change is None else [None if one is None else change(one) for one in values]
+    convert = next((row.convert for row in CONVERSIONS if row.matches(column.type)), None)
+    values: list[Any] = column.to_pylist() if convert is None else convert(column)
+    return values
 
 
-def _change(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return how Python's value of a type becomes a plain one, or None if it is one."""
-    if pa.types.is_floating(kind):
-        return plain_float
-    if pa.types.is_decimal(kind):
-        return lambda value: format(value, "f")
-    if pa.types.is_interval(kind):
-        return _interval_text
-    if _is_bytes(kind):
-        return bytes.hex
-    return None
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return (
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
+def _each(change: Callable[[Any], Any]) -> Callable[[pa.Array], list[Any]]:
+    """Create a conversion that changes each of Python's values which is not None."""
+    return lambda column: [None if one is None else change(one) for one in column.to_pylist()]
 
 
 def plain_float(value: float) -> float | str:
@@ -124,14 +90,11 @@ def texts_of(column: pa.Array) -> pa.Array | None:
     kind = column.type
     if pa.types.is_string(kind):
         return column
-    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return column.cast(pa.string())
     if pa.types.is_timestamp(kind):
         return iso_times(column)
     if pa.types.is_date(kind):
         return _dates(column)
-    # Text is cut off before a time of more than 24 hours, which no type can hold anyway.
-    return column.cast(pa.string()) if pa.types.is_time(kind) else None
+    return column.cast(pa.string()) if _IS_TEXT(kind) else None
 
 
 def iso_times(column: pa.TimestampArray) -> pa.Array:
@@ -177,6 +140,13 @@ def _with_long_year(text: str) -> str:
     return f"-{year:0>4}{dash}{rest}" if text.startswith("-") else text
 
 
+def _durations(column: pa.Array) -> list[Any]:
+    """Format durations like intervals without months and days."""
+    size = UNITS[column.type.unit]
+    counts = column.cast(pa.int64()).to_pylist()
+    return [None if count is None else _interval_text((0, 0, count * size)) for count in counts]
+
+
 def _interval_text(value: Any) -> str:
     """Format an interval as ISO 8601 does: 14 months, 3 days and 4.5 seconds are ``P14M3DT4.5S``."""
     months, days, nanoseconds = value
@@ -186,3 +156,47 @@ def _interval_text(value: Any) -> str:
     parts = [f"{months}M" if months else "", f"{days}D" if days else ""]
     time = f"T{sign}{seconds}{decimals}S" if nanoseconds or not any(parts) else ""
     return f"P{''.join(parts)}{time}"
+
+
+class _Conversion(NamedTuple):
+    """How the columns of some types are converted."""
+
+    matches: Callable[[pa.DataType], bool]
+    convert: Callable[[pa.Array], list[Any]]
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    texts = texts_of(column)
+    assert texts is not None
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def _is_one_of(*tests: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    return lambda kind: any(test(kind) for test in tests)
+
+
+_IS_TEXT: Final = _is_one_of(
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_timestamp, pa.types.is_date, pa.types.is_time),
+)
+_IS_BYTES: Final = _is_one_of(
+    *(pa.types.is_binary, pa.types.is_large_binary),
+    *(pa.types.is_fixed_size_binary, pa.types.is_binary_view),
+)
+_IS_LIST: Final = _is_one_of(pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+# The first row that matches a type counts. Types without a row are as Python has them.
+CONVERSIONS: Final = (
+    _Conversion(
+        lambda kind: isinstance(kind, pa.BaseExtensionType), lambda column: _values(column.storage)
+    ),
+    _Conversion(pa.types.is_dictionary, lambda column: _values(column.dictionary_decode())),
+    _Conversion(_IS_TEXT, _texts),
+    _Conversion(pa.types.is_floating, _each(plain_float)),
+    _Conversion(pa.types.is_decimal, _each(lambda value: format(value, "f"))),
+    _Conversion(_IS_BYTES, _each(bytes.hex)),
+    _Conversion(pa.types.is_interval, _each(_interval_text)),
+    _Conversion(pa.types.is_duration, _durations),
+    _Conversion(pa.types.is_struct, _structs),
+    _Conversion(_IS_LIST, _lists),
+    _Conversion(pa.types.is_map, _maps),
+)

@@ -516,6 +516,10 @@ class _Delimited:
         else:
             draft.note("No time was recognized: operations have the time of the capture.")
             draft.put("delim.timestamp", "*ts")
+        self._put_transactions(draft)
+
+    def _put_transactions(self, draft: PropertiesDraft) -> None:
+        roles = self.roles
         if "tx" in roles:
             draft.note(f"The field {self.label('tx')} is taken for the transaction's id.")
             draft.put("delim.txid", self.label("tx"))
