@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
-from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.errors import OptionError, StorageError, Where, count_noun, mask_logins
 from trailgate.storage.files.addresses import address_exists, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.stores.writable_stores import writable_store
@@ -41,7 +41,7 @@ def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None)
     """Write rows to a new output file and print their number. Raises the errors of ``write_rows``."""
     count = write_rows(address, rows, rows.schema, limit)
     with report_finished():
-        print(f"{count:,} rows: {mask_logins(address)}")
+        print(f"{count_noun(count, 'row')}: {mask_logins(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
