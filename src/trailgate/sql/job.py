@@ -261,6 +261,8 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
         if tree.get("error_type") != "not implemented":
             problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
         raise OptionError(problem, hint=OTHERS)
+    if not tree["statements"]:
+        raise OptionError("there is no statement", hint=OTHERS)
     if len(tree["statements"]) != 1:
         raise OptionError(f"only one statement is run at a time, not {len(tree['statements'])}")
     return tree

@@ -38,4 +38,6 @@ def command(
         page = render_report(index)
     replace_whole_file(to, page.encode())
     with report_finished():
-        say(f"{count_noun(index.operations, 'operation')} of {count_noun(len(index.tables), 'table')}: {to}")
+        say(
+            f"{count_noun(index.operations, 'operation')} of {count_noun(len(index.tables), 'table')}: {to}"
+        )

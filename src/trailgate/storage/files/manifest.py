@@ -24,7 +24,9 @@ from trailgate.storage.files.listing import NUMBERED
 
 CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
-MANIFEST_HINT: Final = "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
+MANIFEST_HINT: Final = (
+    "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
+)
 VERSION: Final = 1
 HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
