@@ -3,8 +3,8 @@
 The messages are split by the capture's own reader, once for each possible delimiter and quote; the
 delimiter with the most fields in every record wins. The roles of the leading fields (operation
 type, table, time) are recognized by their values. The fields after them are columns, perhaps with
-names or before values (``ColumnArrangement``). A first line of names, as in exports of tables, names the
-fields.
+names or before values (``ColumnArrangement``). If the first line consists of names, as in exports
+of tables, it names the fields.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
 
 
 def _split(bodies: Sequence[bytes]) -> SplitMessages | None:
-    """Split the messages by the delimiter that gives the most fields in every record."""
+    """Split the messages by the delimiter that results in the most fields in every record."""
     line = b"\n"
     # No line feed inside any message: the lines may end with CR or RS instead.
     if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
@@ -157,7 +157,7 @@ def split_by(
 
 
 class ColumnArrangement(NamedTuple):
-    """How delimited records arrange the fields of a column: with names, with before values, in which order."""
+    """How delimited records arrange the fields of a column: with names, with before values, and in which order."""
 
     hasbefores: bool = False
     hasnames: bool = False
@@ -180,7 +180,7 @@ PAIRINGS: Final = tuple(
 
 
 class _Delimited:
-    """What was recognized in delimited messages, and the properties for them."""
+    """The structure recognized in delimited messages, and the properties for it."""
 
     def __init__(self, split: SplitMessages) -> None:
         self.split = split
@@ -291,9 +291,9 @@ class _Delimited:
     def _are_transactions(self, values: list[str]) -> bool:
         """Return True if the values are transaction ids.
 
-        All records of a message must have the same value, and other messages different ones. The
-        key of a row looks the same if each message has the operations of one row. It is not the
-        key if a message inserts two rows into one table.
+        They must be equal within a message, and differ between messages. The key of a row is so too
+        if each message has the operations of one row, so a message must insert two rows into one
+        table.
         """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
@@ -311,7 +311,10 @@ class _Delimited:
         return len(set(inserts)) < len(inserts)
 
     def _name_part(self, values: list[str]) -> str:
-        """Return the role of a field of uppercase names: the table, whose preceding name is its schema."""
+        """Return the role of a field of uppercase names: the table.
+
+        If the previous field already has this role, that field is the schema.
+        """
         roles = self.roles
         if not all(map(_CAPITALS.fullmatch, values)):
             return ""
@@ -421,7 +424,7 @@ class _Delimited:
         return seen and (not way.hasnames or self._are_names(named))
 
     def _are_names(self, named: dict[tuple[str, int], set[str]]) -> bool:
-        """Return True if these are column names: in each table always the same, and distinct."""
+        """Return True if these are column names: the same in all records of a table, and without duplicates."""
         if any(len(found) > 1 for found in named.values()):
             return False
         names = [(table, next(iter(found))) for (table, _), found in named.items()]
@@ -438,7 +441,7 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
-        """Return the properties for delimiters and header."""
+        """Draft the properties for delimiters and header."""
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
         records = count_noun(count, "record")
@@ -593,7 +596,7 @@ def _options(draft: PropertiesDraft) -> DelimitedOptions:
 
 
 def _written(value: bytes) -> str:
-    r"""Return bytes as a property's value; bytes that are not visible are written as ``\xHH``."""
+    r"""Return bytes in the notation of properties: bytes that are not visible are written as ``\xHH``."""
     text = value.decode()
     plain = text.isascii() and text.isprintable() and text.strip() == text
     return text if plain else "".join(f"\\x{byte:02x}" for byte in value)
