@@ -161,6 +161,8 @@ class FixedWidthRecords(MessageRecords):
         hint: pa.Array,
         place: Mapping[str, Any],
     ) -> ErrorColumns:
+        blank = pc.equal(pc.utf8_trim(pc.fill_null(place["text"], "-"), " "), "")
+        hint = pc.if_else(blank, BLANK_HINT, hint)
         own: dict[str, Any] = {"record": self.numbers(rows), "field": reader.slot.column.name}
         return ErrorColumns.of(len(rows), problem, hint, **own | {**place})
 
