@@ -31,7 +31,7 @@ def values_of(column: pa.Array) -> list[Any]:
     """Convert a column to values for printing: times in ISO form, maps as dictionaries, bytes in hex.
 
     Whole decimals are numbers, and other decimals text. So are floats that JSON cannot express:
-    ``NaN``, ``Infinity`` and ``-Infinity``.
+    NaN, Infinity and -Infinity.
     """
     if pa.types.is_decimal(column.type) and not column.type.scale:
         return [None if value is None else int(value) for value in column.to_pylist()]
