@@ -29,7 +29,12 @@ from trailgate.errors import (
 )
 from trailgate.jobs.backoff import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
-from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
+from trailgate.live.brokers.kafka import (
+    ConnectionTrouble,
+    client_settings,
+    consumer_settings,
+    import_kafka,
+)
 from trailgate.model.changes import DELETE
 from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
@@ -88,8 +93,7 @@ class KafkaSender:
         self._batch_bytes = BATCH_BYTES
         self._producer: Any = None
         self._admin_client: Any = None
-        self._refusal: str | None = None
-        self._trouble: str | None = None
+        self._trouble = ConnectionTrouble(address, self._kafka)
         self._begun: float | None = None  # when the open transaction has begun
 
     @property
@@ -151,7 +155,7 @@ class KafkaSender:
                 producer.close(0)
 
     def _make_producer(self) -> None:
-        self._refusal = self._trouble = None
+        self._trouble.clear()
         settings = {
             **client_settings(self._address),
             "acks": "all",
@@ -166,7 +170,7 @@ class KafkaSender:
             "queue.buffering.max.kbytes": MOST_BYTES,
             "message.max.bytes": LARGEST,
             "compression.type": self._compression,
-            "error_cb": self._note,
+            "error_cb": self._trouble.add,
         }
         self._producer = self._client(self._kafka.Producer, settings, logger=_QUIET)
         self._producer.init_transactions(self._patience)
@@ -238,16 +242,16 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException:
-                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
+                # Runs the callbacks, one of which may add a refusal: then no retry can help.
                 admin.poll(0)
-                if self._refusal is not None or time.monotonic() > until:
+                if self._trouble.refusal is not None or time.monotonic() > until:
                     raise
 
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         if self._admin_client is None:
-            settings = {**client_settings(self._address), "error_cb": self._note}
+            settings = {**client_settings(self._address), "error_cb": self._trouble.add}
             self._admin_client = self._client(AdminClient, settings, logger=_QUIET)
         return self._admin_client
 
@@ -359,7 +363,7 @@ class KafkaSender:
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
         # The end of the topic is known by an empty answer, which a broker delays.
         settings |= {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
-        settings["error_cb"] = self._note
+        settings["error_cb"] = self._trouble.add
         consumer = self._client(self._kafka.Consumer, settings, logger=_QUIET)
         try:
             return self._last(consumer, end)
@@ -418,21 +422,14 @@ class KafkaSender:
                     raise self._kafka.KafkaException(error)
         raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
 
-    def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached. The library reports it only here."""
-        codes, text = self._kafka.KafkaError, error.str()
-        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
-        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
-            self._refusal = text
-        self._trouble = self._trouble or text
-
     def _errors(self) -> _KafkaErrors:
         return _KafkaErrors(self._kafka, self._error)
 
     def _error(self, error: Any) -> BrokerError:
         codes, reason = self._kafka.KafkaError, error.args[0]
-        if self._refusal is not None:
-            return BrokerRefusedError(f"Kafka: {self._refusal}", where=self._where)
+        trouble = self._trouble
+        if trouble.refused is not None:
+            return trouble.refused
         refused = reason.code() in {
             codes.TOPIC_AUTHORIZATION_FAILED,
             codes.CLUSTER_AUTHORIZATION_FAILED,
@@ -449,8 +446,8 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        trouble = "" if self._trouble is None else f" ({self._trouble})"
-        return kind(f"Kafka: {reason.str()}{trouble}", where=self._where)
+        cause = "" if trouble.first is None else f" ({trouble.first})"
+        return kind(f"Kafka: {reason.str()}{cause}", where=self._where, hint=trouble.hint)
 
 
 class _KafkaErrors:
