@@ -44,7 +44,9 @@ def test_ten_times_as_many_columns_take_ten_times_as_many_steps(measure: partial
 
 
 @pytest.mark.parametrize("columns", [FEW, MANY])
-def test_each_batch_takes_the_same_few_steps_for_a_column(measure: partial[int], columns: int) -> None:
+def test_each_batch_takes_the_same_few_steps_for_a_column(
+    measure: partial[int], columns: int
+) -> None:
     one, two, five = (measure(columns, batches * ROWS) for batches in (1, 2, 5))
 
     assert five - two == pytest.approx(3 * (two - one), rel=0.05)
