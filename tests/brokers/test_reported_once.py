@@ -19,7 +19,6 @@ from sample_trail import Op, write_trail
 from trailgate.errors import BrokerError
 from trailgate.publish.job import publish_trail
 
-
 # What a port without TLS sends, and the alert with which one with TLS answers anything else.
 PLAIN: Final = b"ERROR\nmessage:no\n\n\0"
 ALERT: Final = bytes.fromhex("15030300020250")
