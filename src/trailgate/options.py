@@ -222,14 +222,16 @@ def _with_checks(
     """Wrap a function with checks of its arguments' types. ``owners`` are its class and the bases of that."""
     names = list(signature(function).parameters)
     hints = cache(lambda: _hints_of(function, owners))
+    # Methods are called with numbers from arrays, too.
+    plain = _plain if owners else _same
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
         known = hints()
         for name, value in (*zip(names, given, strict=False), *named.items()):
             hint = known.get(name, Any)
-            # The first comparison is quick, and true for most arguments.
-            if type(value) is not hint and not _is_of(value, hint):
+            # The first two comparisons are quick, and one is true for most arguments.
+            if not (type(value) is hint or hint is Any or _is_of(plain(value), hint)):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
             # Arrow and numpy would raise OverflowError without naming the argument.
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -239,6 +241,15 @@ def _with_checks(
         return function(*given, **named)
 
     return cast("Function", checked)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as Python's own, and other values unchanged."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def _hints_of(function: Callable[..., Any], owners: tuple[type, ...]) -> dict[str, Any]:
