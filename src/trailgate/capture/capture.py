@@ -454,7 +454,7 @@ def _with_transactions(
 
 
 def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
-    """Return the result for a batch in which all messages wait: no operations yet."""
+    """Return the result for a batch whose messages must all wait for later ones: it contains no operations yet."""
     none = np.zeros(len(messages), bool)
     return Parsed(
         batch=ChangeBatch((), 0),

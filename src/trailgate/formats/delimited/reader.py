@@ -397,7 +397,10 @@ class DelimitedImageReader:
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
-        """Return a column's date format: its own, its table's, the global one, or None."""
+        """Return the date format of a column: the first one set for the column, its table, or all tables.
+
+        Returns None if none is set.
+        """
         options = self.options
         return (
             options.column_date_formats.get((table.upper(), column.upper()))
