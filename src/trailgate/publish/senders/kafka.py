@@ -56,6 +56,7 @@ UNDONE_SECONDS: Final = 5.0  # after which it is logged that a batch is not comm
 UNDONE: Final = "Kafka has not taken the batch yet"
 SLOW: Final = "A quota of this login, or a slow or full disk of the broker may be the reason"
 SECONDS: Final = 60.0  # of a request
+ABORT_SECONDS: Final = 5.0  # in which a broker that runs aborts a transaction
 MANY: Final = 1_000_000  # messages in the library's queue
 MOST_BYTES: Final = 1 << 20  # of the library's queue, in KiB
 LARGEST: Final = 1_000_000_000  # bytes of a message, as far as the library is concerned
@@ -131,13 +132,12 @@ class KafkaSender:
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages and the state in one Kafka transaction; see ``Sender``."""
         with self._errors():
-            producer = self._producer
-            producer.begin_transaction()
+            self._producer.begin_transaction()
             self._begun = time.monotonic()
             try:
                 for part in parts:
                     self._produce(part, self._names.of_messages(part.origins))
-                producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
+                self._producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
                 self._commit()
             except BaseException:
                 # The producer is not used again: after an abort its sequence numbers may be wrong.
@@ -146,13 +146,14 @@ class KafkaSender:
             self._begun = None
 
     def close(self) -> None:
-        """Disconnect from Kafka. An open transaction is aborted."""
+        """Disconnect from Kafka. An open transaction is aborted, if the broker answers."""
         producer, self._producer = self._producer, None
-        if producer is not None:
-            # After a fatal error the library's close fails, and states that by a SystemError.
-            with suppress(self._kafka.KafkaException, SystemError):
-                producer.purge()
-                producer.close(0)
+        if producer is not None and self._begun is not None:
+            # The library's own close aborts too, but waits without end for a broker that has stopped.
+            # If nobody aborts, the next run of the group does so, or the broker after some time.
+            with suppress(self._kafka.KafkaException):
+                producer.abort_transaction(ABORT_SECONDS)
+        # The library disconnects when the last reference to the producer is gone.
 
     def _make_producer(self) -> None:
         self._trouble.clear()
