@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.retries import PATIENCE, Backoff
-from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
+from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files, tls_hint
 from trailgate.messages.messages import HeaderColumns
 
 CONNECT_SECONDS: Final = 10.0
@@ -184,12 +184,6 @@ class BrokerConnection(ABC):
             raise self.error(f"the connection is lost: {error}") from error
 
 
-def hint_to_start(address: BrokerAddress) -> str:
-    """Return what to check if nothing answers at a broker's address."""
-    usual = PROTOCOLS[address.protocol].port
-    return f"Is the broker running? {address.protocol}:// usually has port {usual}"
-
-
 def _connect(address: BrokerAddress) -> socket.socket:
     """Open a non-blocking socket.
 
@@ -200,8 +194,10 @@ def _connect(address: BrokerAddress) -> socket.socket:
     try:
         plain = socket.create_connection(place, CONNECT_SECONDS)
     except ConnectionRefusedError as error:
+        usual = PROTOCOLS[address.protocol].port
+        hint = f"Is the broker running? {address.protocol}:// usually has port {usual}"
         problem = f"the broker cannot be reached: connection refused at port {address.port}"
-        raise BrokerError(problem, where=where, hint=hint_to_start(address)) from error
+        raise BrokerError(problem, where=where, hint=hint) from error
     except OSError as error:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
     # Frames are small and wait for answers: Nagle's algorithm would delay each one by up to 40 ms.
@@ -231,10 +227,7 @@ def _plain_hint(address: BrokerAddress, error: Exception) -> str:
     closed = not isinstance(error, (ssl.SSLError, ValueError))
     if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:
         return ""
-    plain = next(
-        name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
-    )
-    return f"The port may not use TLS: try {plain}://"
+    return tls_hint(address)
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:

@@ -29,8 +29,12 @@ from trailgate.errors import (
 )
 from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
-from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
-from trailgate.live.brokers.receiver import hint_to_start
+from trailgate.live.brokers.kafka import (
+    ConnectionTrouble,
+    client_settings,
+    consumer_settings,
+    import_kafka,
+)
 from trailgate.model.changes import DELETE
 from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
@@ -91,8 +95,7 @@ class KafkaSender:
         self._batch_bytes = BATCH_BYTES
         self._producer: Any = None
         self._admin_client: Any = None
-        self._refusal: str | None = None
-        self._trouble: str | None = None
+        self._trouble = ConnectionTrouble(address, self._kafka)
         self._begun: float | None = None  # when the open transaction has begun
 
     @property
@@ -154,7 +157,7 @@ class KafkaSender:
         # The library disconnects when the last reference to the producer is gone.
 
     def _make_producer(self) -> None:
-        self._refusal = self._trouble = None
+        self._trouble.clear()
         settings = {
             **client_settings(self._address),
             "acks": "all",
@@ -169,7 +172,7 @@ class KafkaSender:
             "queue.buffering.max.kbytes": MOST_BYTES,
             "message.max.bytes": LARGEST,
             "compression.type": self._compression,
-            "error_cb": self._note,
+            "error_cb": self._trouble.add,
         }
         self._producer = self._client(self._kafka.Producer, settings, logger=_QUIET)
         self._producer.init_transactions(self._patience)
@@ -241,9 +244,9 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException as error:
-                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
+                # Runs the callbacks, one of which may add a refusal: then no retry can help.
                 admin.poll(0)
-                if self._refusal is not None or time.monotonic() > until:
+                if self._trouble.refusal is not None or time.monotonic() > until:
                     raise
                 if not is_logged:
                     problem, is_logged = self._error(error).problem, True
@@ -253,7 +256,7 @@ class KafkaSender:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         if self._admin_client is None:
-            settings = {**client_settings(self._address), "error_cb": self._note}
+            settings = {**client_settings(self._address), "error_cb": self._trouble.add}
             self._admin_client = self._client(AdminClient, settings, logger=_QUIET)
         return self._admin_client
 
@@ -366,7 +369,7 @@ class KafkaSender:
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
         # The end of the topic is known by an empty answer, which a broker delays.
         settings |= {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
-        settings["error_cb"] = self._note
+        settings["error_cb"] = self._trouble.add
         consumer = self._client(self._kafka.Consumer, settings, logger=_QUIET)
         try:
             return self._last(consumer, end)
@@ -425,21 +428,14 @@ class KafkaSender:
                     raise self._kafka.KafkaException(error)
         raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
 
-    def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached. The library reports it only to this callback."""
-        codes, text = self._kafka.KafkaError, error.str()
-        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
-        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
-            self._refusal = text
-        self._trouble = self._trouble or text
-
     def _errors(self) -> _KafkaErrors:
         return _KafkaErrors(self._kafka, self._error)
 
     def _error(self, error: Any) -> BrokerError:
         codes, reason = self._kafka.KafkaError, error.args[0]
-        if self._refusal is not None:
-            return BrokerRefusedError(f"Kafka: {self._refusal}", where=self._where)
+        trouble = self._trouble
+        if trouble.refused is not None:
+            return trouble.refused
         refused = reason.code() in {
             codes.TOPIC_AUTHORIZATION_FAILED,
             codes.CLUSTER_AUTHORIZATION_FAILED,
@@ -456,12 +452,8 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        if self._trouble is None:
-            return kind(f"Kafka: {reason.str()}", where=self._where)
-        if reason.code() in (codes._TRANSPORT, codes._TIMED_OUT, codes._ALL_BROKERS_DOWN):  # noqa: SLF001  as above
-            problem = f"the broker cannot be reached: {self._trouble}"
-            return kind(problem, where=self._where, hint=hint_to_start(self._address))
-        return kind(f"Kafka: {reason.str()} ({self._trouble})", where=self._where)
+        cause = "" if trouble.first is None else f" ({trouble.first})"
+        return kind(f"Kafka: {reason.str()}{cause}", where=self._where, hint=trouble.hint)
 
 
 class _KafkaErrors:
