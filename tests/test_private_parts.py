@@ -52,6 +52,7 @@ DOCUMENTED: Final = {
     "_asdict",  # of NamedTuple
     "_replace",  # as above
     "_AUTHENTICATION",  # errors of confluent_kafka.KafkaError
+    "_ALL_BROKERS_DOWN",  # as above
     "_FENCED",
     "_PARTITION_EOF",
     "_AUTO_OFFSET_RESET",  # as above
