@@ -39,8 +39,7 @@ from trailgate.apply.targets.checkpoints import (
 )
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, StorageError, Where
-from trailgate.spark.errors import arrow_schema
-from trailgate.spark.sources import spark_schema
+from trailgate.spark.schemas import arrow_schema, spark_schema
 
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
