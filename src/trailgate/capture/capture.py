@@ -332,14 +332,14 @@ class Capture:
         messages: MessageBatch,
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
+        after, every = rest.state, bool(rest.captured.all())
         # `numbers` maps a row of `raw` to its row among the captured ones: [1, 0, 1] becomes [0, 0,
         # 1].
-        message, numbers, after = (
-            raw.message[rest.captured],
-            np.cumsum(rest.captured) - 1,
-            rest.state,
+        message, numbers = (
+            (raw.message, np.arange(len(raw.message)))
+            if every
+            else (raw.message[rest.captured], np.cumsum(rest.captured) - 1)
         )
-        every = bool(rest.captured.all())
         # The released operation comes first and belongs to an earlier message (-1); all others move
         # by one.
         if rest.released is not None:
