@@ -244,6 +244,7 @@ class PostgreSQLTarget:
     """The tables of a PostgreSQL database."""
 
     widens = True
+    folds_names = False
     commits_alone = False
 
     def __init__(self, rest: str, group: str) -> None:

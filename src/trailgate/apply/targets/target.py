@@ -109,10 +109,12 @@ class ApplyTarget(Protocol):
     Methods raise TrailgateError if the target refuses something.
 
     ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table by
-    itself, before ``commit`` ends the batch.
+    itself, before ``commit`` ends the batch. ``folds_names``: names that differ only in case are
+    those of one table.
     """
 
     widens: bool
+    folds_names: bool
     commits_alone: bool
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
