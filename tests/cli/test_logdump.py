@@ -106,9 +106,10 @@ def test_a_terminal_has_numbered_prompts_editing_and_completion(file: str, tmp_p
 
 CTRL_C = b"\x03"
 PROMPT = rb"Logdump \d+ >"
-# Makes the terminal that it gets as standard input its own, so that Ctrl-C interrupts it.
+# Makes the terminal that it gets as standard input its own, so that Ctrl-C interrupts it, even if what runs the tests ignores it.
 AT_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.executable, [sys.executable, "-m", "trailgate", *sys.argv[1:]])

@@ -228,7 +228,7 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 class _Template:
     """The template of the texts of errors, while it is made: pieces, and the literal before the next piece.
 
-    `begun` says whether the place has begun, so that a comma comes before its next part and not a parenthesis:
+    `begun` states whether the place has begun, so that a comma comes before its next part and not a parenthesis:
     in all rows, in none, or in the rows of a mask.
     """
 
