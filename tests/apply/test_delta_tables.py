@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from apply.deletion_vectors import delete_by_vector, vectors
 from apply.naive_batches import block_of_images
@@ -382,6 +383,11 @@ REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] =
         "an empty string would become NULL",
     ),
     (
+        parted(pa.string()),
+        [(INSERT, None, {"ID": 1, "V": "__HIVE_DEFAULT_PARTITION__"})],
+        "the text __HIVE_DEFAULT_PARTITION__ would become NULL",
+    ),
+    (
         parted(pa.binary()),
         [ROW],
         r"cannot write partitions of binary.*Partition the table by another",
@@ -444,7 +450,7 @@ def test_a_row_inserted_again_has_no_value_in_a_column_of_the_target(
     one, two = {"ID": 1, "V": "a"}, {"ID": 2, "V": "a"}
     write(trail, (INSERT, None, one), (INSERT, None, two))
     apply_trail(trail, to, mode=mode)
-    DeltaTable(path).alter.add_columns([Field("note", "string")])
+    DeltaTable(path).alter.add_columns([Field("note", PrimitiveType("string"))])
     DeltaTable(path).update({"note": "'mine'"})
     write(trail, (DELETE, one, None), (INSERT, None, one), (UPDATE, two, {"ID": 2, "V": "b"}))
     apply_trail(trail, to, mode=mode, batch_bytes=batch_bytes)

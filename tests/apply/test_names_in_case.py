@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apply.postgresql_server import running
 from raw_trail import BIG, write_files
 from trail.building import records_of, table_record
 from trailgate import ApplyError, DefinitionError, apply_trail, verify_tables
@@ -17,15 +18,20 @@ from trailgate.model.tables import Column, Table
 ADDRESSES = {"delta": "delta:{}/lake", "duckdb": "duckdb:{}/x.duckdb"}
 
 
-def write(prefix: Path, names: Sequence[str]) -> Path:
+def write(prefix: Path, names: Sequence[str], column: str = "ID") -> Path:
     """Write a trail with a row of each table; row n is the one of table n."""
     records: list[bytes] = []
     for number, name in enumerate(names, 1):
-        table = Table(name, (Column("ID", 134, 8, key=True),))
+        table = Table(name, (Column(column, 134, 8, key=True),))
         records.append(table_record(table, number, BIG))
         operation = {
-            **{"op_type": "I", "op_ts": number, "tx_ind": "W", "csn": str(number)},
-            **{"tx_id": str(number), "before": {}, "after": {"ID": number}},
+            "op_type": "I",
+            "op_ts": number,
+            "tx_ind": "W",
+            "csn": str(number),
+            "tx_id": str(number),
+            "before": {},
+            "after": {column: number},
         }
         form = {"names": {"table_index": number}, "io_type": None, "width": 2, "cut": 9999}
         records += records_of(operation, table, {**form, "large": None}, BIG)
@@ -33,7 +39,8 @@ def write(prefix: Path, names: Sequence[str]) -> Path:
 
 
 def rows(to: str, *names: str) -> list[Any]:
-    return table_rows("/".join((to, *names))).read_all()["id"].to_pylist()
+    found: list[Any] = table_rows("/".join((to, *names))).read_all()["id"].to_pylist()
+    return found
 
 
 CONFUSED = [
@@ -93,11 +100,18 @@ def test_map_statements_state_which_tables_they_are(maps: str, tmp_path: Path) -
     expected = MAPS[maps]
 
     if expected is None:
-        with pytest.raises(DefinitionError, match="both would be written to x.orders"):
+        with pytest.raises(DefinitionError, match=r"both would be written to x\.orders"):
             apply_trail(trail, to, params=str(params))
     else:
         apply_trail(trail, to, params=str(params))
         assert {name: sorted(rows(to, "x", name)) for name in expected} == expected
+
+
+@pytest.mark.servers
+def test_a_system_column_of_postgresql_gets_another_name(tmp_path: Path) -> None:
+    trail = write(tmp_path / "ot", ["HR.T"], column="CTID")
+    with running() as server, pytest.raises(ApplyError, match=r"table hr\.t\)\. .*COLMAP"):
+        apply_trail(trail, server)
 
 
 @pytest.mark.parametrize("schema", ["TEMP", "INFORMATION_SCHEMA", "PG_CATALOG"])

@@ -33,6 +33,7 @@ from trailgate.errors import (
 from trailgate.model.positions import short_position
 from trailgate.model.tables import Table
 
+NO_TABLE_HINT: Final = "Create it, or let apply create it: omit --no-create"
 RENAME_HINT: Final = "Rename the trail's column in a parameter file (--params), with a COLMAP that lists all columns and has no USEDEFAULTS"
 SAME_TARGET_HINT: Final = (
     "With --params, MAP {}, TARGET {} writes both as one table. Two MAP statements keep them apart if the first has "
@@ -155,7 +156,8 @@ class TargetSchemas:
             if existing is not None:
                 self._check_mode(existing, expected)
             if existing is None and self._options.no_create:
-                raise DefinitionError("the target has no such table", where=Where(table=name))
+                problem = "the target has no such table"
+                raise DefinitionError(problem, where=Where(table=name), hint=NO_TABLE_HINT)
             at = self._target.position(expected if existing is None else existing)
             if existing is None and at is not None and self._bound is None:
                 problem = (
