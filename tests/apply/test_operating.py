@@ -264,7 +264,7 @@ def test_a_run_that_follows_gives_up_where_conflicts_do_not_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
+    monkeypatch.setattr("trailgate.jobs.retries.time.monotonic", lambda: now)
     retries = Retries(30, lasting=True)
     retries.record_success()
     for _ in range(20):

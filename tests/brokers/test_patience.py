@@ -18,7 +18,7 @@ from brokers.live_place import LivePlace
 from brokers.receivers import PATIENCE
 from laws import one_of
 from trailgate.errors import BrokerError, BrokerRefusedError
-from trailgate.jobs.backoff import Backoff
+from trailgate.jobs.retries import Backoff
 
 STEPS = st.lists(st.tuples(st.sampled_from(["failed", "reached"]), st.floats(0, 20)), max_size=12)
 
@@ -35,7 +35,7 @@ def test_a_broker_is_tried_for_as_long_as_it_was_not_reached(
 ) -> None:
     now = end = 0.0
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("trailgate.jobs.backoff.time.monotonic", lambda: now)
+        patched.setattr("trailgate.jobs.retries.time.monotonic", lambda: now)
         tried = Backoff(30, lasting=lasting)
         end = 30.0
         reached = False

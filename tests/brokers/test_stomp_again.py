@@ -52,8 +52,8 @@ class Broker:
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trailgate.jobs.backoff.FIRST", 0.01)
-    monkeypatch.setattr("trailgate.jobs.backoff.FACTOR", 1.0)
+    monkeypatch.setattr("trailgate.jobs.retries.BROKER_PAUSE", 0.01)
+    monkeypatch.setattr("trailgate.jobs.retries.FACTOR", 1.0)
 
 
 def receiver(broker: Broker) -> StompReceiver:

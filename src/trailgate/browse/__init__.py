@@ -1,1 +1,1 @@
-"""Trails as HTML: the pages that ``trailgate browse`` serves, and the file that ``trailgate report`` writes."""
+"""Trails as HTML: the pages of ``trailgate browse``, and the file that ``trailgate report`` writes."""

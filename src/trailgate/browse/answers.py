@@ -86,7 +86,9 @@ class RowsFile(NamedTuple):
 def write_rows(
     kind: str, rows: Callable[[], AbstractContextManager[pa.RecordBatchReader]]
 ) -> RowsFile:
-    """Write the rows that a function opens to an unnamed temporary file, which the caller closes.
+    """Write rows to an unnamed temporary file, which the caller closes.
+
+    ``rows`` is a function that opens them.
 
     Raises OptionError for an unknown format, and StorageError if the disk is full.
     """

@@ -1,7 +1,7 @@
-"""The page of a record's bytes: a dump in which each byte belongs to a named element, and a tree of these.
+"""The page of a record's bytes: a dump in which each byte belongs to a named element, and a tree of these elements.
 
-``trailgate analyze`` finds the elements. Damaged bytes have a page like a record, with the bytes
-before them.
+``trailgate analyze`` finds the elements. Damaged bytes have a page like a record, which also shows
+the bytes before them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ class BytePiece:
 
 @dataclass(slots=True)
 class ElementNode:
-    """An element in the tree of a record's bytes. It has the pieces from ``first`` to ``last``."""
+    """An element in the tree of a record's bytes.
+
+    It consists of the pieces from ``first`` to ``last``.
+    """
 
     name: str
     value: str = ""
@@ -218,7 +221,7 @@ def _cut_tree(node: ElementNode, pieces: int) -> None:
 
 
 def _name_columns(node: ElementNode, names: list[str]) -> None:
-    """Add column names to the elements that have only a column's number."""
+    """Add column names to the elements that only state a column's number."""
     numbered = _COLUMN.match(node.name)
     if numbered and int(numbered[1]) < len(names):
         node.name = f"{numbered[0]} {names[int(numbered[1])]}{node.name[numbered.end() :]}"
@@ -227,7 +230,7 @@ def _name_columns(node: ElementNode, names: list[str]) -> None:
 
 
 def _damage_node(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
-    """Convert damage to a node with two parts: the bytes before it, and its first bytes."""
+    """Convert damage to a node with two parts: the bytes before the damage, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
         ("bytes before it", damage.offset - len(damage.before), damage.before, False),

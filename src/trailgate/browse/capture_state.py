@@ -1,8 +1,8 @@
-"""The state of the capture that writes a trail, from its files: who runs it, its last commit, and its backlog.
+"""The state of the capture that writes a trail, from its files: which process runs it, its last commit, and its backlog.
 
 A run holds the trail's lock while it writes. A live capture records each commit in its checkpoint,
-with the number of the next message; messages after that which it has received are in its journal.
-Messages that are still at the broker are not known here.
+with the number of the next message; later messages that it has already received are in its journal.
+Messages that are still at the broker are not counted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ JOURNAL: Final = "journal"  # the source of messages that were stored before the
 
 @dataclass(frozen=True, slots=True)
 class LastCommit:
-    """The last commit of the live capture that writes the browsed trail. Times are microseconds since 1970.
+    """The last commit of the live capture that writes the browsed trail.
+
+    Times are microseconds since 1970.
 
     ``number`` is the number of the next message in ``source``. ``source`` is None if the trail does
     not come from a broker.
@@ -45,7 +47,7 @@ class LastCommit:
 class CaptureState:
     """The process that writes the trail now (or None), and the last commit of a live capture.
 
-    ``problem`` is an error if the state cannot be read.
+    ``problem`` is the error if the state cannot be read.
     """
 
     holder: str | None

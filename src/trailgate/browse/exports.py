@@ -1,4 +1,4 @@
-"""The operations that pass filters, as a file to download: CSV, Parquet or JSON lines."""
+"""Write the operations that pass filters to a file to download: CSV, Parquet or JSON lines."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The filters of operations: conditions of an address, tested on whole columns of operations.
+"""The filters of operations: conditions in a page's address, tested on whole columns of operations.
 
-Two steps keep a search fast. ``may_be_in`` rules out whole spans of the trail by what the index
-knows about them; ``matching`` tests the operations of the other spans.
+Two steps keep a search fast. ``may_be_in`` excludes whole spans of the trail by the index's summary
+of them; ``matching`` tests the operations of the other spans.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ MATCHES: Final = (CONTAINS, EQUALS, NULL, MISSING)  # how a value can be compare
 
 
 class RowKey(NamedTuple):
-    """The key values of a row as text, and the positions from and to which the row had this key (both included).
+    """The key values of a row as text, and the first and last position at which the row had this key.
 
-    None is the trail's beginning or end.
+    None stands for the trail's beginning or end.
     """
 
     values: tuple[str, ...]
@@ -53,7 +53,7 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def held_by(self, block: ChangeBlock) -> Mask:
-        """Return the mask of the operations on the row: those with one of its keys, before or after."""
+        """Return a mask of the operations on the row: their key, before or after, is one of its keys."""
         found = np.zeros(len(block), bool)
         # The table was redefined with another key: its rows cannot be compared with these keys.
         if tuple(column.name for column in key_columns(block)) != self.columns:
@@ -80,9 +80,9 @@ def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
 
 
 def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Array, ...] | None:
-    """Return the text of each key column in an image, or None if the image lacks one of them.
+    """Return the text of each key column in an image, or None if the image does not have one of them.
 
-    A row that does not log a column has null there.
+    The text is null in rows that do not log the column.
     """
     texts = []
     for column, state in zip(block.table.columns, image, strict=True):
@@ -122,7 +122,7 @@ class OperationFilters:
     def of(cls, query: Mapping[str, str], csn: str) -> Self:
         """Parse the filters in a page's address. Raises OptionError if they are invalid.
 
-        ``csn`` is one of the trail, or "" if none is known. CSNs that cannot be compared with it
+        ``csn`` is a CSN of the trail, or "" if none is known. CSNs that cannot be compared with it
         are invalid.
         """
         # Both "I,U" and "IU" are accepted.
@@ -163,7 +163,7 @@ class OperationFilters:
 
     @property
     def tested(self) -> ReadSelection:
-        """The parts of operations that must be decoded for the filters alone."""
+        """The parts of operations that must be decoded to test the filters."""
         columns: frozenset[str] | None = frozenset()
         if self.keys is not None:
             columns = frozenset(map(str.casefold, self.keys.columns))
@@ -177,7 +177,7 @@ class OperationFilters:
         return bool(self.text) or self.match != CONTAINS
 
     def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations, judging by its ranges only.
+        """Return whether a span may contain matching operations, by its ranges only.
 
         ``tables`` are the bits of the chosen tables.
         """
@@ -221,7 +221,7 @@ class OperationFilters:
         return passing
 
     def _has_value(self, block: ChangeBlock) -> Mask:
-        """Return the mask of operations with the value in the column (or in any one), before or after."""
+        """Return a mask of the operations with the value in the column (or in any column), before or after."""
         found = np.zeros(len(block), bool)
         wanted = self.column.casefold()
         for column, *images in zip(block.table.columns, block.before, block.after, strict=True):
@@ -292,12 +292,12 @@ def _is_one_of(codes: Octets, letters: str) -> Mask:
 
 
 def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return the mask of the rows with a value; without values there are none."""
+    """Return a mask of the rows with a value. If there are no values, no row is selected."""
     return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
 
 
 def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return the mask of the rows with a token: ``NAME``, ``NAME=VALUE``, or a part of a value."""
+    """Return a mask of the rows with a token: ``NAME``, ``NAME=VALUE``, or a part of a value."""
     if tokens is None:
         return np.zeros(rows, bool)
     name, equals, value = wanted.partition("=")

@@ -1,8 +1,8 @@
-"""Keep the index of a growing trail up to date: look for new bytes every second, and read them.
+"""Keep the index of a growing trail up to date: check for new bytes every second, and read them.
 
-Reading continues after the last valid record, with the state that the check had there. If the trail
-ended inside a header or between the two images of an update, the counts of that part may be wrong,
-so the index is rebuilt from the start.
+Reading continues after the last valid record, with the state of the check at that point. If the
+trail ended inside a header or between the two images of an update, the counts of that part may be
+wrong, so the index is rebuilt from the start.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ LOOKS: Final = 31  # the number of looks over which the rate is measured
 
 @dataclass(slots=True)
 class TrailGrowth:
-    """How fast a growing trail has grown recently: the times at which it was read, and the operations added at each."""
+    """How fast a growing trail has grown recently: the times at which it was read, and the number of operations added at each."""
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
 
     def note(self, operations: int) -> None:
-        """Add a time at which the growing trail was read, and the operations added then."""
+        """Record a time at which the growing trail was read, and the number of operations added then."""
         self.looks.append((monotonic(), operations))
 
     @property
     def rate(self) -> float:
-        """The number of operations per second that the trail gained in the last readings."""
+        """The number of operations per second that were added recently."""
         if len(self.looks) < 2:
             return 0.0
         seconds = self.looks[-1][0] - self.looks[0][0]
@@ -55,7 +55,7 @@ class TrailGrowth:
 
 
 class GrowingIndex(TrailIndex):
-    """A trail index that is kept up to date: call ``follow`` after it is built."""
+    """A trail index that is kept up to date. Call ``follow`` after it is built."""
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
         super().__init__(path, definitions)
@@ -65,7 +65,7 @@ class GrowingIndex(TrailIndex):
 
     @property
     def rate(self) -> float:
-        """The number of operations per second that the trail has gained recently."""
+        """The number of operations per second that were added to the trail recently."""
         return self._growth.rate
 
     def follow(self) -> None:

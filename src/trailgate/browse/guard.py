@@ -1,9 +1,9 @@
 """Protect the server of a trail: answer only requests with its token, from its own pages, to its own host.
 
-A page of another site cannot read the trail: it does not know the token, and a DNS name that its
-owner points at this machine is not an accepted host. Only reading is allowed, and POST to a few
-addresses from the server's own pages. The security policy in the headers keeps injected content
-from loading or sending anything.
+A page of another site cannot read the trail: it does not know the token, and if its owner lets a
+DNS name resolve to this machine, that name is not an accepted host. Only reading is allowed, and
+POST to a few addresses from the server's own pages. The security policy in the headers keeps
+injected content from loading or sending anything.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class RequestGuard:
-    """An ASGI application that passes allowed requests to ``app`` without the token, and refuses all others.
+    """An ASGI application that passes allowed requests to ``app`` without the token, and rejects all others.
 
     ``host`` is the name under which it is served; ``posted`` are the addresses that accept POST.
     """
@@ -71,7 +71,7 @@ class RequestGuard:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, with_headers)
 
     def _judge(self, scope: Scope) -> tuple[int, str]:
-        """Return 0 and the path after the token, or the status of a refusal and its text or redirect target."""
+        """Return 0 and the path after the token, or the status of a rejection and its text or redirect target."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
         if not self._is_own(host):
@@ -93,8 +93,8 @@ class RequestGuard:
     def _is_own(self, netloc: str) -> bool:
         """Return whether a host is this server: an IP address, or a name of this machine.
 
-        Every IP address is accepted, because only names can be pointed at this machine by somebody
-        else.
+        Every IP address is accepted, because an attacker can only make names resolve to this
+        machine.
         """
         try:
             name = urlsplit(f"//{netloc}").hostname or ""

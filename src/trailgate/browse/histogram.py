@@ -1,8 +1,8 @@
 """Histograms over time whose range is not known in advance.
 
-The number of bins is fixed. Whenever the times do not fit, the bins get the next width, which is
-made up of whole bins of the one before, so that bins begin at full seconds, minutes, hours, days,
-months, quarters or years.
+The number of bins is fixed. Whenever the times do not fit, the bins get the next width, which is a
+multiple of the previous width, so that bins begin at full seconds, minutes, hours, days, months,
+quarters or years.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TimeHistogram:
     """Counts of several operation types in bins of time, in constant memory.
 
     Bins start at multiples of their width, so when the width grows, neighbouring bins are added up
-    and no value has to be known. With 4 bins of one second, a count at 00:00:09 after one at
+    and no single time has to be known. With 4 bins of one second, a count at 00:00:09 after one at
     00:00:00 leads to bins of five seconds: 1, 1, 0, 0.
     """
 
@@ -34,9 +34,9 @@ class TimeHistogram:
         self.first: int | None = None  # the number of the first bin: its start divided by the width
 
     def add(self, times: Longs, kinds: Longs, bounds: tuple[int, int]) -> None:
-        """Count operations in the bins of their times (microseconds), which are all within ``bounds``.
+        """Count operations in the bins of their times (microseconds), all of which are within ``bounds``.
 
-        Type -1 is skipped, with any time.
+        Operations of type -1 are skipped, whatever their time.
         """
         self.fit(*bounds)
         _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
@@ -66,7 +66,7 @@ class TimeHistogram:
             self.first = begin
 
     def _widen(self) -> None:
-        """Give the bins the next width."""
+        """Change the bins to the next width."""
         before, self.width = self.width, wider(self.width)
         if self.first is None:
             return
@@ -84,7 +84,7 @@ class TimeHistogram:
     def filled_bins(self) -> tuple[Longs, Longs]:
         """Return the times at which bins begin and the last one ends, and the counts by type.
 
-        They are from the first to the last bin that is not empty.
+        Empty bins at both ends are omitted.
         """
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is None or not len(used):
@@ -105,7 +105,9 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
 
 
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count times in several histograms, all of one operation type, which already fit the times.
+    """Count times in several histograms, all of the same operation type.
+
+    Their bins must already contain the times.
 
     A time's slot is the index of its histogram, or -1.
     """

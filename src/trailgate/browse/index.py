@@ -1,12 +1,12 @@
 """The index of a trail: a summary of the complete trail for its pages, built in one pass.
 
 The check of a trail reads each record once and passes its results chunk by chunk
-(``jobs.trail_check``). Of each chunk the index keeps an ``IndexSpan``: its byte range, its range of times
-and CSNs, and which tables and operation types occur, so that a page decodes only spans that may
-contain matches.
+(``jobs.trail_check``). For each chunk the index stores an ``IndexSpan``: its byte range, its range
+of times and CSNs, and which tables and operation types occur, so that a page decodes only spans
+that may contain matches.
 
 Memory use is small: one span per 4 MB of trail. Counts over time have a fixed number of bins, only
-the longest transactions are kept, and the ids of all transactions are in a temporary file.
+the longest transactions are stored, and the ids of all transactions are in a temporary file.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class StoppedError(Exception):
 
 
 class TrailIndex:
-    """The index of a trail: what the pages show of the complete trail, read in one pass.
+    """The index of a trail: the data that pages show about the complete trail, read in one pass.
 
     It can be used while it is built; hold ``lock`` to read several members consistently.
     """
@@ -256,7 +256,7 @@ class TrailIndex:
 
     @property
     def rate(self) -> float:
-        """The number of operations per second that the trail gains.
+        """The number of operations per second that are added to the trail.
 
         It is 0 in an index that does not follow the trail.
         """
@@ -264,7 +264,7 @@ class TrailIndex:
 
     @property
     def findings(self) -> list[Any]:
-        """The findings of the check so far, worst first.
+        """The findings of the check so far, most severe first.
 
         Open transactions are known only at the end.
         """
@@ -297,7 +297,7 @@ class TrailIndex:
     def _holds(self, finding: Finding) -> bool:
         """Return whether a finding still applies.
 
-        A cut end does not, if the trail has grown since.
+        If the trail has grown since, an incomplete end is no longer a finding.
         """
         if finding.kind == OPEN.name:
             return self.done and not self._has_grown
@@ -358,20 +358,20 @@ class TrailIndex:
         return None
 
     def share_before(self, place: TrailPosition) -> float:
-        """Return the share of the trail's bytes that lie before a position, from 0 to 1."""
+        """Return the share of the trail's bytes before a position, from 0 to 1."""
         files = [one.file for one in self.files]
         before = sum(file.size for file in files if file.number < place.number)
         return min(1.0, (before + place.offset) / max(self.bytes, 1))
 
     def bits(self, names: list[str]) -> int:
-        """Return the bits that stand for these tables in ``IndexSpan.tables``."""
+        """Return the bits that represent these tables in ``IndexSpan.tables``."""
         combined = 0
         for name in names:
             combined |= self._table_bits.get(name, 0)
         return combined
 
     def begin_of(self, text: str) -> TrailPosition | None:
-        """Return where the first transaction with this id begins, or None if the part of the trail that is read has none."""
+        """Return where the first transaction with this id begins, or None if the part of the trail that was read does not contain it."""
         # Python salts `hash` differently in each process, which does not matter for a temporary
         # file of this one.
         wanted, raw, at = hash(text), text.encode(), 0
@@ -465,10 +465,9 @@ class TrailIndex:
         )
 
     def _tables_of(self, step: CheckedChunk) -> tuple[list[str], Longs]:
-        """Return the names of a chunk's tables, and the index of each record's table in them, or -1.
+        """Return the names of a chunk's tables, and for each record the index of its table among them, or -1.
 
-        Records refer to a table by its name or by the index of its definition; the latter are added
-        here.
+        A record states its table's name or the index of its definition; both are resolved here.
         """
         columns = step.found
         names = list(columns.names)
@@ -508,7 +507,7 @@ class TrailIndex:
             self._add_versions(step)
 
     def _add_versions(self, step: CheckedChunk) -> None:
-        """Keep the table definitions that are new in a chunk."""
+        """Store the table definitions that are new in a chunk."""
         for index, known in step.tables.tables.items():
             if known.table is None or self._defined.get(index) is known:
                 continue
@@ -531,7 +530,7 @@ class TrailIndex:
         self.transactions.follow(TransactionBegins(number, offsets, tx, csn), extents)
 
     def _note_undone(self, step: CheckedChunk, number: int, starts: Longs) -> None:
-        """Keep the spans of transactions that a restart record of a chunk abandoned."""
+        """Store the spans of transactions that a restart record of a chunk abandoned."""
         offsets, before = step.found.view.offsets, self.transactions.open
         for own in np.flatnonzero(step.followed.flags & ABANDONED).tolist():
             # Transaction 0 may have begun in an earlier chunk.
@@ -560,7 +559,7 @@ class TrailIndex:
 
 
 def _exists(file: TrailFile) -> bool:
-    """Return whether a file still has at least the bytes that it had when it was listed."""
+    """Return whether a file exists and is not shorter than when it was listed."""
     try:
         store, path = locate(file.path)
         [info] = store.get_file_info([path])

@@ -1,8 +1,8 @@
-"""Summarize the operations that pass filters: how many there are, when, and of which tables, owners and transactions.
+"""Summarize the operations that pass filters: their number, their times, and their tables, owners and transactions.
 
-A page shows 100 rows. What answers "when was the spike, and what caused it?" are counts of all
-matching operations. A ``MatchSummary`` counts them span by span and can be continued: a page shows
-what is counted so far, and asks for more until everything is counted.
+A page shows 100 rows, but questions such as "when was the spike, and what caused it?" need counts
+of all matching operations. A ``MatchSummary`` counts them span by span and can be continued: a page
+shows the counts so far, and asks for more until everything is counted.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ AT_ONCE: Final = 8 << 20  # a trail of at most this many bytes is counted before
 class NameCounts:
     """Counts of the matching operations by name, such as table or owner, in bounded memory.
 
-    A trail has the operations of a transaction together. So a rare name can be dropped, unless it
-    occurs in the latest batch, because its transaction may continue.
+    In a trail, the operations of a transaction are contiguous. So a rare name can be dropped,
+    unless it occurs in the latest batch, because its transaction may continue.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -67,9 +67,9 @@ class NameCounts:
 class MatchSummary:
     """Counts of the operations that pass filters, up to the position ``reached``.
 
-    ``uncharted`` are matches that the histogram lacks: their time is before 1990 or after 2100, or their
-    operation type is unknown.
-    ``unread`` are parts of the trail that cannot be decoded, so nobody knows whether they match.
+    ``uncharted`` are matches that are not in the histogram: their time is before 1990 or after
+    2100, or their operation type is unknown. ``unread`` are parts of the trail that cannot be
+    decoded, so it is unknown whether they match.
     """
 
     filters: OperationFilters
@@ -147,7 +147,10 @@ class LatestResults(Generic[K, R]):
         self._kept: OrderedDict[Hashable, R] = OrderedDict()
 
     def of(self, index: TrailIndex, asked: K) -> R:
-        """Return the cached result for a request, or a new empty one. A cached result may be incomplete; the caller continues it."""
+        """Return the cached result for a request, or a new empty one.
+
+        A cached result may be incomplete; the caller then continues it.
+        """
         with self._lock, index.lock:
             # A rebuilt index has new spans, and purged files cannot be counted any more.
             key = asked, index.builds, frozenset(index.gone)

@@ -1,7 +1,7 @@
 """Show how a capture's reader splits one message: the fields of its records with offsets and columns.
 
 The format's own reader finds the records. A record whose table is unknown shows only its header
-fields. If a message is refused, each of its records is parsed separately, so that every bad record
+fields. If a message is rejected, each of its records is parsed separately, so that every bad record
 gets its own error.
 """
 
@@ -92,7 +92,7 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
 
 
 def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> list[TrailgateError]:
-    """Parse each record of a message by itself, and return the errors with offsets within the message."""
+    """Parse each record of a message separately, and return the errors with offsets within the message."""
     if not view.records:
         return []
     begins = np.array([one.begin for one in view.records])

@@ -1,7 +1,7 @@
 """The pages of operations and of one transaction.
 
-A page's address has filters and a position: ``at`` is the first row shown, ``before`` the end of
-the rows.
+A page's address contains filters and a position: ``at`` is the first row to show, or ``before`` the
+end of the rows to show.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _filters(query: Query) -> dict[str, str]:
 
 
 def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
-    """Yield the filters as they are shown: the name, the value, and the address without the filter."""
+    """Yield the filters in the form in which they are shown: the name, the value, and the address without the filter."""
     texts = {name: text for name, text in given.items() if name not in OF_VALUE}
     if "kinds" in given:
         texts["kinds"] = ", ".join(
@@ -138,7 +138,10 @@ def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 def _matches(
     index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
 ) -> dict[str, Any]:
-    """Return the counts of all matches, after counting for some seconds, or without counting for None."""
+    """Return the counts of all matches.
+
+    Before that, count further matches for ``seconds``, unless this is None.
+    """
     filters, given = OperationFilters.of(query, index.known_csn), _filters(query)
     summary = summaries.of(index, filters)
     if seconds is not None and not summary.is_complete(index):

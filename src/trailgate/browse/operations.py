@@ -1,8 +1,8 @@
-"""Search operations for the pages: those that pass filters, from a position on or before one, page by page.
+"""Search operations for the pages: find those that pass filters, after or before a position, page by page.
 
 The index knows which spans may contain matches. Only those are decoded, in columns, and only the
-rows of the page are converted to text. A search ends after a fifth of a second, whatever it has
-found, and returns the position at which to continue, so that no page keeps the user waiting.
+rows of the page are converted to text. A search ends after a fifth of a second, even if the page is
+not full, and returns the position at which to continue, so that no page keeps the user waiting.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class OperationSearch:
         return self._fitted(self._with_damage(result) if self.damage else result)
 
     def _fitted(self, result: SearchResult) -> SearchResult:
-        """End a page of large rows earlier. At least one row is kept."""
+        """Shorten a page with large rows. At least one row is kept."""
         rows = result.rows[::-1] if self.back else result.rows
         sizes = [row.size if isinstance(row, ShownOperation) else MARKUP for row in rows]
         # The number of rows whose sizes together fit: sizes 40 50 30 with room for 100 have the
@@ -187,7 +187,7 @@ class OperationSearch:
     def _with_damage(self, result: SearchResult) -> SearchResult:
         """Add a row for each run of damaged bytes to the result, even if filters are set.
 
-        Nobody can know whether these bytes would match.
+        It is unknown whether these bytes would match.
         """
         # The range that the found rows cover.
         begin, end = (result.before, self.place) if self.back else (self.place, result.after)

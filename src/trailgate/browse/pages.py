@@ -160,7 +160,7 @@ def time_text(microseconds: int) -> str:
 def moment(microseconds: int, *, alone: bool = False) -> Markup:
     """Build the HTML element of a UTC time. A script adds the local time.
 
-    With ``alone`` the Tab key stops at it, because there is no link beside it.
+    If it is ``alone``, without a link beside it, it can be reached with the Tab key.
     """
     text, stop = time_text(microseconds), Markup(' tabindex="0"') if alone else ""
     return Markup('<time datetime="{}"{}>{}</time>').format(iso_times(microseconds), stop, text)
@@ -174,7 +174,7 @@ def iso_times(*microseconds: int) -> str:
 def visible(text: object) -> str:
     """Escape control characters, and characters that change the direction of text, so that a page shows them.
 
-    Markup of the pages stays as it is.
+    Markup of the pages is not escaped.
     """
     if isinstance(text, Markup):
         return text
@@ -456,7 +456,7 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
 
 
 def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
-    """Yield what people look for first: its name, its value, and the address of its page."""
+    """Yield the facts that people look for first: a name, a value, and the address of a page about it."""
     bins, counts = index.over_time.filled_bins()
     runs = empty_runs(counts)
     if runs:
@@ -512,7 +512,10 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
 
 
 def manifest_of(listing: TrailListing) -> Manifest | None:
-    """Read the trail's manifest, or return None if it is missing or unreadable (the check reports that)."""
+    """Read the trail's manifest, or return None if it is missing or unreadable.
+
+    The check reports that.
+    """
     try:
         return read_manifest(listing.prefix, listing.store)
     except (TrailgateError, OSError):

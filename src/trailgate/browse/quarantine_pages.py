@@ -1,6 +1,6 @@
 """The page of quarantined messages: by reason, each with its fault marked.
 
-Users repair messages here and capture them again.
+Users repair messages on this page and capture them again.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def _lines(path: str, size: int) -> Iterator[bytes]:
 
 
 def _message(line: bytes) -> BadMessage:
-    """Parse a line. A line that cannot be parsed is shown as it is."""
+    """Parse a line. A line that cannot be parsed is shown unchanged."""
     text = line.decode("utf-8", "backslashreplace")
     try:
         body, _ = read_line(line)
@@ -177,7 +177,7 @@ def _message(line: bytes) -> BadMessage:
 
 
 def _kind(reason: str) -> str:
-    """Return a reason without its place and value, so that equal faults are counted together."""
+    """Return a reason without its position and value, so that equal faults are counted together."""
     field = _FIELD.search(reason)
     kind = reason.partition(" (")[0]
     return f"{kind} (field {field[1]})" if field else kind

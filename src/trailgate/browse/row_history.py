@@ -1,8 +1,9 @@
 """The history of a row: all operations on it, also under the keys that it had before and after key updates.
 
-A row is named by its key at a position. Key updates of its table are followed from there: back to
-the keys that it had before, and on to the keys that it got later. Each of them counts only between
-the positions at which the row had it, because another row may have it at other times.
+A row is identified by its key at a position. Starting there, key updates of its table are followed:
+back to the keys that it had before, and on to the keys that it got later. Each key identifies the
+row only between the positions at which the row had it, because at other times another row may have
+it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], 
 
 
 def _is_text(value: object) -> bool:
-    """Return whether a value of JSON is a text. A lone surrogate, which is half of a character, is none."""
+    """Return whether a JSON value is valid text.
+
+    A lone surrogate, which is half of a character, is not.
+    """
     return isinstance(value, str) and not any("\ud800" <= one <= "\udfff" for one in value)
 
 
@@ -98,7 +102,7 @@ class KeyUpdates:
     lock: Lock = field(default_factory=Lock)
 
     def read_on(self, index: TrailIndex, columns: tuple[str, ...], seconds: float) -> None:
-        """Search further spans for key updates for about ``seconds``, at least one span."""
+        """Search further spans for key updates for about ``seconds``, but at least one span."""
         until = monotonic() + seconds
         # Key updates are updates whose two keys differ; not every writer gives them a type of their own.
         filters = OperationFilters(tables=TablePatterns.exactly(self.table), kinds="UK")
@@ -165,7 +169,7 @@ def follow_keys(
 def _keys_before(
     updates: Sequence[KeyUpdate], key: tuple[str, ...], at: TrailPosition | None
 ) -> tuple[list[RowKey], TrailPosition | None]:
-    """Return the keys that the row had before, and the position from which on it had ``key``."""
+    """Return the keys that the row had before, and the position from which it had ``key``."""
     found: list[RowKey] = []
     begins: list[TrailPosition | None] = []
     end = at

@@ -1,6 +1,6 @@
 """The server of ``trailgate browse``: one trail, an index that is built in the background, and its pages.
 
-Each page is one row of ``PAGES``: a function that takes the index and the query of the address, and
+Each page is one row of ``PAGES``: a function of the index and the query of the address, which
 returns the values for a template. Pages run in threads because they read files. SQL is separate: it
 may take long, and is cancelled if its client disconnects.
 """
@@ -156,7 +156,7 @@ def application(
 
 @dataclass(frozen=True, slots=True)
 class _TrailPages:
-    """The pages of a trail. ``around`` are the values that all pages have."""
+    """The pages of a trail. ``around`` contains the values that all pages have."""
 
     index: TrailIndex
     statements: StatementRunner
@@ -218,7 +218,7 @@ class _TrailPages:
     async def _sent(
         self, request: Request, make: Callable[[QueryCancellation], RowsFile], name: str
     ) -> Response:
-        """Send the file that a function makes, and cancel the function if the client leaves."""
+        """Send the file that a function creates, and cancel the function if the client disconnects."""
         file, media_type, kind = await until_left(request, make)
         # iter() with a sentinel: call until it returns b"".
         parts = iter(lambda: file.read(SENT), b"")

@@ -1,7 +1,8 @@
-"""Decode the operations of one span of a trail, starting from the state that the index keeps for it.
+"""Decode the operations of one span of a trail, starting from the state that the index stores for it.
 
-Damage is shown and not raised: if decoding a span fails, it is split in halves again and again
-until the unreadable operations are isolated. Each becomes an ``UnreadOperations`` in place of its values.
+Damage is shown instead of raised: if decoding a span fails, it is split in halves again and again
+until the unreadable operations are isolated. Each becomes an ``UnreadOperations`` in place of its
+values.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ def read_span(
     *,
     back: bool = False,
 ) -> Iterator[ChangeBatch | UnreadOperations]:
-    """Yield the operations of a span in order, or none if its file is gone.
+    """Yield the operations of a span in order, or none if its file no longer exists.
 
-    With a position: those from there on, or with ``back`` those before it.
+    With ``place``, yield only the operations from that position on, or with ``back`` those before
+    it.
     """
     try:
         source, view = records_of(index, span)
@@ -105,10 +107,10 @@ def read_span(
 def _parts(
     view: RecordColumns, span: IndexSpan, place: TrailPosition | None, *, back: bool
 ) -> list[tuple[RecordColumns, bool]]:
-    """Return a span's records in parts as a stack, the first one on top, and whether their operations are wanted.
+    """Return a span's records as a stack of parts, first part on top, each with whether its operations are wanted.
 
-    Of the operations before a position only the state is needed, such as the open transaction. The
-    first operations from there on are a part of their own, because a page may need no more.
+    Operations before the position are needed only for the state, such as the open transaction. The
+    first operations after the position are a separate part, because a page may need no more.
     """
     begins, cut = _begins(view), 0
     if place is not None and span.begin < place < span.stop:
@@ -128,7 +130,7 @@ def _parts(
 
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows at which an operation may begin: neither a piece of one, nor an after image."""
+    """Return the rows at which an operation may begin: records that are neither a piece nor an after image."""
     starts = np.flatnonzero((view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA))
     # an after image comes after the before image of an update, and after the pieces of that
     before = (view.is_before & (view.io_type == IO_UPDATE))[starts]

@@ -96,7 +96,7 @@ def sql_page(
 def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa.RecordBatchReader:
     """Run an SQL statement of the page and return its rows.
 
-    Raises OptionError if the statement is refused or canceled.
+    Raises OptionError if the statement is not allowed or was canceled.
     """
     if SHOW_TABLES.fullmatch(text):
         return _table_list(index).to_reader()
@@ -110,7 +110,7 @@ def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa
 
 
 def _hint(index: TrailIndex, problem: str) -> str:
-    """Return what can be selected from on the page."""
+    """Return a hint that lists the names that can be selected from."""
     if NO_FILES in problem:
         return "Files cannot be read on this page; trailgate sql can read them"
     with index.lock:
@@ -122,7 +122,7 @@ def _hint(index: TrailIndex, problem: str) -> str:
 
 
 def _table_list(index: TrailIndex) -> pa.Table:
-    """Return the answer to SHOW TABLES: the names, and the numbers of operations."""
+    """Return the answer to SHOW TABLES: the names of tables with their numbers of operations."""
     with index.lock:
         counts = {name: totals.operations for name, totals in sorted(index.tables.items())}
     names = [OPERATIONS, *counts]
@@ -130,7 +130,7 @@ def _table_list(index: TrailIndex) -> pa.Table:
 
 
 def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
-    """Return the columns of a table by its latest definition, or () if nothing defines it."""
+    """Return the columns of a table by its latest definition, or () if it is not defined."""
     versions = [one for _, one in index.tables[name].versions] or [
         one for one in index.definitions if one.name == name
     ]
@@ -140,7 +140,7 @@ def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
 def _examples(
     names: Sequence[str], tables: Mapping[str, Sequence[Column]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield questions, and the statements that answer them, of the first table with a key."""
+    """Yield questions about the first table with a key, each with a statement that answers it."""
     yield from EXAMPLES.items()
     for name in names:
         columns = tables.get(name, ())

@@ -1,7 +1,7 @@
 """Choose the labels of a time axis, at most eight round times from full seconds to years, and the times at which bars begin.
 
-Months are those of the calendar in UTC. They are numbered from January of the year 0, so that years
-begin at multiples of 12.
+Months are calendar months in UTC. They are numbered from January of the year 0, so that years begin
+at multiples of 12.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BinWidth(NamedTuple):
         return begins
 
     def divides(self, other: BinWidth) -> bool:
-        """Return whether bins of this width make up whole bins of another one."""
+        """Return whether the other width is a multiple of this one, so that bins can be combined."""
         if self.in_months != other.in_months:
             return not self.in_months and DAY * SECOND % self.length == 0
         return other.length % self.length == 0
@@ -76,7 +76,7 @@ def wider(width: BinWidth) -> BinWidth:
 
 
 def month_numbers(times: Longs) -> Longs:
-    """Return the number of the month that each time between 1970 and 2100 is in. For other times the number is wrong."""
+    """Return the month number of each time. It is only correct for times between 1970 and 2100."""
     found: Longs = np.take(_months_of_days(), times // (DAY * SECOND), mode="clip")
     return found
 
@@ -106,9 +106,9 @@ def round_times(begin: int, end: int) -> list[tuple[int, str]]:
 def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
     """Choose the times at which a chart's bars begin (microseconds), and the end of the last bar.
 
-    Bars are as short as possible, with at most ``most`` of them, and consist of whole bins of a
-    ``TimeHistogram``, whose width is given: from a second to a week, or calendar months, quarters
-    or years.
+    Bars are as short as possible, with at most ``most`` of them. Each consists of whole bins of a
+    ``TimeHistogram`` with the given ``width``: from a second to a week, or calendar months,
+    quarters or years.
     """
     # A bar is a whole number of bins, as counts within a bin cannot be divided.
     for step in BAR_STEPS:
@@ -152,7 +152,10 @@ def _labelled(times: list[int], step: int) -> Iterator[tuple[int, str]]:
 
 
 def _origin(step: int) -> int:
-    """Return the time that the multiples of a step are counted from: those of weeks are Mondays."""
+    """Return the time from which the multiples of a step are counted.
+
+    Weeks are counted from Mondays.
+    """
     return (MONDAY if step > DAY else 0) * SECOND
 
 

@@ -83,8 +83,8 @@ class TransactionExtent:
         """Return the last row of the transaction, or -1 if the first row begins another one.
 
         A transaction ends with an operation whose indicator marks an end. If the writer was
-        restarted in the middle, that is missing, and the transaction ends before the next one
-        begins.
+        restarted in the middle, there is no such operation, and the transaction ends before the
+        next one begins.
         """
         begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
         if self.first_time is None:
@@ -114,7 +114,8 @@ def measure_transaction(
 ) -> TransactionExtent:
     """Find the end of the transaction that begins at a position, and count its operations.
 
-    A count that was cut short continues from the known extent, which is updated.
+    If ``known`` is an extent from a count that took too long, the count continues there and the
+    extent is updated.
     """
     extent = TransactionExtent() if known is None else known
     with extent.lock:
@@ -124,7 +125,7 @@ def measure_transaction(
 
 
 def _count_on(index: TrailIndex, begin: TrailPosition, extent: TransactionExtent) -> None:
-    """Count for some seconds, and at least one span."""
+    """Continue to count for some seconds, but at least one span."""
     if extent.counted_to is None:
         # Without an end the transaction may have grown.
         extent.counts.clear()

@@ -1,4 +1,4 @@
-"""A transaction as a message for the workbench: JSON, as ``trailgate publish --format json`` writes it."""
+"""Write a transaction as a message for the workbench: JSON, as by ``trailgate publish --format json``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ BYTES: Final = 900_000  # the most bytes of a message: the workbench takes 1 MB
 
 
 def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
-    """Return the first operations of the transaction that begins at a position as a message, and properties for it.
+    """Return the first operations of the transaction that begins at a position, as a message with properties for it.
 
-    With ``rows`` in the query, at most that many operations. Raises OptionError without a
-    position, and EncodeError if JSON cannot express a value.
+    ``rows`` in the query limits the number of operations. Raises OptionError without a position,
+    and EncodeError if JSON cannot express a value.
     """
     most = 1 if query.get("rows") == "1" else OPERATIONS
     at = parse_place(query.get("at", ""))
@@ -65,7 +65,7 @@ def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
 def _between(
     batch: ChangeBatch, begin: TrailPosition, stop: TrailPosition | None, most: int
 ) -> ChangeBatch:
-    """Return the first operations of a batch from a position on, before another one."""
+    """Return the first operations of a batch between two positions."""
     keep = np.zeros(batch.rows, bool)
     for block in batch.blocks:
         mask = pc.greater_equal(block.position, long_position(*begin))

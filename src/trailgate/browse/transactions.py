@@ -2,7 +2,7 @@
 
 Within a chunk, transaction 0 is the transaction that was open before it, the next ones begin and
 end in it, and the last one may continue in the next chunk. So statistics can be added chunk by
-chunk: only the open transaction is kept between them.
+chunk: only the open transaction is passed from one to the next.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class TransactionStatistics:
 
 
 def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
-    """Return the indexes of values that are large enough for a list of the longest."""
+    """Return the indexes of the values that are large enough for a list of the longest."""
     least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
     candidates = np.flatnonzero(values > least)
     if len(candidates) > LONGEST:

@@ -1,14 +1,14 @@
-"""The workbench: a page with a message and properties, and the result of capturing it, updated while typing.
+"""The workbench: a page with a message and properties, and the result of capturing it, updated while the user types.
 
-From the machine it reads only the properties file that the command names, the files that this
-names, and the messages of the folder, and only when a page is opened. What is typed is parsed from
-the request alone: a file that the properties name must be one of the texts on the page, so that a
-request cannot choose files to read. Copybooks find their COPY members in their own folder, as in a
-capture, if they are files that the command's properties name. Nothing is written except properties,
-if ``--save-to`` allows it.
+The workbench reads only these files of the machine, and only when a page is opened: the properties
+file that the command names, the files named in it, and the messages of the folder. Edited text is
+parsed from the request alone: a file that the properties name must be one of the texts on the page,
+so that a request cannot choose files to read. Copybooks find their COPY members in their own
+folder, as in a capture, if they are files that the command's properties name. Nothing is written
+except properties, if ``--save-to`` allows it.
 
-The fields of the page are a ``Sheet``; ``examine_sheet`` turns it into a ``SheetResult`` with faults and
-results.
+The fields of the page are a ``Sheet``; ``examine_sheet`` turns it into a ``SheetResult`` with
+faults and results.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_PAIR: Final = re.compile(r"[^0-9A-Fa-f\s]|(?<![0-9A-Fa-f])[0-9A-Fa-f](?![0-9
 
 @dataclass(frozen=True, slots=True)
 class SheetFile:
-    """A file named in the workbench's properties, with its text: the file's content, or what the user typed in the page."""
+    """A file named in the workbench's properties, with its text: the file's content, or the user's edited text."""
 
     name: str
     text: str
@@ -141,7 +141,7 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True)
 class SheetResult:
-    """What the workbench shows for a sheet: the message with its fields, the parsed operations, and the errors."""
+    """The result that the workbench shows for a sheet: the message with its fields, the parsed operations, and the errors."""
 
     faults: tuple[SheetFault, ...] = ()
     more_faults: int = 0
@@ -160,7 +160,7 @@ class SheetResult:
 
 
 class Workbench:
-    """The files that ``trailgate browse`` names for the workbench."""
+    """The files that the command ``trailgate browse`` names for the workbench."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class Workbench:
         return self.properties or self.messages or NEW
 
     def read(self) -> Sheet:
-        """Read the page's fields from the files as they are now.
+        """Read the page's fields from the current files.
 
         The message is the first one of the folder.
         """
@@ -389,7 +389,7 @@ class _Examined:
         self.errors: list[TrailgateError] = []
 
     def run(self) -> SheetResult:
-        """Return the results, with the errors at their places."""
+        """Run all steps, and return the results and the errors with their positions."""
         try:
             self._run()
         except TrailgateError as error:
@@ -478,7 +478,7 @@ class _Examined:
         )
 
     def _fault(self, error: TrailgateError) -> SheetFault:
-        """Place an error on the page: its field, line and column."""
+        """Locate an error on the page: its input field, line and column."""
         where = error.where
         source = where.source or (MESSAGE if where.offset is not None or where.record else "")
         place = replace(where, source=None, message=None, line=None, column=None, offset=None)
@@ -592,6 +592,6 @@ def examine_sheet(bench: Workbench, sheet: Sheet) -> SheetResult:
 def propose_properties(sheet: Sheet) -> Sheet:
     """Replace the workbench's properties by a proposal from the message.
 
-    Raises TrailgateError if none can be made.
+    Raises TrailgateError if no proposal is possible.
     """
     return replace(sheet, properties=propose([sheet.body]).text, earlier=sheet.properties)

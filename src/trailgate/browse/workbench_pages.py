@@ -29,7 +29,10 @@ TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchPage:
-    """Answers requests to the workbench. ``around`` are the template values that all pages have."""
+    """Answers requests to the workbench.
+
+    ``around`` contains the template values that all pages have.
+    """
 
     bench: Workbench
     around: Mapping[str, Any]
@@ -39,7 +42,7 @@ class WorkbenchPage:
         return Route(address, self.show, methods=["GET", "HEAD", "POST"])
 
     async def show(self, request: Request) -> Response:
-        """Return the page for the present files, or the answer to a submitted form."""
+        """Return the page for the current files, or the answer to a submitted form."""
         if request.method != "POST":
             return await run_in_threadpool(lambda: self.page(self.bench.read(), answered=False))
         body = bytearray()
@@ -52,7 +55,10 @@ class WorkbenchPage:
     def page(
         self, sheet: Sheet, problem: str = "", saved: str = "", *, answered: bool = True
     ) -> Response:
-        """Render the complete workbench page. ``answered`` is whether it answers a button of the form."""
+        """Render the complete workbench page.
+
+        ``answered`` is true if it answers a button of the form.
+        """
         outcome = {"page": "workbench", "problem": problem, "saved": saved, "answered": answered}
         values = {**self.around, **outcome, **_values(self.bench, sheet)}
         return HTMLResponse(render("workbench.html", values))
@@ -76,7 +82,7 @@ class WorkbenchPage:
 
 
 def _apply_action(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
-    """Return the fields after the action of a button."""
+    """Carry out the action of a button, and return the changed fields."""
     if action == "propose":
         return propose_properties(sheet)
     if action == "back":

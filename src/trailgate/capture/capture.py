@@ -1,18 +1,19 @@
 """Parse batches of messages into operations.
 
-One `Capture` object does it for one set of properties.
+One `Capture` object does this for one set of properties.
 
-A message is parsed completely or not at all. The parser works on the whole batch and raises at the
-first sign of trouble, so bad messages are removed step by step (`isolate_bad`):
+A message is parsed completely or not at all. The parser works on the whole batch and raises an
+error at the first problem, so bad messages are removed step by step (`isolate_bad`):
 
 - If one check finds several bad messages at once (`BadMessagesError`), they are removed and the
   rest of the batch is parsed again.
 - If an error names only one record, the batch is halved until the bad message is alone.
 
-The good messages therefore keep the speed of a batch. Each bad message gets its own error.
+The good messages are therefore still parsed at the speed of a batch, and each bad message gets its
+own error.
 
-After parsing, `chain_by_indicators` or `chain_by_id` groups the operations into transactions. `TransactionState`
-carries an open transaction from one batch to the next.
+After parsing, `chain_by_indicators` or `chain_by_id` groups the operations into transactions.
+`TransactionState` passes an open transaction from one batch to the next.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Parsed:
     `message` is the index in the batch of each operation's message. It is -1 for an operation of an
     earlier batch that was held back until it was known whether its transaction has another captured
     operation. `opens` marks the messages that begin a transaction, and `starts_unit` the messages
-    that begin a unit (messages that are captured or refused together).
+    that begin a unit (messages that are captured or rejected together).
 
     `batch` excludes the operations of bad messages, but not the operations of other messages of the
     same unit: the caller drops incomplete units. A problem with message -1 belongs to the unit that
@@ -150,7 +151,7 @@ class Parsed:
 
 
 def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return tokens with null for the values that the writer of their records fills in."""
+    """Return the tokens with null for values that are only known when their records are written."""
     if tokens is None:
         return None
     later = pc.equal(tokens.items, RECORD_LENGTH).fill_null(False)
@@ -238,8 +239,8 @@ class Capture:
     ) -> TransactionState:
         """Return the state in which new messages follow the last transaction of a trail.
 
-        With `broken` the messages may continue a bad unit. `bad` is the id of the transaction at
-        the end of that unit, if it is known.
+        `broken` means that the messages may continue a bad unit. `bad` is the id of the transaction
+        at the end of that unit, if it is known.
         """
         length = None
         if self.options.has_sequence_ids and csn:
@@ -391,8 +392,8 @@ class Capture:
 
         The result has the form of a result for a batch without messages.
 
-        If transactions are known only by their ids, the end of the input ends the last one, and its
-        last operation is released. Problems are the errors of input that ends too early.
+        If transactions are identified only by their ids, the end of the input ends the last one,
+        and its last operation is released. Problems are the errors of input that ends too early.
         """
         nothing = MessageBatch(pa.py_buffer(b""), *np.zeros((4, 0), np.int64))
         if not self.options.by_id:
@@ -451,7 +452,7 @@ def _with_transactions(
 
 
 def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
-    """Return the result for messages that all wait: no operations yet."""
+    """Return the result for a batch in which all messages wait: no operations yet."""
     none = np.zeros(len(messages), bool)
     return Parsed(
         batch=ChangeBatch((), 0),
@@ -466,9 +467,9 @@ def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
 def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     """Renumber a result so that message 0 is the first message of this batch.
 
-    `parsed` is the result for `messages`. The first `before` of them are left from earlier batches,
-    and the last ones may not be parsed yet. A problem in an earlier message gets message number
-    -1, and keeps its file and offset in `place`.
+    `parsed` is the result for `messages`. The first `before` of them come from earlier batches, and
+    the last ones may not be parsed yet. A problem in an earlier message gets message number -1, and
+    its file and offset are in `place`.
     """
     if not before and len(parsed.opens) == len(messages):
         return parsed

@@ -72,7 +72,7 @@ class ParserType(NamedTuple):
         return found
 
     def inference(self, options: MetadataOptions) -> TableInference:
-        """Create the object that infers table definitions from messages, for options that ask for inference."""
+        """Create the object that infers table definitions from messages, for options that require inference."""
         found: TableInference = import_name(self.inference_at)(options)
         return found
 

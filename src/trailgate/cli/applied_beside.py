@@ -1,4 +1,4 @@
-"""Apply what a live capture (``trailgate capture --apply``) has published, between its batches."""
+"""Apply the operations that a live capture (``trailgate capture --apply``) has published, between its batches."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from trailgate.terminal.live_view import log_to_stderr
 
 
 class CompanionApply:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds.
+    """Applies the operations that a live capture publishes, at most every ``PAUSE`` seconds.
 
-    The capture continues if the target does not work.
+    If the target does not work, the capture continues.
     """
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
@@ -34,7 +34,7 @@ class CompanionApply:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply the published operations, unless the pause after the last attempt continues.
+        """Apply the published operations, unless less than ``PAUSE`` seconds have passed since the last attempt.
 
         ``new`` means that operations were published since the last call.
         """

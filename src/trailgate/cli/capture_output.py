@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.errors import count_noun
-from trailgate.terminal.counts import counts_table
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.output import make_painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
@@ -42,14 +41,14 @@ BESIDE: Final = "the trail's files contain none, so move this file with them (--
 
 
 def print_ignored(loaded: LoadedCapture) -> None:
-    """Print on stderr the parameters of a capture that would change its result, and that the user asked to ignore."""
+    """Print on stderr the parameters that would change the result of a capture, but are ignored at the user's request."""
     if loaded.extract is not None:
         for line, text, why in loaded.extract.ignored:
             print(f"ignored: line {line}, {text}: {why}", file=sys.stderr)
 
 
 def print_notes(loaded: LoadedCapture) -> None:
-    """Print on stderr the properties and parameters of a capture without effect, and the defaults used."""
+    """Print on stderr the properties and parameters of a capture that have no effect, and the defaults used."""
     lines = [f"{name}: {reason}" for name, reason in loaded.notes]
     if loaded.extract is not None:
         lines += [f"line {line}, {text}: {why}" for line, text, why in loaded.extract.unused]
@@ -77,8 +76,8 @@ def print_summary(summary: CaptureSummary) -> None:
 def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
     """Return whether a capture found so many bad messages that its exit code must not be 0.
 
-    That is the case if most messages are bad, or if a dry run found more bad messages than a
-    real run accepts.
+    This is the case if most messages are bad, or if a dry run found more bad messages than a real
+    run would accept.
     """
     # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad
@@ -134,9 +133,9 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
 
 
 def _bad_messages(summary: CaptureSummary) -> str:
-    """Return the number of bad messages, and the number of all if most are bad.
+    """Return the number of bad messages, and the total number if most are bad.
 
-    If most are, a wrong property is the likely reason.
+    In that case a wrong property is the likely reason.
     """
     if not summary.mostly_bad:
         return count_noun(summary.quarantined, "message")

@@ -191,7 +191,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _without_verbs(arguments: list[str]) -> list[str]:
-    """Translate ``help COMMAND`` and ``version``, which many programs have, to ``--help`` and ``--version``."""
+    """Translate ``help COMMAND`` and ``version``, which many programs understand, to ``--help`` and ``--version``."""
     if arguments[:1] == ["help"]:
         return [*arguments[1:2], "--help"]
     return ["--version"] if arguments == ["version"] else arguments
@@ -216,7 +216,7 @@ def program_for(arguments: list[str]) -> Any:
     """Build the Click group of all commands, and import only the command that the arguments name.
 
     If the program's own help will be shown, the other commands are stubs with a summary; otherwise
-    they are left out.
+    they are omitted.
     """
     import typer  # noqa: PLC0415  no other module loads it
 
@@ -242,7 +242,7 @@ def program_for(arguments: list[str]) -> Any:
 
     @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
-        """Handle the options before a command."""
+        """Process the options before a command."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
@@ -262,7 +262,7 @@ def program_for(arguments: list[str]) -> Any:
 
 
 def _no_type(ctx: object) -> None:
-    """Show no type in the help."""
+    """Return an empty type name for the help."""
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
@@ -303,7 +303,7 @@ def _usage_problem(error: Any) -> str:
 
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
-    """Replace former names of options by their present names."""
+    """Replace former names of options by their current names."""
     # words after -- are not options
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
@@ -311,9 +311,9 @@ def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
 
 
 def _complete() -> list[str]:
-    """Return the words of the command line that the shell asks to complete, without the program's name.
+    """Return the words of the command line that the shell wants to complete, without the program's name.
 
-    Returns no words outside of completion.
+    Returns no words if it does not ask for completion.
     """
     line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", ""))
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
@@ -327,7 +327,7 @@ def import_command(name: str) -> Any:
 def _import(name: str) -> tuple[Callable[..., object], str]:
     """Import a command.
 
-    Returns its function, and its exit codes and examples as the end of its help.
+    Returns its function, and the end of its help: exit codes and examples.
     """
     module = import_command(name)
     function: Callable[..., object] = module.command
@@ -347,7 +347,7 @@ def _import(name: str) -> tuple[Callable[..., object], str]:
 
 
 def _stub() -> None:
-    """Represent a command that is only listed."""
+    """Stand for a command that is only listed."""
 
 
 def _version(*, asked: bool) -> None:

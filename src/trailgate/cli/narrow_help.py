@@ -23,7 +23,7 @@ def print_narrow_help(command: Any, width: int) -> None:
     formatter: Any = context.formatter_class
 
     class NarrowFormatter(formatter):  # type: ignore[misc]  # of typer's own copy of Click, or of Click
-        """Writes definitions below each other, and keeps the lines of a text."""
+        """Writes definitions below each other, and keeps the line breaks of a text."""
 
         def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
             """Write a list of options or commands, each with its meaning below."""
@@ -31,7 +31,7 @@ def print_narrow_help(command: Any, width: int) -> None:
             super().write_dl(rows, 1, _INDENT - 1)
 
         def write_text(self, text: str) -> None:
-            """Write a text line by line, since Click would join the lines of examples."""
+            """Write a text line by line, because Click would join the lines of examples."""
             for line in text.splitlines():
                 super().write_text(line)
 

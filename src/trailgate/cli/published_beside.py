@@ -1,4 +1,4 @@
-"""Publish what a live capture (``trailgate capture --publish``) has captured, in a thread beside it."""
+"""Publish the operations that a live capture (``trailgate capture --publish``) has captured, in a thread beside it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.commands.output import LiveOutput
 from trailgate.publish.commands.follow import (
@@ -25,7 +24,10 @@ LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class CompanionPublish:
-    """Publishes the trail of a live capture as it grows. The capture continues if the broker does not work."""
+    """Publishes the trail of a live capture as it grows.
+
+    If the broker does not work, the capture continues.
+    """
 
     def __init__(self, trail: str, to: str, form: str, output: LiveOutput) -> None:
         address = parse_address(to, direction=Direction.SENT)
@@ -45,7 +47,7 @@ class CompanionPublish:
         self._thread.start()
 
     def published(self, new: bool) -> None:
-        """Raise the error that has ended the publication beside the capture, if any."""
+        """Raise the error that has ended the companion publication, if any."""
         del new  # the thread looks at the trail itself
         if self._error:
             raise self._error[0]

@@ -1,8 +1,8 @@
-"""What keeps a short command short: it imports no package without need, and exits without cleaning up.
+"""Make short commands fast: import no package that is not needed, and exit without cleaning up.
 
 pyarrow imports pandas at the first ``pa.array``, to find out whether its argument is a Series, and
-typer (0.29 and later) imports pydantic to convert the value of any option. Each costs more than the
-rest of a short command.
+typer (0.29 and later) imports pydantic to convert the value of any option. Each takes longer than
+the rest of a short command.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ RARELY_CALLED: Final = frozenset({"__repr__", "__eq__", "__hash__", "__setattr__
 class PandasHider:
     """Makes ``import pandas`` fail, as if it were not installed, until pyspark is imported.
 
-    pyarrow imports pandas only to convert pandas objects, and commands use none. If a table is
+    pyarrow imports pandas only to convert pandas objects, which commands do not use. If a table is
     converted to pandas later, pyarrow tries the import again.
     """
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Raise ModuleNotFoundError for pandas; at the import of pyspark, stop hiding it."""
+        """Raise ModuleNotFoundError for pandas. When pyspark is imported, stop hiding pandas."""
         if fullname == "pyspark":
             sys.meta_path.remove(self)
         elif fullname == "pandas":
@@ -39,16 +39,19 @@ class PandasHider:
 
 
 def hide_pandas() -> None:
-    """Hide pandas in this process, unless it has been imported. Only for the program itself."""
+    """Hide pandas in this process, unless it has already been imported.
+
+    Only for the program itself.
+    """
     if not {"pandas", "pyspark"} & set(sys.modules):
         sys.meta_path.insert(0, PandasHider())
 
 
 def shorten_compute_help() -> None:
-    """Make the import of pyarrow.compute parse no docstrings. Only for the program itself.
+    """Import pyarrow.compute without parsing docstrings. Only for the program itself.
 
-    They take half of its time: 109 classes of options have one, and the functions' docstrings repeat
-    it. Only ``help(pyarrow.compute.take)`` shows them.
+    Parsing takes half of the import's time: 109 classes of options have a docstring, and the
+    docstrings of functions repeat it. Only ``help(pyarrow.compute.take)`` shows them.
     """
     parser = ModuleType("pyarrow.vendored.docscrape")
     parser.NumpyDocString = lambda _docstring: {"Parameters": ()}  # type: ignore[attr-defined]
@@ -56,10 +59,12 @@ def shorten_compute_help() -> None:
 
 
 def compile_dataclasses_late() -> None:
-    """Make ``@dataclass`` compile most methods of a class at their first call. Only for the program itself.
+    """Make ``@dataclass`` compile most methods of a class at their first call.
 
-    A short command imports about 90 dataclasses, whose methods took a sixth of its time. Python 3.13
-    and later compile all methods of a class at once, and are left as they are.
+    Only for the program itself.
+
+    A short command imports about 90 dataclasses, whose methods took a sixth of its time. Python
+    3.13 and later compile all methods of a class at once, so nothing is changed there.
     """
     compile_method = getattr(dataclasses, "_create_fn", None)
     if compile_method is None:
@@ -82,14 +87,14 @@ def compile_dataclasses_late() -> None:
 
 
 def convert_without_pydantic(parameter: Any) -> None:
-    """Give a parameter of typer a conversion that leaves only unusual values to pydantic."""
+    """Replace a typer parameter's conversion by one that uses pydantic only for unusual values."""
     if hasattr(parameter, "get_runtime_param"):  # typer 0.29 and later
         conversion = _Conversion(parameter.type_descriptor, parameter.get_runtime_param)
         parameter.get_runtime_param = lambda: conversion
 
 
 class _Conversion:
-    """Converts a parameter's value if it is written as values usually are, and else asks typer."""
+    """Converts a parameter's value if it has the usual form, and otherwise calls typer."""
 
     def __init__(self, descriptor: Any, of_typer: Callable[[], Any]) -> None:
         annotation = descriptor.annotation
@@ -135,7 +140,10 @@ def _list_of_text(value: Any, descriptor: Any) -> list[str] | None:
 
 
 def _path(value: Any, descriptor: Any) -> Path | None:
-    """Return a path of which typer checks only that an existing file can be read."""
+    """Convert a text to a path, if typer would only check that an existing file can be read.
+
+    Otherwise return None.
+    """
     checks = descriptor.parameter_info
     others = (checks.exists, checks.writable, checks.resolve_path, checks.allow_dash)
     plain = checks.file_okay and checks.dir_okay and checks.path_type is None and not any(others)
@@ -164,11 +172,11 @@ CONVERSIONS: Final[Mapping[Any, Callable[[Any, Any], Any]]] = MappingProxyType(
 
 
 class QuickExit:
-    """Exits without freeing every object first, which takes longer than it takes to import typer.
+    """Exits without freeing every object first, which would take longer than importing typer.
 
-    The exit functions that were registered later run before, and the output is flushed. Set ``code``
-    only after a command that keeps nothing open. Without a code, and if the output cannot be
-    flushed, Python exits as usual.
+    Exit functions that were registered later run before this, and the output is flushed. Set
+    ``code`` only after a command that leaves nothing open. Without a code, or if the output cannot
+    be flushed, Python exits as usual.
     """
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ def _operation(row: Row, paint: Paint) -> TableRow:
 
 
 def _wide_operation(row: Row, paint: Paint) -> TableRow:
-    """Format an operation with all that is known about it."""
+    """Format an operation with all of its facts."""
     head, data = _operation(row, paint)
     more = [_name(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
     tokens = [_name(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]

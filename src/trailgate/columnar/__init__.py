@@ -1,1 +1,1 @@
-"""Convert between bytes and Arrow columns without knowing a file format: strings, numbers, times, code pages, maps."""
+"""Convert between bytes and Arrow columns, for all file formats: strings, numbers, times, code pages, maps."""

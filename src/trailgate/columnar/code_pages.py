@@ -1,19 +1,17 @@
-"""Code pages by name: those of Python, and the mainframe's that Python lacks.
+"""Code pages by name: those of Python, and mainframe code pages that Python does not have.
 
 `code_page` accepts names such as ``cp037``, ``IBM-930`` and ``utf-16-be``, and returns a page of
 one of these types:
 
-- `SingleBytePage`: one byte per character. A complete column is decoded in one translation.
-- `DoubleBytePage`: two bytes per character, for DBCS fields.
-- `MixedPage`: single bytes, and double bytes between shift-out (0E) and shift-in (0F).
-- `Utf16Page`: UTF-16 in either byte order.
-- `Utf8Page`: UTF-8, which Arrow checks.
-- `CodecPage`: any other codec of Python (such as Shift-JIS), which decodes each distinct value
-  once.
+- `SingleBytePage`: one byte per character. A complete column is decoded in one translation. -
+  `DoubleBytePage`: two bytes per character, for DBCS fields. - `MixedPage`: single bytes, and
+  double bytes between shift-out (0E) and shift-in (0F). - `Utf16Page`: UTF-16 in either byte order.
+  - `Utf8Page`: UTF-8, which Arrow checks. - `CodecPage`: any other codec of Python (such as
+  Shift-JIS), which decodes each distinct value once.
 
-Every page decodes to a string column and a mask of the bad rows, whose bytes are not characters of
-the page; these are null. The tables that Python lacks are data in ``reference/code_pages``, written
-by ``tools/code_pages.py``.
+Every page decodes to a string column and a mask of the bad rows. The bytes of a bad row are not
+characters of the page, and its string is null. The tables that Python does not have are data in
+``reference/code_pages``, written by ``tools/code_pages.py``.
 """
 
 from __future__ import annotations
@@ -104,7 +102,11 @@ class CodePage(Protocol):
         ...
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes. Raises EncodeError if the code page lacks a character; `where.record` is the row."""
+        """Encode each text as bytes.
+
+        Raises EncodeError for a character that the code page does not have; `where.record` is the
+        row.
+        """
         ...
 
 
@@ -114,7 +116,10 @@ def decode_with_page(raw: bytes, page: CodePage) -> str:
 
 
 def decode_values(raw: pa.BinaryArray, page: CodePage) -> pa.StringArray:
-    """Decode byte strings as `decode_with_page` does one. Those of one length are decoded together."""
+    """Decode byte strings as `decode_with_page` decodes one.
+
+    Byte strings of equal length are decoded together.
+    """
     begins, data = byte_view(raw)
     sizes = np.diff(begins)
     width = int(sizes.max(initial=0))
@@ -133,7 +138,7 @@ def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Encode each row's UTF-16 codes as text, without the codes that are not ``kept``.
+    """Convert each row of UTF-16 codes to text, without the codes that are not ``kept``.
 
     A surrogate code stands for a sequence of two units: its number is the code minus 0xD800 (see
     `PairSequences`).
@@ -157,14 +162,14 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
 
 
 def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
-    """Return decoded values with the rows of the mask ``nulls`` null."""
+    """Return decoded values with null in the rows of the mask ``nulls``."""
     if nulls is None or not nulls.any():
         return values
     return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return the mask of bad rows, or None if it marks no row."""
+    """Return the mask, or None if it marks no row."""
     return mask if mask.any() else None
 
 
@@ -276,7 +281,7 @@ class SingleBytePage:
     def encode(self, values: pa.Array) -> pa.Array:
         """Encode strings with one byte per character.
 
-        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
@@ -307,7 +312,7 @@ SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("sing
 
 
 class PairSequences(NamedTuple):
-    """The byte pairs whose character takes two UTF-16 units: characters above U+FFFF, or letters with a mark."""
+    """The byte pairs whose text has two UTF-16 units: characters above U+FFFF, or letters with a combining mark."""
 
     strings: tuple[str, ...]
     units: Codes  # two per row
@@ -316,7 +321,7 @@ class PairSequences(NamedTuple):
 
 @cache
 def sequences() -> PairSequences:
-    """Read the two-unit texts of all code pages: characters above U+FFFF ("𠀋") and letters with a mark ("か゚")."""
+    """Read the two-unit texts of all code pages: characters above U+FFFF ("𠀋") and letters with a combining mark ("か゚")."""
     texts = tuple(json.loads(_table("sequences.json")))
     units = np.frombuffer("".join(texts).encode("utf-16-le"), "<u2").astype(np.uint16)
     sizes = np.array([len(text.encode()) for text in texts], np.int8)
@@ -371,7 +376,7 @@ class DoubleBytePage:
         return _pair_of(self.name)["\N{IDEOGRAPHIC SPACE}"]
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Decode rows of byte pairs. All rows are bad if they have an odd number of bytes."""
+        """Decode rows of byte pairs. If rows have an odd number of bytes, all of them are bad."""
         rows, width = matrix.shape
         if width % 2:
             return DecodedText(pa.nulls(rows, pa.string()), np.ones(rows, bool))
@@ -382,7 +387,7 @@ class DoubleBytePage:
     def encode(self, values: pa.Array) -> pa.Array:
         """Encode strings with two bytes per character.
 
-        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
         return encode_each(values, self.name, self._encode)
 
@@ -453,7 +458,7 @@ class MixedPage:
     def encode(self, values: pa.Array) -> pa.Array:
         """Encode strings, with shifts around double-byte characters.
 
-        Raises EncodeError if the page lacks a character; `where.record` is the row.
+        Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
         return encode_each(values, self.name, self._encode)
 
@@ -482,7 +487,7 @@ def _pairs(matrix: Octets) -> Codes:
 
 
 def _is_unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -> Mask:
-    """Return a mask of the rows whose shifts do not alternate, or that have half a pair between them."""
+    """Return a mask of the rows whose shifts do not alternate, or have half a byte pair between them."""
     # depth is 1 between shift-out and shift-in; other values mean that they do not alternate.
     # ``shift_before`` is the column of the shift before each byte: an even distance to a shift-in leaves
     # an odd number of bytes between.
@@ -499,7 +504,7 @@ def _is_unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -
 
 @dataclass(frozen=True, slots=True)
 class CodecPage:
-    """A code page by the name of a Python codec, such as Shift-JIS. Each distinct value is decoded once."""
+    """A code page that uses a Python codec, such as Shift-JIS. Each distinct value is decoded once."""
 
     name: str
 
@@ -515,7 +520,7 @@ class CodecPage:
     def encode(self, values: pa.Array) -> pa.Array:
         """Encode strings with Python's codec.
 
-        Raises EncodeError if the codec lacks a character; `where.record` is the row.
+        Raises EncodeError for a character that the codec does not have; `where.record` is the row.
         """
         return encode_each(values, self.name, lambda text: text.encode(self.name))
 
@@ -632,7 +637,7 @@ def code_page(name: str) -> CodePage:
 def double_byte_page(page: CodePage) -> DoubleBytePage:
     """Return the double-byte part of a mixed page, for DBCS fields.
 
-    Raises OptionError if the page has none.
+    Raises OptionError if the page has no such part.
     """
     if isinstance(page, MixedPage):
         return page.double

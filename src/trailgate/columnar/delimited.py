@@ -3,8 +3,8 @@ r"""Find the fields of delimited text: scan for delimiters, quotes and record en
 For the body ``1,"a,b"\n2,\n`` with the usual dialect, the fields are the spans of ``1``, ``"a,b"``,
 ``2`` and the empty text, in two records of two fields each. Usual dialects (single bytes, doubled
 or escaped quotes) are scanned 64 bytes at a time by ``kernels.regular_fields``. Other dialects, and
-text with errors in its quotes, go to the slower ``kernels.delimited``, which also finds the
-position of each error.
+text with errors in its quotes, are scanned by the slower ``kernels.delimited``, which also finds
+the position of each error.
 """
 
 from __future__ import annotations
@@ -47,10 +47,12 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class UnbalancedQuotesError(DecodeError):
-    """Some bodies of delimited text have wrong quotes. The message is about the first such body.
+    """Raised if bodies of delimited text have wrong quotes.
 
-    For each of them the arrays have its number, the offset of the fault in it, the bytes there, and
-    the kind (``PROBLEMS``).
+    The message describes the first such body.
+
+    The arrays contain for each of them its number, the offset of the fault in it, the bytes there,
+    and the type of problem (``PROBLEMS``).
     """
 
     bodies: Longs
@@ -63,9 +65,9 @@ class UnbalancedQuotesError(DecodeError):
 class DelimitedDialect:
     """The delimiters of delimited text, each of one or more bytes.
 
-    ``quote_escaped`` is a quote within quotes. ``others_escaped`` are the escaped forms of other
-    delimiters: a delimiter within one of them is data. With ``returns``, a carriage return before
-    the line feed that ends a record is not data.
+    ``quote_escaped`` is the escaped form of a quote within quotes. ``others_escaped`` are the
+    escaped forms of other delimiters: a delimiter within one of them is data. With ``returns``, a
+    carriage return before the line feed that ends a record is not data.
     """
 
     field: bytes
@@ -83,12 +85,12 @@ class DelimitedDialect:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedFields:
-    """The fields of all records of delimited text: field i is data[starts[i]:ends[i]], with its quotes.
+    """The fields of all records of delimited text: field i is data[starts[i]:ends[i]], including its quotes.
 
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and belongs to body ``body[r]``.
-    ``flags`` states for each field whether it is quoted and has escaped quotes (``kernels.QUOTED``,
-    ``kernels.ESCAPES``). ``returned`` is the number of records after which a carriage return was
-    dropped.
+    ``flags`` states for each field whether it is quoted and contains escaped quotes
+    (``kernels.QUOTED``, ``kernels.ESCAPES``). ``returned`` is the number of records after which a
+    carriage return was dropped.
     """
 
     starts: Offsets
@@ -166,7 +168,9 @@ def _window(data: Octets) -> Octets:
 
 @cache
 def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
-    """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
+    """Convert a dialect to the form for the fast scanner.
+
+    Return None if only the slow scanner can handle it.
 
     The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
     """

@@ -1,7 +1,7 @@
 """Copy values that are scattered in a buffer into an Arrow column, and join small record batches.
 
-Values are given by their start and end offsets: from ``b"..AB..C"`` the spans (2, 4) and (6, 7)
-make the column "AB", "C". A first loop measures all values and checks that they lie within the
+Values are given by their start and end offsets: from ``b"..AB..C"``, the spans (2, 4) and (6, 7)
+result in the column "AB", "C". A first loop measures all values and checks that they are within the
 buffer; a second one copies them in words of 32 bytes.
 """
 
@@ -39,8 +39,8 @@ def gather(
 
     ``buffer`` is a pa.Buffer, bytes or a flat uint8 array. Starts may be in any order, and values
     may overlap. Rows marked in ``nulls`` are null, whatever their start and end. Text is checked to
-    be UTF-8 unless it is known to be (``checked``). Raises DecodeError, with the bytes and offset
-    of the first value that is not.
+    be UTF-8, unless ``checked`` states that it is. Raises DecodeError, with the bytes and offset of
+    the first value that is not UTF-8.
     """
     data = octets(buffer)
     starts, ends = _as_longs(starts, ends)
@@ -118,7 +118,7 @@ def check_text(values: pa.Array, starts: Longs) -> None:
 
 
 def take_text(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return rows of a string column like ``take``, but several times as fast for short strings."""
+    """Select rows of a string column like ``take``, but several times as fast for short strings."""
     if values.null_count or not pa.types.is_string(values.type):
         return values.take(pa.array(rows))
     if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
@@ -147,7 +147,7 @@ def gather_objects(
 ) -> Iterator[pa.RecordBatch]:
     """Join record batches up to ``rows`` rows and about ``size`` bytes each, in their order.
 
-    The cost per batch is then paid less often. A larger batch is passed through unchanged.
+    This saves costs that every batch has. A larger batch is returned unchanged.
     """
     buffered: list[pa.RecordBatch] = []
     count = total = 0

@@ -68,7 +68,7 @@ def _empty_maps(rows: int) -> pa.MapArray:
 
 
 def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
-    """Return a matrix (rows x columns) of "has a value", or None if all have."""
+    """Return a matrix (rows x columns) that is true for values, or None if there are no nulls."""
     if not any(column.null_count for column in columns):
         return None
     valid = np.ones((rows, len(columns)), bool)
@@ -79,7 +79,7 @@ def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
 
 
 def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
-    """Return a matrix (rows x columns) of "is not missing", or None if none is missing."""
+    """Return a matrix (rows x columns) that is false for missing values, or None if none is missing."""
     known = [(i, mark) for i, mark in enumerate(marks) if mark is not None and mark.any()]
     if not known:
         return None
@@ -124,12 +124,12 @@ def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
 def maps_to_columns(
     maps: pa.MapArray, names: Sequence[str]
 ) -> list[tuple[pa.StringArray | None, Mask | None]]:
-    """Convert maps to columns: for each named column, its values and a boolean mask of the rows in which the column is missing.
+    """Convert maps to columns: for each named column, return its values and a boolean mask of the rows in which it is missing.
 
     The values are None if the column is missing in every row, and the mask is None if it is missing
-    in none. In a null map every column is missing. Names are compared ignoring case. Raises
-    DecodeError, with the row in ``where.record``, for a key that is not among the names or occurs twice
-    in one map.
+    in no row. In a null map every column is missing. Names are compared ignoring case. Raises
+    DecodeError, with the row in ``where.record``, for a key that is not among the names or occurs
+    twice in one map.
     """
     rows = len(maps)
     keys, items, row_of = map_entries(maps)
@@ -196,7 +196,7 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
 def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
     """Merge two maps per row.
 
-    If both have a key, the value of the second map wins. A null map has no entries.
+    If both have the same key, the value of the second map is used. A null map has no entries.
     """
     parts = [map_entries(first), map_entries(second)]
     keys = pa.concat_arrays([part[0] for part in parts])

@@ -1,9 +1,8 @@
-"""Parse and format numbers exactly: nothing rounds, and doubtful text is refused.
+"""Parse and format numbers exactly: nothing is rounded, and ambiguous text is an error.
 
 Most columns are plain digits, which one compiled loop reads. Everything else (``1.50``, ``1e3``, ``
-7 ``) goes through Arrow's casts. These accept too much (``0x10``) and are wrong for very long
-digits, so their results are checked. If a column has a bad value, bisection finds its row for the
-error.
+7 ``) is parsed by Arrow's casts. These accept too much (``0x10``) and are wrong for very long
+digits, so their results are checked. If a column has a bad value, its row is found by bisection.
 """
 
 from __future__ import annotations
@@ -71,7 +70,10 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
 
 
 def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
-    """Parse numbers that are only digits, which most are. Returns None if one is not, or is out of bounds."""
+    """Parse numbers that consist only of digits, as most do.
+
+    Returns None if one does not, or is out of bounds.
+    """
     if values.offset or values.null_count == len(values):
         return None
     offsets, data = text_view(values)
@@ -89,7 +91,10 @@ def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa
 
 
 def _no_number(values: pa.Array, row: int) -> DecodeError:
-    """Return the error of the first row that is not a number, with all other such rows in ``alike``."""
+    """Build the error for the first row that is not a number.
+
+    Its ``alike`` lists all other such rows.
+    """
     error = row_error("not a number", values, row)
     numbers = np.asarray(pc.match_substring_regex(trim(values), NUMBER).fill_null(True))
     error.alike = np.flatnonzero(~numbers).tolist()
@@ -154,7 +159,7 @@ def _exact(values: pa.Array, decimal_type: pa.DataType) -> pa.Array:
 
 
 def _check_cast(values: pa.Array, decimals: pa.Array, *, has_power: bool) -> None:
-    """Raise DecodeError if a cast changed a number or returned more digits than the type has.
+    """Raise DecodeError if a cast changed a number or returned more digits than the type allows.
 
     pyarrow 26 keeps only the low 128 bits of very long numbers, so 2^128 + 1 becomes 1. It also
     accepts 10^38 (39 digits, but 127 bits) as a decimal of 38 digits.
@@ -176,7 +181,7 @@ def _check_cast(values: pa.Array, decimals: pa.Array, *, has_power: bool) -> Non
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return numbers without surrounding blanks and without zeros that carry no value."""
+    """Return numbers without surrounding blanks and without insignificant zeros."""
     values = pc.replace_substring_regex(trim(values), _LEADING_ZEROS, r"\1\2")
     values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")
@@ -241,7 +246,8 @@ def words_from_decimal(
 ) -> npt.NDArray[np.int64] | npt.NDArray[np.uint64]:
     """Return the low 64-bit words of decimal128 values (their unscaled values) without a copy.
 
-    Null rows have arbitrary words. The values must fit in 64 bits, which parse_integers guarantees.
+    The words of null rows are arbitrary. The values must fit in 64 bits, which parse_integers
+    guarantees.
     """
     words = np.frombuffer(values.buffers()[1] or b"", np.int64)
     # A decimal128 is two words, the low one first: take every second one, from the slice's first
@@ -267,7 +273,7 @@ def _as_decimal(
 
 
 def format_integers(values: pa.Array) -> pa.StringArray:
-    """Format int64, uint64 or decimal128 values as plain text that keeps the scale, such as -0.05."""
+    """Format int64, uint64 or decimal128 values as plain text with all digits of the scale, such as -0.05."""
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     if scale <= _PLAIN_SCALE:
         return pc.cast(values, pa.string())

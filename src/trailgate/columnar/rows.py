@@ -1,13 +1,14 @@
 """Work with the rows of columns: string buffers, words at any offset, rows grouped by key, and bad rows.
 
 ``words(data, "u4")[offsets]`` reads the 32-bit words that begin at these offsets through a view
-with overlapping items, without a copy. `BadRowIsolation` processes many rows at once and, if that fails,
-halves them until each bad row is alone.
+with overlapping items, without a copy. `BadRowIsolation` processes many rows at once; if that
+fails, it halves them until each bad row is alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -32,11 +33,13 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 
 
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
-    """Return the index of the first row of a column that ``check`` refuses. The caller knows that it refuses ``values`` as a whole.
+    """Return the index of the first row of a column that ``check`` rejects.
 
-    ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called
-    with slices, each twice as long as the one before, until one is refused; that one is
-    bisected. So a bad row at the start is found at once.
+    The caller knows that it rejects ``values`` as a whole.
+
+    ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called with
+    slices, each twice as long as the previous one, until one is rejected; this slice is bisected.
+    So a bad row at the start is found at once.
     """
     start, size = 0, 1
     while start + size < len(values):
@@ -89,7 +92,10 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Return a column with more rows null. It shares the buffers of the values."""
+    """Return a column in which the rows marked in ``missing`` are null too.
+
+    It shares the buffers of the values.
+    """
     if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
     # Arrow's validity bits: row i is bit i % 8 of byte i // 8, and 1 means not null. Example: of
@@ -193,7 +199,7 @@ def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
 
 
 def trim(values: pa.StringArray) -> pa.StringArray:
-    """Return a string column without surrounding blanks, or the same column if it has none."""
+    """Return a string column without surrounding blanks, or the column itself if there are none."""
     offsets, data = byte_view(values)
     full = offsets[1:] > offsets[:-1]
     if not full.any():
@@ -221,12 +227,51 @@ def octets(data: Any) -> Octets:
     return np.frombuffer(data, np.uint8)
 
 
+@dataclass(frozen=True, slots=True)
+class StringBytes:
+    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
+
+    If created by ``of``, ``data`` has at least ``SPARE`` bytes after the last value, for loops that
+    read complete words.
+    """
+
+    offsets: Offsets
+    data: Octets
+
+    @classmethod
+    def of(cls, values: pa.Array) -> StringBytes:
+        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
+
+        Copies them only if fewer bytes follow.
+        """
+        shared = cls.from_column(values)
+        begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
+        if end + SPARE <= len(shared.data):
+            return shared
+        spare = np.zeros(SPARE, np.uint8)
+        return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
+
+    @classmethod
+    def from_column(cls, values: pa.Array) -> StringBytes:
+        """Return the bytes of a string or binary column without copying them.
+
+        Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
+        """
+        if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+            values = values.cast(pa.string())
+        if not len(values):
+            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
+        _, ends, buffer = values.buffers()
+        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
+        return cls(offsets, octets(buffer or b""))
+
+
 def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
     """Return the integer word at every byte offset at which a complete word fits.
 
     ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
-    "u2" gives 0x0102 and 0x0203. Data shorter than one word give an empty view. ``data`` must be
-    contiguous.
+    "u2" returns 0x0102 and 0x0203. Data shorter than one word result in an empty view. ``data``
+    must be contiguous.
     """
     dtype = np.dtype(order + kind)
     count = max(0, len(data) - dtype.itemsize + 1)
@@ -234,7 +279,7 @@ def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
 
 
 def windows(data: Octets, width: int) -> npt.NDArray[np.void]:
-    """Return the ``width`` bytes at every offset, each as one opaque array item."""
+    """Return the ``width`` bytes at every offset, each as one opaque array element."""
     count = max(0, len(data) - width + 1)
     return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
 
@@ -249,7 +294,7 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
 def first_of_each(keys: Longs) -> tuple[Longs, Longs]:
     """Return the distinct keys in ascending order, and the index of the first row of each.
 
-    Ascending keys, such as those of rows in order, are not sorted.
+    Keys that already ascend are not sorted again.
     """
     steps = np.diff(keys)
     if (steps > 0).all():

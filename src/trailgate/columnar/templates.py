@@ -1,10 +1,10 @@
 """Write rows of text from columns: the common writer of JSON, XML and delimited messages.
 
-A row is a sequence of pieces. Each piece has several forms, and a row uses one of them: a literal
+A row is a sequence of pieces. Each piece has several forms, of which a row uses one: a literal
 alone, or a literal, the row's value and another literal. For example a JSON field is the piece
 ``"A":"`` value ``"`` with the second form ``"A":null``. A format provides its pieces and its
 `EscapeTable`, the bytes that it writes differently in values. Rows are measured first, so that the
-caller can lay out messages, and then written at any offsets.
+caller can determine the layout of messages, and are then written at any offsets.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b
 
 
 class PieceForm(NamedTuple):
-    """A form in which a template piece is written: the literals before and after the value, or only ``before`` if ``after`` is None."""
+    """A form in which a template piece is written: the literals before and after the value.
+
+    If ``after`` is None, only ``before`` is written.
+    """
 
     before: bytes = b""
     after: bytes | None = None
@@ -55,9 +58,10 @@ class RowPiece(NamedTuple):
 class EscapeTable:
     """The bytes that a written format escapes in values, and the bytes that it cannot contain.
 
-    ``special`` are the bytes to search for, at most five in addition to control characters.
-    The replacement of byte b is ``replacements[places[b] : places[b] + grown[b]]``. ``grown[b]`` is 0
-    for a byte that is copied as it is, and ``PERHAPS`` or ``FORBIDDEN`` for a byte that is refused.
+    ``special`` are the bytes to search for, at most five in addition to control characters. The
+    replacement of byte b is ``replacements[places[b] : places[b] + grown[b]]``. ``grown[b]`` is 0
+    for a byte that is copied unchanged, and ``PERHAPS`` or ``FORBIDDEN`` for a byte that is an
+    error.
     """
 
     special: Octets
@@ -76,9 +80,12 @@ class EscapeTable:
         problem: str = "",
         hint: str = "",
     ) -> Self:
-        """Build an escape table from the replacement of each byte. ``refused`` bytes raise EncodeError.
+        """Build an escape table from the replacement of each byte.
 
-        Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
+        Bytes in ``refused`` raise EncodeError.
+
+        If 0xEF is among them, only the characters U+FFFE and U+FFFF are errors, not other
+        characters that begin with this byte.
         """
         # Example: < as "&lt;" and > as "&gt;" are the bytes "&lt;&gt;", with the offsets 0 and 4 and the
         # sizes 4 and 4.
@@ -120,7 +127,10 @@ class MeasuredRows:
         assert done == 0, "the rows have other bytes than were measured"
 
     def piece_matrix(self, piece: int, width: int) -> Octets:
-        """Return the values of a piece as a matrix, which may be modified. They must all have ``width`` bytes."""
+        """Return the values of a piece as a matrix, whose elements may be modified.
+
+        All values must have ``width`` bytes.
+        """
         base = self.bases[piece]
         return self._values.data[base : base + len(self.sizes) * width].reshape(-1, width)
 
@@ -128,10 +138,10 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows that these template pieces will make.
+    """Measure the rows that consist of these template pieces.
 
-    Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a value that the
-    format cannot contain.
+    Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a
+    value that the format cannot contain.
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []
     total = stated = 0
@@ -186,7 +196,7 @@ def measure_templates(
 
 
 def write_texts(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
-    """Return the rows that these template pieces make as a text column. Nothing is escaped."""
+    """Write the rows of these template pieces to a text column. Nothing is escaped."""
     measured = measure_templates(pieces, rows)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(measured.sizes, out=offsets[1:])

@@ -1,9 +1,9 @@
 """Parse and format columns of dates and times in the format language of properties files (capture properties §4.1).
 
 A format such as ``YYYY-MM-DD:HH:MI:SS.FFF`` is compiled to layouts. Each layout has one length and
-fixed offsets for its parts; optional digits make several layouts. Compiled loops match each value
-against the layouts and return ISO text or microseconds since 1970. Times are written in ISO form,
-with other marks for Db2.
+fixed offsets for its parts; optional digits result in several layouts. Compiled loops match each
+value against the layouts and return ISO text or microseconds since 1970. Times are written in ISO
+form, or with other separators for Db2.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ class DateLayout(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A compiled date format: its text, and the layouts of each length, the most usual first.
+    """A compiled date format: its text, and the layouts of each length, the most common one first.
 
-    ``origin`` is where it was configured, for errors. Formats that differ only in origin are equal.
+    ``origin`` is where the format was configured, for errors. Formats that differ only in origin
+    are equal.
     """
 
     text: str
@@ -117,7 +118,7 @@ class DateFormat:
     origin: str = field(default="", compare=False, repr=False)
 
     def __hash__(self) -> int:
-        """Return the hash of the text, since lookups of compiled tables by format must be fast."""
+        """Return the hash of the text only, so that lookups of compiled tables by format are fast."""
         return hash(self.text)
 
 
@@ -156,12 +157,12 @@ _FOREIGN: Final = {
 
 @cache
 def compile_format(text: str) -> DateFormat:
-    """Compile a date format. Raises OptionError for text that the format language does not have.
+    """Compile a date format. Raises OptionError for text that is not part of the format language.
 
     Tokens: YYYY YY M MM MMM D DD HH MI SS, and F repeated or Fn. MM after HH is minutes; M and D
     have one or two digits. Everything else is literal, such as the Z of UTC at the end of ISO 8601
-    times. A fraction at the end of a format takes any number of digits, since fields of 22 and 23
-    characters share the one documented format, which has FF.
+    times. A fraction at the end of a format matches any number of digits, because fields of 22 and
+    23 characters share the one documented format, which has FF.
     """
     tokens = _minutes(list(_scan(text.strip())))
     _check_capitals(tokens, text)
@@ -207,7 +208,7 @@ def _fraction(word: str, text: str) -> _Token:
 
 
 def _minutes(tokens: list[_Token]) -> list[_Token]:
-    """Return the tokens with an MM after HH read as minutes, as in the examples of the manuals."""
+    """Return the tokens with each MM after HH changed to minutes, as in the examples of the manuals."""
     parts = [token.part for token in tokens]
     if DatePart.HOUR not in parts or DatePart.MINUTE in parts:
         return tokens
@@ -237,7 +238,7 @@ def _check(tokens: list[_Token], text: str) -> None:
 
 
 def _check_capitals(tokens: list[_Token], text: str) -> None:
-    """Raise OptionError for letters that other format languages use, and that would only be literals here."""
+    """Raise OptionError for letters that have a meaning in other format languages, and would only be literals here."""
     # Such a format is probably Java's: yyyy-MM-dd HH:mm:ss. The hint translates each word: "mm" is
     # the month if it precedes the hours, and otherwise the minutes; SSS are digits of a fraction.
     parts = {token.part for token in tokens}
@@ -268,10 +269,11 @@ def _extend(layout: DateLayout, token: _Token, width: int) -> DateLayout:
 
 
 def _default() -> DateFormat:
-    """Return the lenient default: time and fraction are optional; a blank, T or colon precedes the time.
+    """Return the lenient default: time and fraction are optional, and a blank, T or colon precedes the time.
 
-    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank for the colon, and
-    the XML samples rely on the default without a fraction (capture properties §4.1 and §11).
+    The documented default is YYYY-MM-DD:HH:MI:SS.FFF. Some manuals print a blank in place of the
+    colon, and the XML samples rely on the default without a fraction (capture properties §4.1 and
+    §11).
     """
     layouts = []
     for shape in (
@@ -314,9 +316,10 @@ _PARTS: Final = {part: number for number, part in enumerate(DatePart)}
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
     """Parse a column of dates to ISO text, YYYY-MM-DD HH:MI:SS.ffffff, cut to ``width`` (the column's external length).
 
-    Width 10 holds a date, 19 a time to the second, and 20 + n a time with n fraction digits (at
-    most 9). Nulls stay null. Raises DecodeError, with the row in ``where.record``, for a value that does
-    not match the format, or that has other digits than zeros beyond the width.
+    Width 10 is enough for a date, 19 for a time to the second, and 20 + n for a time with n
+    fraction digits (at most 9). Nulls stay null. Raises DecodeError, with the row in
+    ``where.record``, for a value that does not match the format, or has digits other than zero
+    beyond the width.
     """
     size = iso_width(width)
 
@@ -375,7 +378,9 @@ def _microseconds(values: pa.StringArray, fmt: DateFormat) -> tuple[Longs, int]:
 
 
 def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso: Octets) -> int:
-    """Write the values as microseconds or as ISO text. Return the first row that microseconds truncate, or -1.
+    """Write the values as microseconds or as ISO text.
+
+    Return the first row whose value the microseconds truncate, or -1.
 
     Raises DecodeError for the first bad row, with all bad rows in ``alike``.
     """
@@ -443,9 +448,10 @@ def _is_pairs(field: DateField) -> bool:
 
 
 def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
-    """Convert ISO text of a width to date32 (width 10) or naive timestamp[us].
+    """Convert ISO text of a given width to date32 (width 10) or naive timestamp[us].
 
-    Raises DecodeError, with the row in ``where.record``, if digits beyond microseconds are not zero.
+    Raises DecodeError, with the row in ``where.record``, if digits beyond microseconds are not
+    zero.
     """
 
     def convert(dense: pa.Array) -> pa.Array:

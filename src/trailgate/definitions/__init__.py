@@ -1,1 +1,1 @@
-"""Read every notation of table definitions into one model, and write it back."""
+"""Read all notations of table definitions into one model, and write Defgen files."""

@@ -335,7 +335,7 @@ def needs_long_form(column: Column) -> bool:
 def attribute_text(column: Column, count: int) -> str:
     """Format the attributes 2 to ``count`` of a column for its Defgen line.
 
-    Raises EncodeError for a number that ``read_column`` would refuse.
+    Raises EncodeError for a number that ``read_column`` would not accept.
     """
     return " ".join(_attribute(column, a) for a in ATTRIBUTES[: count - 1])
 
@@ -362,7 +362,7 @@ class LayoutFault(NamedTuple):
 def lay_out_columns(
     columns: Iterable[Column], *, rounded: bool = True
 ) -> tuple[tuple[Column, ...], int]:
-    """Return the columns with lengths and fetch offsets filled in, and the record length.
+    """Compute the lengths and fetch offsets of the columns, and the record length.
 
     capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for type 64)
     + internal length + 1, rounded up to an even number; the next column starts there and the total
@@ -392,7 +392,7 @@ def _internal_length(column: Column) -> int:
 
 
 def complete_column(column: Column) -> Column:
-    """Fill in a column's lengths and datetime range where they are zero.
+    """Fill in a column's lengths and datetime range if they are zero.
 
     capture properties §9.2, attributes 9 to 13. Raises DefinitionError if the type is unknown.
     """
@@ -412,9 +412,9 @@ def complete_column(column: Column) -> Column:
 
 
 def complete_table(table: Table) -> Table:
-    """Fill in the lengths, offsets and record length of a table that was built in code.
+    """Fill in the lengths, offsets and record length of a table that was created by a program.
 
-    A table that already has a record length keeps its offsets.
+    If the table already has a record length, its offsets are not changed.
     """
     columns, record_length = lay_out_columns(table.columns)
     if table.record_length:
@@ -425,7 +425,7 @@ def complete_table(table: Table) -> Table:
 def find_layout_fault(table: Table) -> LayoutFault | None:
     """Return a Defgen table's first deviation from the formula of offsets, or None if it fits with or without rounding.
 
-    If neither form fits, the form that fits more columns is reported.
+    If it fits neither form, its deviation from the form that fits more columns is returned.
     """
     faults = [_fault(table, rounded=True), _fault(table, rounded=False)]
     if None in faults:
@@ -577,9 +577,9 @@ def _check_names(columns: tuple[Column, ...], rows: list[list[DefgenWord]], code
 def write_sourcedefs(definitions: Definitions) -> bytes:
     """Format definitions as a Defgen file that ``read_sourcedefs`` reads back unchanged.
 
-    Tables built in code get their lengths and offsets. The version comes from the definitions, or is
-    2.0; if a column needs the attributes 20 to 24, it is at least 4.0 (5.0 unless stated). Raises
-    EncodeError if a name or number cannot be written.
+    Lengths and offsets are computed for tables that were created by a program. The version comes
+    from the definitions, or is 2.0; if a column needs the attributes 20 to 24, it is at least 4.0
+    (5.0 unless stated). Raises EncodeError if a name or number cannot be written.
     """
     tables = [table if table.record_length else complete_table(table) for table in definitions]
     version = _version(definitions.database.version, tables)

@@ -42,7 +42,7 @@ def table_of_layout(layout: CopybookLayout, name: str | None = None) -> Table:
 
 
 def column_of(column: FlatColumn) -> Column:
-    """Build the definition of a copybook item's column, by the adapter's mapping of types (capture properties §5.1, §9.4)."""
+    """Build the definition of a copybook item's column, with the types of the adapter (capture properties §5.1, §9.4)."""
     field = column.field
     return replace(_convert_type(field), name=column.name, key=field.key, nullable=not field.key)
 
@@ -76,8 +76,8 @@ def _number(number: NumberFormat) -> Column:
 def _date_length(form: str, field: CopybookField) -> int:
     """Return the number of characters of a date in the trail.
 
-    A fraction has as many digits as the field has room for, but at most nine: "FFF depending on the
-    size of the field".
+    A fraction has as many digits as fit in the field, but at most nine: "FFF depending on the size
+    of the field".
     """
     try:
         layouts = compile_format(form).layouts

@@ -30,10 +30,9 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 class ParameterStatement:
     """One statement of a parameter file, and the line on which it starts.
 
-    ``text`` still contains ``&`` and ``;``.
-
-    ``source`` is the file of an OBEY or INCLUDE, "" for the file itself. ``ansi_quotes``: literals
-    are in single quotes, names in double quotes.
+    ``text`` still contains ``&`` and ``;``. ``source`` is the file of an OBEY or INCLUDE, or "" for
+    the parameter file itself. ``ansi_quotes``: literals are in single quotes, names in double
+    quotes.
     """
 
     line: int

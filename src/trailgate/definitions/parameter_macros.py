@@ -68,7 +68,7 @@ def expand_macros(text: str, read: ReadFile | None = None) -> Iterator[Parameter
 
 @dataclass(slots=True)
 class _Lines:
-    """The state while lines are read: the macros, and the character with which their names start."""
+    """The state of reading the lines: the macros, and the character with which their names start."""
 
     read: ReadFile | None
     sign: str = "#"
@@ -93,7 +93,7 @@ class _Lines:
                 yield from self._expand(line, lines)
 
     def _set_sign(self, line: ParameterLine) -> None:
-        """Obey MACROCHAR, which changes the first character of macro names."""
+        """Execute MACROCHAR, which changes the first character of macro names."""
         words = line.text.split()
         if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
             raise line.error(
@@ -153,7 +153,7 @@ class _Lines:
     def _replace(
         self, line: ParameterLine, text: str, more: Iterator[ParameterLine], called: tuple[str, ...]
     ) -> str:
-        """Expand the macro calls in a text. ``called`` are the macros that are being expanded around it."""
+        """Expand the macro calls in a text. ``called`` are the macros whose text contains this one."""
         calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
         done, at = "", 0
         while (match := calls.search(text, at)) is not None:
@@ -213,7 +213,7 @@ def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
 def _until(
     lines: Iterator[ParameterLine], line: ParameterLine, mark: re.Pattern[str], due: str
 ) -> ParameterLine:
-    """Join a line with the following ones, up to a line that contains the mark."""
+    """Join a line with the following lines, up to a line that contains the mark."""
     parts = [line.text]
     while _first(mark, parts[-1]) is None:
         parts.append(_next(lines, line, due).text)

@@ -1,7 +1,7 @@
 """Read tables that are defined in the properties themselves (``delim.userdefs.*``).
 
-capture properties §5.3 documents them for fixed messages; for delimited ones they are inferred. For
-example::
+capture properties §5.3 documents them for fixed-width messages; that they also apply to delimited
+messages is inferred. For example::
 
     delim.userdefs.tables=GG.ORDERS
     delim.userdefs.GG.ORDERS.columns=ID,NAME
@@ -60,10 +60,11 @@ class _Layout:
 
 
 def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
-    """Return the tables that the properties define, in listed order.
+    """Return the tables that the properties define, in the order of their list.
 
     Other properties are ignored. The word ``key`` after a column's type marks it as a key; this is
-    an extension, as no property for it is documented. Raises OptionError with line and property.
+    an extension, because no property for it is documented. Raises OptionError with line and
+    property.
     """
     entries = [entry for entry in properties if entry.written.startswith(prefix)]
     listing = next((entry for entry in entries if entry.written == prefix + _TABLES), None)
@@ -81,7 +82,7 @@ def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) ->
 
 
 def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
-    """Parse the list of tables. Returns a layout without columns for each."""
+    """Parse the list of tables. Returns for each a layout without columns."""
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):

@@ -1,1 +1,1 @@
-"""Evaluate conditions and values of parameter files over complete columns."""
+"""Evaluate conditions and values of parameter files for complete columns."""

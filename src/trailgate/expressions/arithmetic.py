@@ -1,4 +1,4 @@
-"""Arithmetic on numbers: sums, differences, products, and remainders of integers, exactly.
+"""Exact arithmetic on numbers: sums, differences, products, and remainders of integers.
 
 A number has at most 17 digits, as the manual states for @COMPUTE. The manual does not state how
 many digits a quotient has, so division is not supported.
@@ -76,7 +76,7 @@ def _product(one: pa.Array, other: pa.Array) -> pa.Array:
 
 
 def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Return the remainders of integers, with the sign of the first operand."""
+    """Return the remainders of integer divisions, with the sign of the first operand."""
     try:
         integers = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
     except pa.ArrowInvalid:

@@ -1,6 +1,6 @@
 """Compare two values: numbers exactly, text as text, dates as dates.
 
-``_PAIRS`` has, for each pair of types, a function that converts both values to one Arrow type. A
+``_PAIRS`` contains for each pair of types a function that converts both values to one Arrow type. A
 literal is first converted to the type of the other value: in ``PRICE > '9.5'`` it becomes a number.
 """
 
@@ -44,7 +44,7 @@ Pair = tuple[Data, Data]
 def compare_values(sign: str, left: Value, right: Value) -> Data:
     """Compare the values of two expressions.
 
-    The result is NULL if either is NULL. Raises OptionError if their types do not fit.
+    The result is NULL if either is NULL. Raises OptionError if their types cannot be compared.
     """
     if left.kind is ExpressionValueType.LITERAL:
         left = _read(left, right)
@@ -114,7 +114,7 @@ _LITERALS: Final[Mapping[ExpressionValueType, Callable[[str, Value], Value]]] = 
 
 
 def _strings(left: Value, right: Value) -> Pair:
-    """Return both as text. If a column is fixed-length, trailing blanks do not count."""
+    """Return both values as text. If one is a fixed-length column, trailing blanks are ignored."""
     # CHAR columns are padded, so 'AB' equals 'AB   '.
     fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
     if not fixed:
@@ -127,7 +127,10 @@ def _plain(left: Value, right: Value) -> Pair:
 
 
 def _datetimes(left: Value, right: Value) -> Pair:
-    """Return both as ISO text of equal length. A shorter one is extended, with midnight for example."""
+    """Return both values as ISO text of equal length.
+
+    The shorter one is extended, for example with midnight.
+    """
     widths = _width(left), _width(right)
     return _pad(left, widths[0], max(widths)), _pad(right, widths[1], max(widths))
 
@@ -151,9 +154,9 @@ def _first(values: pa.Array) -> pa.Scalar:
 
 
 def _numbers(left: Value, right: Value) -> Pair:
-    """Return both as numbers of one type that represents both exactly.
+    """Return both values as numbers of one type that represents both exactly.
 
-    This is a column's own type if a constant fits it, else the wide decimal.
+    This is a column's own type if the constant fits it, otherwise the wide decimal.
     """
     # A constant that fits the column's type is converted, which avoids converting the column.
     for constant, other, swapped in ((right, left, False), (left, right, True)):
@@ -231,7 +234,7 @@ _PAIRS: Final[Mapping[frozenset[ExpressionValueType], Callable[[Value, Value], P
 
 
 def key_text(value: Value) -> Data:
-    """Return text that is equal for equal values, for the hash of @RANGE."""
+    """Return text for the hash of @RANGE. Equal values have equal texts."""
     if value.kind is ExpressionValueType.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))
         return pc.cast(value.data, pa.string())

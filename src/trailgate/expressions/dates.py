@@ -1,9 +1,9 @@
 """@DATE and @DATEDIFF: convert dates and times between formats, and compute their difference.
 
-A format (descriptor) is text such as ``YYYY-MM-DD HH:MI:SS``: names of parts, and characters that
-stand for themselves. ``parse_descriptor`` splits it into parts, ``read_parts`` extracts the numbers
-of the parts from a column of texts, and ``write_parts`` formats them. A two-digit year from 50 on
-belongs to the twentieth century, any other to the twenty-first, which is the default of
+A format (descriptor) is text such as ``YYYY-MM-DD HH:MI:SS``: names of parts, and literal
+characters. ``parse_descriptor`` splits it into parts, ``read_parts`` extracts the numbers of the
+parts from a column of texts, and ``write_parts`` formats them. A two-digit year from 50 on belongs
+to the twentieth century, any other to the twenty-first, which is the default of
 Y2KCENTURYADJUSTMENT.
 """
 
@@ -124,7 +124,7 @@ def read_parts(
 
 
 def _length_hint(parts: Sequence[DescriptorPart], value: str) -> str:
-    """Return a hint for a value that is longer than its descriptor, or that lacks digits of the second's fraction."""
+    """Return a hint for a value that is longer than its descriptor, or that has too few digits in the fraction of the second."""
     width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
     rest = value[width:]
     if re.fullmatch(r"\.[0-9]+", rest) and len(rest) <= MICROSECONDS + 1:
@@ -235,7 +235,7 @@ def check_times(parts: Parts, shown: pa.Array) -> None:
 
 
 def date_value(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@DATE: read values by their descriptors, such as YYMMDD, and write the date and time by the first descriptor."""
+    """@DATE: parse values by their descriptors, such as YYMMDD, and format the date and time by the first descriptor."""
     form, *pairs = call.arguments
     rows = len(scope.block)
     known: Parts = {}
@@ -268,7 +268,7 @@ def _descriptor(node: Node, *, is_input: bool) -> tuple[DescriptorPart, ...]:
 
 
 def check_date(call: FunctionCall, text: str) -> None:
-    """Raise OptionError with a caret if a call of @DATE has a wrong descriptor."""
+    """Raise OptionError with a caret if a call of @DATE has an invalid descriptor."""
     form, *pairs = call.arguments
     for number, node in enumerate([form, *pairs[::2]]):
         if len(pairs) % 2 or not isinstance(node, TextLiteral):
@@ -284,8 +284,8 @@ def check_date(call: FunctionCall, text: str) -> None:
 def date_difference(scope: EvaluationScope, call: FunctionCall) -> Value:
     """@DATEDIFF: the days or seconds from one date and time to another, NULL if either is NULL.
 
-    Raises OptionError if the number of days depends on how a part of a day counts, which is not
-    documented.
+    Raises OptionError if the result depends on whether a part of a day is counted as a day, which
+    is not documented.
     """
     unit, *nodes = call.arguments
     assert isinstance(unit, TextLiteral)

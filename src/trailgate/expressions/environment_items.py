@@ -86,8 +86,8 @@ class GetenvItem(NamedTuple):
     """An item of @GETENV: the function that computes its value, and where it may be used.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
-    ``of_trails``: it exists only for messages, or only for trails. ``of_records``: the value is
-    known only when the record is written, so the item must be the complete value of a token.
+    ``of_trails``: the item exists only for messages, or only for trails. ``of_records``: the value
+    is known only when the record is written, so the item must be the complete value of a token.
     """
 
     give: Give

@@ -1,8 +1,8 @@
-"""Evaluate expressions over a block of changes: the rows that a condition selects, and values as text.
+"""Evaluate expressions over a block of changes: find the rows that a condition selects, and compute values as text.
 
 Each node is evaluated once for all rows. Values are Arrow columns or constants with a mask of the
 rows in which a column is missing. Conditions are three-valued (``Verdicts``), so that a missing
-column makes a row undecided only if it matters.
+column makes a row undecided only if the result depends on it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ZERO: Final = Value(pa.scalar("0", pa.string()), ExpressionValueType.NUMBER)
 
 
 class RowSelection(NamedTuple):
-    """The rows that a condition selects, and the rows whose result is undecided because a column is missing."""
+    """The rows that a condition selects, and the rows for which it cannot be decided because a column is missing."""
 
     selected: Mask
     undecided: Mask
@@ -194,7 +194,7 @@ class _Scope:
         return Verdicts.of(result, missing_of((left, right)), len(self.block))
 
     def with_caret(self, error: TrailgateError, node: Node) -> TrailgateError:
-        """Add a caret at a node to an error that has none."""
+        """Add a caret below a node to an error that does not have a caret yet."""
         if "^" in error.hint:
             return error
         return self.error(error.problem, node, error.hint)

@@ -1,10 +1,10 @@
-"""Read Extract parameter files: obey parameters, report those without effect, refuse the others.
+"""Read Extract parameter files: apply supported parameters, report those without effect, and raise errors for the others.
 
 A file is split into statements (``definitions.parameter_files``), and each statement is looked up
 by its keyword in ``_HANDLERS``. Tables have a row for each parameter, each option of TABLE, and
-each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it sets, or why it is not obeyed. A
-parameter that would change the captured data, but is not obeyed, is an error, unless unsupported
-parameters are to be ignored; then it is listed.
+each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it sets, or why it is not supported. An
+unsupported parameter that would change the captured data is an error, unless unsupported parameters
+are to be ignored; then it is listed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
-    """Obey a TABLE statement with its options."""
+    """Parse a TABLE statement with its options."""
     # TABLE HR.EMP*, COLS (ID, NAME), FILTER (ON UPDATE, SALARY > 100), TOKENS (T = "x");
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
@@ -118,7 +118,7 @@ def with_catalog(catalog: str, pattern: str) -> str:
 def column_names(
     member: str,
 ) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
-    """Return a function that parses the column names of an option of TABLE into this field of the rule."""
+    """Return a function that parses the column names of a TABLE option into the field ``member`` of the rule."""
 
     def read(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
         if getattr(rule, member):
@@ -184,7 +184,8 @@ CLAUSES: Final[
 class TrailOption(NamedTuple):
     """An option of EXTTRAIL: its pattern, and what it sets.
 
-    If it is not obeyed, ``noted`` states why it has no effect, or ``refused`` why it is an error.
+    If it is not supported, ``noted`` states why it has no effect, or ``refused`` why it is an
+    error.
     """
 
     pattern: re.Pattern[str]
@@ -220,7 +221,7 @@ Draft = TypeVar("Draft")
 
 
 class ParameterRemark(NamedTuple):
-    """A remark on a parameter or option that is not obeyed: its line, its text and the reason."""
+    """A remark on an unsupported parameter or option: its line, its text and the reason."""
 
     line: int
     text: str
@@ -249,7 +250,7 @@ class ParameterRemarks:
     def refuse(
         self, statement: ParameterStatement, text: str, reason: str = _UNKNOWN_OPTION
     ) -> None:
-        """Add a remark on a refused parameter or option, unless the text is empty."""
+        """Add a remark on a parameter or option that is an error, unless the text is empty."""
         if text:
             self.refused.append(remark_of(statement, text, reason))
 
@@ -276,8 +277,8 @@ def obey_statements(
 class ExtractParameters:
     """The parameters of an Extract file.
 
-    ``unused`` are parameters that do not affect the data. ``ignored`` are parameters that would,
-    but that ``ignore_unsupported`` allowed.
+    ``unused`` are parameters that do not affect the data. ``ignored`` are unsupported parameters
+    that would affect the data, skipped because of ``ignore_unsupported``.
     """
 
     group: str
@@ -316,7 +317,10 @@ class ExtractParameters:
 
 @dataclass(slots=True)
 class _Draft(ParameterRemarks):
-    """The parameters read so far. ``not_taken`` are letters of operations that TABLE currently ignores."""
+    """The parameters read so far.
+
+    ``not_taken`` are the letters of the operations that TABLE currently ignores.
+    """
 
     parameters: ExtractParameters = ExtractParameters("", "")
     not_taken: set[str] = field(default_factory=set)
@@ -336,10 +340,12 @@ def parse_extract(
     read: ReadFile | None = None,
     ignore_unsupported: bool = False,
 ) -> ExtractParameters:
-    """Parse an Extract parameter file (capture properties §10). Raises OptionError with source and line.
+    """Parse an Extract parameter file (capture properties §10).
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change
-    which data are written, or how, but is not obeyed, is an error unless ``ignore_unsupported``.
+    Raises OptionError with source and line.
+
+    ``read`` returns the text of a file that OBEY or INCLUDE names. An unsupported parameter that
+    would change which data are written, or how, is an error unless ``ignore_unsupported`` is set.
     """
     draft = _Draft()
     try:
@@ -353,7 +359,7 @@ def parse_extract(
 
 
 def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
-    """Build the error for refused parameters: it names the first and counts the rest."""
+    """Build the error for unsupported parameters: it names the first and counts the rest."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
     more = (
@@ -391,7 +397,10 @@ def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") ->
 def _value(
     member: str, what: str, *, several: bool = False
 ) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter with one value. With ``several``, values accumulate."""
+    """Return a handler for a parameter with one value.
+
+    With ``several``, the parameter may be repeated, and its values are collected.
+    """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if not several:
@@ -404,7 +413,7 @@ def _value(
 
 
 def _vam(draft: _Draft, statement: ParameterStatement) -> None:
-    """Obey VAM: read the path of the properties file."""
+    """Parse VAM: it contains the path of the properties file."""
     # VAM libggjava_vam.so, PARAMS (dirprm/jms.properties)
     _once(statement, draft.parameters.properties_path)
     _, after = statement.first("a library")
@@ -425,7 +434,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _trail(draft: _Draft, statement: ParameterStatement) -> None:
-    """Obey EXTTRAIL and the like. All of them mean a trail on this machine."""
+    """Parse EXTTRAIL or a similar parameter. All of them name a trail on this machine."""
     # EXTTRAIL dirdat/ot, FORMAT RELEASE 12.3, MEGABYTES 500
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
@@ -470,13 +479,13 @@ def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]
 
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
-    """Obey SOURCECATALOG: the catalog of later tables whose names have only two parts."""
+    """Parse SOURCECATALOG: it sets the catalog of later tables whose names have only two parts."""
     draft.catalog, rest = statement.first("a catalog")
     draft.refuse(statement, rest)
 
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
-    """Accept a parameter that was obeyed while the file was split into statements."""
+    """Accept a parameter that was already handled while the file was split into statements."""
 
 
 def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
@@ -501,8 +510,8 @@ def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterState
 def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler that sets a switch for the whole run.
 
-    In GoldenGate it would only apply to the TABLE statements after it, so it is refused between
-    them.
+    In GoldenGate it would only apply to the TABLE statements after it, so it is an error after a
+    TABLE statement.
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
@@ -532,7 +541,7 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterSta
 
 
 def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
-    """Obey TRANLOGOPTIONS: each option is a word, with values up to the next option."""
+    """Parse TRANLOGOPTIONS: each option is a word, with values up to the next option."""
     if not statement.rest:
         raise statement.error("expected an option after TRANLOGOPTIONS")
     for word, values in _log_options(statement.rest):
@@ -586,7 +595,7 @@ def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """List a parameter as ignored if it does not affect the data, otherwise refuse it."""
+    """List a parameter as ignored if it does not affect the data. Otherwise it is an error."""
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])

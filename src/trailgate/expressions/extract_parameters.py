@@ -1,7 +1,7 @@
-"""Parameters of Extract that are not obeyed, with the reason: they have no effect here, or are refused.
+"""Parameters of Extract that are not supported, with the reason: they have no effect here, or are errors.
 
-The tables cover each parameter in Oracle's reference that ``extract_files`` does not obey, and each
-option of TABLE and of TRANLOGOPTIONS.
+The tables cover each parameter in Oracle's reference that ``extract_files`` does not support, and
+each option of TABLE and of TRANLOGOPTIONS.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ _LOG_REFUSED: Final = expand_reasons(
 class LogOption(NamedTuple):
     """An option of TRANLOGOPTIONS.
 
-    It adds its value to ``member``; or ``noted`` states why it has no effect, or ``refused`` why it
-    is an error.
+    Its value is added to ``member``. If it is not supported, ``noted`` states why it has no effect,
+    or ``refused`` why it is an error.
     """
 
     member: str = ""

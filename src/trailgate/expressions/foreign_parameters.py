@@ -1,6 +1,6 @@
 """Parameters of GoldenGate's other files and processes.
 
-They let an error distinguish a parameter in the wrong file from a misspelt one.
+With these lists, an error can distinguish a parameter in the wrong file from a misspelt one.
 """
 
 from __future__ import annotations
@@ -125,9 +125,9 @@ FOREIGN: Final = expand_reasons(
 
 
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter is refused that belongs to a different process, or "" if it belongs to none.
+    """Return why a parameter of a different process is an error here, or "" if it belongs to none.
 
-    For example, a Replicat parameter in an Extract file. ``others`` has such reasons by name.
+    For example, a Replicat parameter in an Extract file. ``others`` contains such reasons by name.
     """
     reason = FOREIGN.get(name) or others.get(name, "")
     return reason or (UNDOCUMENTED if name.startswith("_") else "")

@@ -98,7 +98,7 @@ def _every_other(at: int) -> bool:
 class FunctionSpec(NamedTuple):
     """A function of expressions, such as @IF: its number of arguments, its implementation, and the check of its arguments.
 
-    ``check`` runs before there are any rows. ``takes_condition`` states which arguments may be
+    ``check`` runs when the expression is parsed. ``takes_condition`` states which arguments may be
     conditions.
     """
 
@@ -110,7 +110,7 @@ class FunctionSpec(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """The number of arguments that the function takes, in words for errors, such as "2 to 3 arguments"."""
+        """The number of arguments in words, for errors: "2 to 3 arguments"."""
         if self.least == self.most:
             return count_noun(self.least, "argument")
         if self.most == ANY_NUMBER:
@@ -164,7 +164,10 @@ def _equal(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _as_text(value: Value) -> Value:
-    """Return a value as text. It keeps its column, whose padding must be ignored when comparing."""
+    """Return a value as text.
+
+    The value still refers to its column, because its padding must be ignored in comparisons.
+    """
     kind = (
         ExpressionValueType.TEXT
         if value.kind is not ExpressionValueType.LITERAL
@@ -246,7 +249,10 @@ def _extract(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@RANGE: 1 for the rows of one of several ranges, else 0. Rows are assigned by a hash of columns."""
+    """@RANGE: 1 for rows in one of several ranges, else 0.
+
+    A hash of columns assigns rows to ranges.
+    """
     # @RANGE (1, 3, ID), or @RANGE (1, 3) by the key
     number, total = (_whole_number(scope, call, index) for index in (0, 1))
     table = scope.block.table
@@ -339,7 +345,7 @@ def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _evaluate(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@EVAL: the value after the first true condition, else the last value, else NULL."""
+    """@EVAL: the value after the first true condition; otherwise the last value if there is one, else NULL."""
     # @EVAL (A > 9, 'many', A > 0, 'some', 'none'): an odd number of arguments ends with the default.
     arguments = call.arguments
     pairs = [
@@ -355,7 +361,7 @@ def _check_default(call: FunctionCall, text: str) -> None:
 
 
 def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@CASE: the value after the first argument that equals the tested one, else the last, else NULL."""
+    """@CASE: the value after the first argument that equals the tested one; otherwise the last if there is one, else NULL."""
     # @CASE (STATE, 'A', 'active', 'C', 'closed', 'other')
     value, *rest = call.arguments
     pairs = [
@@ -368,10 +374,10 @@ def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
 def _choose(
     scope: EvaluationScope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None
 ) -> Value:
-    """Return, per row, the value of the first true condition, else the default.
+    """Return for each row the value of the first true condition, otherwise the default.
 
     It is missing if a missing column decides which condition is true. The pairs are applied in
-    reverse order, so that the first true one wins.
+    reverse order, so that the first true one overrides the others.
     """
     rows = len(scope.block)
     last = NULL if default is None else scope.value(default)
@@ -448,7 +454,7 @@ def _number_of_text(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@STRNUM: return a number as text of a width. A longer number is not cut."""
+    """@STRNUM: return a number as text of a given width. A longer number is not cut."""
     # @STRNUM (7, RIGHTZERO, 3) is '007'.
     value = scope.value(call.arguments[0])
     width = _whole_number(scope, call, 2) if len(call.arguments) > 2 else 0

@@ -53,7 +53,7 @@ _IMAGES: Final = ("BEFORE", "AFTER")
 def parse_condition(text: str, *, ansi_quotes: bool = True) -> Expression:
     """Parse a condition as in FILTER.
 
-    Raises OptionError with a caret. A value is a condition: true unless it is 0.
+    Raises OptionError with a caret. A value is also a condition: it is true unless it is 0.
     """
     return _Parser(text, ansi_quotes).parse_all(_Parser.condition)
 

@@ -1,9 +1,9 @@
-"""Select what a capture takes from its messages: tables, operations, rows, columns and user tokens.
+"""Select what a capture uses of its messages: tables, operations, rows, columns and user tokens.
 
-``CaptureRules`` are the choices of a parameter file or of the command line. For each table, its
+``CaptureRules`` are the choices in a parameter file or on the command line. For each table, its
 TABLE statements are bound to the table's columns once (``TableSelection``), and then applied to
-blocks of operations. The first statement that selects a row wins. If a missing column would decide
-about a row, the row is undecided, which is an error.
+blocks of operations. A row is captured by the first statement that selects it. If the decision
+about a row depends on a missing column, the row is undecided, which is an error.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class CaptureRules:
     def of_table(self, table_name: str) -> tuple[TableRule, ...]:
         """Return the TABLE statements that match a table, in the order in which they are tried.
 
-        Raises OptionError if they disagree about the table's key, columns or tokens.
+        Raises OptionError if they state different keys, columns or tokens for the table.
         """
         if TablePatterns(self.excluded).fits_end(table_name):
             return ()
@@ -176,7 +176,7 @@ class CaptureRules:
         ]
 
     def with_keys(self, definitions: Definitions) -> Definitions:
-        """Return the definitions with the keys of KEYCOLS."""
+        """Return the definitions with the keys that KEYCOLS defines."""
         return Definitions(
             tuple(self._table_with_keys(table) for table in definitions), definitions.database
         )
@@ -202,7 +202,7 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
 class TableSelection:
     """The TABLE statements of one table, bound to its columns.
 
-    ``dropped`` are columns to omit from records.
+    ``dropped`` are the columns that records do not contain.
     """
 
     table: Table
@@ -245,7 +245,7 @@ class TableSelection:
                     raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> RowSelection:
-        """Return the rows that the TABLE statements select, and the rows that a missing column leaves undecided.
+        """Return the rows that the TABLE statements select, and the rows that are undecided because a column is missing.
 
         All rows must have the operation type of the block's first row.
         """
@@ -285,7 +285,7 @@ class TableSelection:
             raise rule.place(error, condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
-        """Build the text of the error that names the columns that an undecided row lacks."""
+        """Build the text of the error for an undecided row. It names the missing columns."""
         names: dict[str, None] = {}
         deletes = block.op_type[row] == DELETE
         for rule in self.statements:
@@ -388,7 +388,7 @@ def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
 
 
 class TableSelections:
-    """The selections of all tables; each is bound to its table at its first use."""
+    """The selections of all tables. Each is bound to its table when it is first used."""
 
     def __init__(self, rules: CaptureRules) -> None:
         self._rules = rules
@@ -413,9 +413,10 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
 ) -> Longs | None:
-    """Return, for each operation, 1 if its user or transaction name is excluded, else 0.
+    """Return for each operation 1 if its user or transaction name is excluded, else 0.
 
-    -1 means that the operation has no name, so that its transaction's name decides. Returns None if nothing is excluded.
+    -1 means that the operation has no such name, so that the name of its transaction is used.
+    Returns None if nothing is excluded.
     """
     excluded: Longs | None = None
     for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):

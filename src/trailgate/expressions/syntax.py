@@ -1,6 +1,6 @@
 """The syntax of expressions: nodes of the tree, tokens, and errors with a caret below a character.
 
-In each node, ``at`` is the offset in the text at which it starts.
+In each node, ``at`` is the offset in the text at which the node starts.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is no
 class TextLiteral:
     """Text in single quotes in an expression.
 
-    The value that it is compared with decides how it is interpreted.
+    Its interpretation depends on the value that it is compared with.
     """
 
     text: str
@@ -52,10 +52,10 @@ class NumberLiteral:
 
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column of an operation, as an expression names it.
+    """A column of an operation, named in an expression.
 
-    ``image`` is BEFORE, AFTER or BEFOREAFTER (``EITHER``). None means the operation's own image:
-    before for a delete, else after.
+    ``image`` is BEFORE, AFTER or BEFOREAFTER (``EITHER``). None means before for a delete,
+    otherwise after.
     """
 
     name: str
@@ -189,11 +189,11 @@ class ExpressionToken(NamedTuple):
     at: int
 
     def is_word(self, *words: str) -> bool:
-        """Return True if the token is one of these words, ignoring case."""
+        """Return True if the token is one of ``words``, ignoring case."""
         return self.kind is ExpressionTokenType.NAME and self.text.upper() in words
 
     def is_sign(self, *signs: str) -> bool:
-        """Return True if the token is one of these signs."""
+        """Return True if the token is one of ``signs``."""
         return self.kind is ExpressionTokenType.OPERATOR and self.text in signs
 
     @property
@@ -231,7 +231,7 @@ def expression_error(problem: str, text: str, at: int, hint: str = "") -> Option
 
 
 def double_quotes_hint(text: str, at: int) -> str:
-    """Return a hint if a name is in double quotes, which meant a literal before GoldenGate 12.1."""
+    """Return a hint if a name is in double quotes, because they enclosed literals before GoldenGate 12.1."""
     if not text.startswith('"', at):
         return ""
     end = text.find('"', at + 1)

@@ -1,8 +1,8 @@
 """Values of expressions, and the three-valued results of conditions.
 
-A ``Value`` is a column or constant, with a mask of the rows in which it is missing because an
-operation lacks one of its columns. ``Verdicts`` has, for each row, the possible results of a
-condition: a missing column could have any value, so it may leave several.
+A ``Value`` is a column or constant, with a mask of the rows in which it is missing because a column
+was not logged. ``Verdicts`` contains for each row the possible results of a condition: a missing
+column could have any value, so several results may be possible.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trailgate.model.types import TypeFamily
 
 
 class ExpressionValueType(Enum):
-    """The type of an expression's value, which decides how it is compared."""
+    """The type of an expression's value, which determines how it is compared."""
 
     LITERAL = "a literal"  # text, interpreted by the value that it is compared with
     TEXT = "text"
@@ -54,9 +54,11 @@ KINDS: Final[Mapping[TypeFamily, ExpressionValueType]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of an expression: a constant (scalar) or a column, NULL where the value is NULL or missing.
+    """The value of an expression: a constant (scalar) or a column.
 
-    If ``missing`` is None, no row misses it. Numbers are integers, decimals, or text.
+    It is NULL in rows in which the value is NULL or missing.
+
+    If ``missing`` is None, it is missing in no row. Numbers are integers, decimals, or text.
     """
 
     data: pa.Array | pa.Scalar
@@ -96,11 +98,11 @@ def missing_of(values: Sequence[Value]) -> Mask | None:
 class GetenvValues:
     """The values of @GETENV that do not come from the operation itself.
 
-    ``has_transactions``: transaction ids and indicators are known. This is so when tokens are made,
-    but not when operations are selected. ``variables`` are environment variables of the operating
-    system. ``now`` is the value of @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would make results
-    irreproducible. ``is_whole_token``: the expression is a call of @GETENV and the whole value of a
-    token, which the writer of the record may fill in.
+    ``has_transactions``: transaction ids and indicators are known. This is the case when tokens are
+    created, but not when operations are selected. ``variables`` are environment variables of the
+    operating system. ``now`` is the value of @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would
+    make results irreproducible. ``is_whole_token``: the expression is a call of @GETENV and the
+    whole value of a token, which the writer of the record may fill in.
     """
 
     group: str = ""
@@ -143,8 +145,8 @@ class EvaluationScope(Protocol):
 class Verdicts:
     """The three-valued results of a condition, per row: true, false, or unknown because of a NULL.
 
-    A row with known values has exactly one possible result. A missing column leaves several, since
-    it could have any value.
+    A row with known values has exactly one possible result. With a missing column several results
+    are possible, because it could have any value.
     """
 
     true: Mask

@@ -1,1 +1,4 @@
-"""Complete jobs, such as capturing files or checking a trail, without a terminal or Spark."""
+"""Complete jobs, such as capturing files or checking a trail.
+
+They need neither a terminal nor Spark.
+"""

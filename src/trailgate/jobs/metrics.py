@@ -38,7 +38,7 @@ _FORM: Final = (
 
 
 class Metric(NamedTuple):
-    """A Prometheus metric: its name, the attribute with its value, and its help text.
+    """A Prometheus metric: its name, the attribute that contains its value, and its help text.
 
     A counter is the sum over all batches, a gauge the value of the last one.
     """
@@ -62,7 +62,7 @@ class Metric(NamedTuple):
 def known_lines(
     kind: str, rows: Iterable[Metric], source: object, labels: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the Prometheus lines of the metrics that ``source`` has a value for: an attribute that is not None."""
+    """Yield the Prometheus lines of the metrics that have a value: the attribute of ``source`` is not None."""
     for row in rows:
         value = getattr(source, row.of, None)
         if value is not None:
@@ -72,7 +72,7 @@ def known_lines(
 class MetricsOutput(Generic[S]):
     """Provides a run's metrics on request.
 
-    ``as_text`` formats statistics, and ``first`` are the first statistics.
+    ``as_text`` formats statistics. ``first`` are the statistics before the first update.
     """
 
     def __init__(self, as_text: Callable[[S], str], first: S) -> None:
@@ -86,7 +86,7 @@ class MetricsOutput(Generic[S]):
         self._last = statistics  # a frozen value, so that a request sees consistent statistics
 
     def text(self) -> bytes:
-        """Format the present statistics as metrics."""
+        """Format the current statistics as metrics."""
         return self._as_text(self._last).encode()
 
 
@@ -104,7 +104,7 @@ class _File(MetricsOutput[S]):
             self.write()
 
     def write(self) -> None:
-        """Replace the file by the present metrics."""
+        """Replace the file's content by the current metrics."""
         replace_whole_file(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 
@@ -115,8 +115,8 @@ def metrics_output(
 ) -> Iterator[MetricsOutput[S]]:
     """Yield the output of metrics for PORT, HOST:PORT, or a file that ends in ``.prom``.
 
-    Raises OptionError for another target or an unavailable port, and WriteError if the file cannot
-    be written.
+    Raises OptionError for any other target or an unavailable port, and WriteError if the file
+    cannot be written.
     """
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:

@@ -1,4 +1,4 @@
-"""What parameter files need from this machine: the files that OBEY and INCLUDE name, and values of @GETENV."""
+"""Read the files that OBEY and INCLUDE name in a parameter file, and this machine's values of @GETENV."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def _candidates(path: str, name: str) -> Iterator[str]:
 
 
 def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
-    """Add the values of this machine's @GETENV items that expressions use to an environment.
+    """Add this machine's values of @GETENV to an environment, for the items that expressions use.
 
-    ``items`` are pairs of group and item. Items that no expression uses stay empty, so that a run
-    on another machine is the same run.
+    ``items`` are pairs of group and item. Items that no expression uses stay empty, so that runs on
+    different machines are equal.
     """
     known = dict(around.variables)
     names = sorted(item for group, item in items if group == OS_VARIABLE and item not in known)

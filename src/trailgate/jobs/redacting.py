@@ -1,4 +1,4 @@
-"""Write a copy of a trail without its data: each record with other values, for a question or a bug report."""
+"""Write a copy of a trail without its data, for a question or a bug report: all values are replaced."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """The result of redacting a trail: files, records, skipped records by type and reason, and unknown tokens set to zeros.
+    """The result of redacting a trail: files, records, skipped records by type and reason, and the number of unknown tokens set to zeros.
 
-    ``notices`` state files that are missing, empty, or not of the size that their headers state.
+    ``notices`` name files that are missing, empty, or differ in size from the size in their header.
     """
 
     target: str
@@ -56,10 +56,10 @@ def redact_trail(
     """Write a copy of a trail with replaced values, so that it can be shown to others, and return a summary.
 
     Lengths, types, tokens and structure stay the same. Equal values get equal replacements, and
-    with the same ``key`` also in other trails. ``names`` replaces the names of tables and
-    columns as well. At most ``records`` records of each file are written. Parts that are not
-    understood are skipped or replaced by zeros, and counted. ``to`` is a prefix on a local
-    disk. Raises StorageError, also if a file exists already.
+    with the same ``key`` also in other trails. ``names`` replaces the names of tables and columns
+    as well. At most ``records`` records of each file are written. Parts with an unknown meaning are
+    skipped or replaced by zeros, and counted. ``to`` is a prefix on a local disk. Raises
+    StorageError, also if a file exists already.
     """
     source = find_trail(trail, definitions)
     redaction = Redactor(

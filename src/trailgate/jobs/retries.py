@@ -1,25 +1,37 @@
-"""Retry after faults of a target or a broker: which faults, for how long, and what is counted.
+"""Retry after faults of a target or a broker.
 
-A fault is a ``TargetUnavailableError`` or a ``BrokerError``. The run then connects again and continues at
-the position stored there. So if the connection broke during a commit, the batch is there exactly
-once, whether or not the other side had committed it.
+``Backoff`` schedules the attempts: the pauses between them grow, and after some time it gives up.
+``Retries`` waits for the attempts, and counts and logs the faults.
+
+A fault is a ``TargetUnavailableError`` or a ``BrokerError``. The run then connects again and
+continues at the position stored there. So even if the connection broke during a commit, the batch
+is written exactly once, whether or not the other side had committed it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Self, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from trailgate.errors import BrokerError, TargetUnavailableError
-from trailgate.jobs.backoff import PATIENCE, Backoff
 
-FIRST: Final = 0.1  # seconds before the first retry: a deadlock is usually over by then
-# Seconds between retries. Not longer, because another process that uses a DuckDB file may close it
-# for a few seconds only.
-LONGEST: Final = 5.0
+PATIENCE: Final = 30  # seconds within which a broker or a target has to answer at first
+# Seconds before the first retry. A broker needs a moment to put a lost consumer's messages back
+# into its queue. A consumer that connects before that receives later messages first.
+BROKER_PAUSE: Final = 1.0
+TARGET_PAUSE: Final = 0.1  # a deadlock is usually over by then
+# The longest pause of a broker connection, and the factor between two pauses: 1, 2, 4, 8, 16, 30,
+# 30 seconds.
+LONGEST_BROKER_PAUSE: Final = 30.0
+FACTOR: Final = 2.0
+# The longest pause between retries of a target. Not longer, because another process that uses a
+# DuckDB file may close it for a few seconds only.
+LONGEST_TARGET_PAUSE: Final = 5.0
 # Attempts that are always made after a conflict, which can be reported after a MERGE that alone
 # took longer than ``patience``.
 TRIALS: Final = 5
@@ -29,12 +41,91 @@ LOG: Final = logging.getLogger("trailgate.apply")
 Fault = TargetUnavailableError | BrokerError
 
 
+class RetriableError(Protocol):
+    """The interface of errors that state whether a retry may help."""
+
+    @property
+    def retriable(self) -> bool:
+        """Whether a retry may help."""
+        ...
+
+
+class Backoff:
+    """Schedules retries: waits longer after each failure, with some randomness so that many clients do not retry at once.
+
+    Before the first answer, retries end after ``patience`` seconds. After an answer they never end
+    if ``lasting``; else they end ``patience`` seconds after the next failure. At least ``trials``
+    attempts are made in any case.
+    """
+
+    def __init__(
+        self,
+        patience: float = PATIENCE,
+        *,
+        lasting: bool = True,
+        first: float | None = None,
+        longest: float = LONGEST_BROKER_PAUSE,
+        trials: int = 1,
+    ) -> None:
+        self._first = BROKER_PAUSE if first is None else first
+        self._longest, self._trials = longest, trials
+        self._seconds, self._due, self._failed = self._first, 0.0, 0
+        self._patience, self._lasting = patience, lasting
+        self._reached, self._end = False, time.monotonic() + patience
+        self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
+
+    def note_answer(self) -> None:
+        """Record that the broker answered. From now on there is no time limit for retries."""
+        self._reached, self._end = True, math.inf
+
+    def reset(self) -> None:
+        """Record that the connection works: the next pause is short again."""
+        self._seconds, self._failed = self._first, 0
+
+    def note_loss(self, owned: float) -> None:
+        """Record a lost connection.
+
+        Do not retry before ``owned``, a time of ``time.monotonic``, nor before a first pause.
+
+        Until then the broker may still hold the messages of the lost consumer.
+        """
+        self._due = max(self._due, owned, time.monotonic() + self._first)
+
+    def note_failure(self, error: RetriableError) -> None:
+        """Record a failed attempt, and schedule the next attempt.
+
+        Raises the error if a retry cannot help or the time for retries is over.
+        """
+        now = time.monotonic()
+        self._failed += 1
+        if self._reached and not self._lasting:
+            self._end = min(self._end, now + self._patience)
+        if not error.retriable or (now > self._end and self._failed >= self._trials):
+            assert isinstance(error, Exception)
+            raise error
+        self._due = max(self._due, now + self._seconds * self._chance.uniform(1.0, 1.5))
+        self._seconds = min(self._longest, self._seconds * FACTOR)
+
+    @property
+    def due(self) -> float:
+        """The time of ``time.monotonic`` at which the next attempt is due."""
+        return self._due
+
+    def is_due(self, until: float) -> bool:
+        """Wait until the next attempt is due, but at most until ``until``.
+
+        Return whether it is due.
+        """
+        time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
+        return time.monotonic() >= self._due
+
+
 class Retries:
     """Waits between retries of a target or broker, and counts faults.
 
-    ``what`` is named in the log. At the start it has to answer within ``patience`` seconds. After it has answered, each
-    outage may last as long again, or without limit if ``lasting``. A wait ends early if ``stopped``
-    returns True.
+    ``what`` is its name in the log. At the start it has to answer within ``patience`` seconds.
+    After it has answered once, each outage may last as long again, or without limit if ``lasting``.
+    A wait ends early if ``stopped`` returns True.
     """
 
     def __init__(
@@ -56,8 +147,8 @@ class Retries:
             kind: Backoff(
                 patience,
                 lasting=lasting and kind,
-                first=FIRST,
-                longest=LONGEST,
+                first=TARGET_PAUSE,
+                longest=LONGEST_TARGET_PAUSE,
                 trials=1 if kind or patience <= 0 else TRIALS,
             )
             for kind in (True, False)
@@ -65,7 +156,7 @@ class Retries:
 
     @classmethod
     def none(cls) -> Self:
-        """Return retries that give up at the first fault, for callers that retry themselves."""
+        """Return retries that stop at the first fault, for callers that retry themselves."""
         return cls(-1)
 
     @property
@@ -92,7 +183,7 @@ class Retries:
     def record_fault(self, error: Fault) -> None:
         """Count a fault of the target or broker, and log the first fault of an outage.
 
-        Raises the fault if it must not be retried.
+        Raises the fault if a retry is not allowed.
         """
         self.faults[error.reason] += 1
         if not self.is_out:
@@ -114,7 +205,10 @@ class Retries:
 
 
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
-    """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
+    """Call ``act`` until it succeeds, and return its result.
+
+    Raises the last fault if a retry is not allowed.
+    """
     while True:
         try:
             result = act()

@@ -3,7 +3,8 @@
 The steps of a check are processed chunk by chunk. ``RecordGroups`` finds the transactions of a
 chunk and decides which are complete; ``SalvageSelection`` writes these in order. Whether the last
 transaction of a chunk is complete is known only later, so until then nothing after it is written,
-which keeps the order. Only byte ranges are kept of it, so memory use does not depend on its length.
+to keep the order. Only the byte ranges of that transaction are stored, so memory use does not
+depend on its length.
 
 The new trail is built in a staging folder and checked there. Then its files get their names;
 nothing is overwritten.
@@ -75,8 +76,8 @@ FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 class SourceByteRange:
     """The bytes [start, end) of a damaged trail's file.
 
-    Records that are ``apart`` (metadata, DDL) are kept whatever happens to the transaction around
-    them.
+    Records that are ``apart`` (metadata, DDL) are copied even if the transaction around them is
+    not.
     """
 
     number: int
@@ -100,8 +101,8 @@ class SkippedBytes:
 class RecordGroups:
     """The transactions of a chunk's records ("groups"), and whether each record is good.
 
-    Arrays with an element for each group: its first record (``firsts``), and whether it has a
-    beginning (``headed``), is complete (``whole``), continues although nothing is open
+    There are arrays with an element for each group: its first record (``firsts``), and whether it
+    has a beginning (``headed``), is complete (``whole``), continues although nothing is open
     (``headless``), or is a restart (``restart``). The other arrays have an element for each record:
     whether it closes its group, is outside of transactions, or is outside and bad, and the index of
     its fault in ``kinds``, or -1. Records before the first group belong to the pending group of
@@ -208,7 +209,7 @@ def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[Source
 
 @dataclass(slots=True)
 class PendingGroup:
-    """A group of records that may continue, or whose end is not confirmed by the next record yet."""
+    """A group of records that may continue in the next chunk, or whose end is not confirmed by the next record yet."""
 
     transaction: str | None
     headed: bool
@@ -226,8 +227,8 @@ Copy = Callable[[SourceByteRange], None]
 class SalvageSelection:
     """Chooses the bytes that salvage copies: processes the steps of a check in order.
 
-    ``write`` gets bytes of the current file in order, ``copy`` ranges of source files, and
-    ``leave`` the skipped bytes.
+    ``write`` is called with bytes of the current file, in order, ``copy`` with ranges of source
+    files, and ``leave`` with the skipped bytes.
     """
 
     write: Write
@@ -259,7 +260,7 @@ class SalvageSelection:
             assert isinstance(step, FileEnd)
 
     def finish(self) -> None:
-        """Decide about the pending group at the end of the damaged trail."""
+        """Decide whether to copy the pending group at the end of the damaged trail."""
         self._settle(kinds.OPEN.statement)
 
     def _chunk(self, step: CheckedChunk) -> None:
@@ -341,7 +342,10 @@ class SalvageSelection:
             self.leave(SkippedBytes(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Write the pending group if it is complete, or else only its records that are apart."""
+        """Write the pending group if it is complete.
+
+        Otherwise write only its records that are separate from transactions.
+        """
         pending, self._pending = self._pending, None
         if pending is None:
             return
@@ -366,7 +370,7 @@ class SalvageSelection:
 class SalvagedTrail:
     """The files of the trail that salvage writes.
 
-    Records are appended as they come, and headers are completed at the end.
+    Records are appended in the order in which they are found, and headers are completed at the end.
     """
 
     def __init__(self, folder: Path, prefix: str, files: tuple[TrailFile, ...]) -> None:
@@ -565,7 +569,7 @@ def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> Sa
 
 
 def _stays(finding: Finding) -> bool:
-    """Return whether a finding is an error that remains after the headers are completed."""
+    """Return whether a finding is an error that still exists after the headers are completed."""
     return finding.severity is Severity.ERROR and finding.kind not in FILLED_IN
 
 

@@ -1,11 +1,11 @@
 """Check a trail: its files, headers, records, transactions, definitions and manifest.
 
-The files are read once, in chunks (``check_steps``). First ``trail.record_checks`` looks for faults in all
-records of a chunk at once. The good records are then decoded by the code of the readers, so that
-everything that a reader would refuse is found; without ``values`` only indicators and lengths are
-checked, with them values are decoded and converted to the types of their columns. If a chunk is
-refused, its transactions are decoded in halves until the bad ones are isolated. Finally the totals
-of each file are compared with its header and with the manifest.
+The files are read once, in chunks (``check_steps``). First ``trail.record_checks`` searches all
+records of a chunk for faults at once. The good records are then decoded by the code of the readers,
+to find everything that a reader would reject; without ``values`` only indicators and lengths are
+checked, with ``values`` all values are decoded and converted to the types of their columns. If a
+chunk is rejected, its transactions are decoded in halves until the bad ones are isolated. Finally
+the totals of each file are compared with its header and with the manifest.
 
 ``check_trail`` returns a report. Salvage and the browser's index use the same steps.
 """
@@ -78,7 +78,8 @@ SHOWN: Final = 64  # the most bytes shown of the damage itself
 class ReaderCheck:
     """How the check decodes records: with which definitions and character set, and whether values are decoded too.
 
-    ``fine`` collects, per table and column, a date time with more digits than a timestamp can hold.
+    ``fine`` collects, per table and column, a date time with more digits than a timestamp can
+    represent.
     """
 
     definitions: Definitions = field(default_factory=lambda: Definitions(()))
@@ -89,7 +90,7 @@ class ReaderCheck:
     def accepts(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> bool:
         """Return whether readers accept all records of a chunk.
 
-        ``tables`` are those known before them.
+        ``tables`` are the tables known before them.
         """
         try:
             self.read(source, view, tables)
@@ -104,12 +105,15 @@ class ReaderCheck:
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
-        """Decode a chunk's records as the readers do, and record the errors of those that they refuse."""
+        """Decode a chunk's records as the readers do, and record the errors of the records that they reject."""
         known = _TablesAtRows.of(records, source, tables)
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> None:
-        """Decode records of a trail as readers do, to check that they can. Raises TrailgateError if they cannot."""
+        """Decode records of a trail as readers do, to check that this is possible.
+
+        Raises TrailgateError if it is not.
+        """
         wanted = ReadSelection(values=self.values, ids=False, positions=False)
         state = ReaderState(tables=tables, order=source.order, charset=self.charset, wanted=wanted)
         decoded = decode(
@@ -131,10 +135,10 @@ class ReaderCheck:
 
 
 def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) -> Longs:
-    """Return the group (transaction) of each record to be decoded, or -1 for records that are not decoded.
+    """Return the group (transaction) of each record to decode, or -1 for a record that is not decoded.
 
-    Group 0 began before these records. Not decoded are groups with a bad record, because that is
-    noted already, and the records that a restart made void, together with the restart.
+    Group 0 began before these records. Groups with a bad record are not decoded, because their
+    fault is already known, nor are the records that a restart made void, together with the restart.
     """
     skipped = followed.outcomes == TransactionOutcome.LEFT_OUT
     known = records.bad | (records.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
@@ -145,7 +149,7 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
 
 @dataclass(frozen=True, slots=True)
 class _TablesAtRows:
-    """The good metadata records of a chunk, and the tables known before each of them and at the end."""
+    """The good metadata records of a chunk, and the tables that are known before each of them and at the end."""
 
     rows: Longs
     tables: list[TrailTables]
@@ -181,7 +185,8 @@ class _Work:
     def run(self) -> None:
         """Decode all groups.
 
-        If a set of groups fails, try its halves; report the groups that fail alone.
+        If a set of groups fails, its halves are decoded separately, until the groups that fail are
+        alone and can be reported.
         """
         numbers = np.unique(self.groups)
         waiting = [numbers[numbers >= 0]]
@@ -211,7 +216,10 @@ class _Work:
         self.reading.read(self.source, self.found.view.take(rows), tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
-        """Report the error at the record that it is about, or if unknown, at the first record of each group."""
+        """Report the error for the record that it is about.
+
+        If that is unknown, report it for the first record of each group.
+        """
         rows = np.flatnonzero(np.isin(self.groups, part))
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
         offset = error.where.offset
@@ -247,9 +255,9 @@ class FileBeginning:
 class CheckedChunk:
     """A step of the check: consecutive records of a file, and the results of checking them.
 
-    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end of
-    the chunk. ``fine`` has an example value of each date time column with more fraction digits than
-    a timestamp can store.
+    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end
+    of the chunk. ``fine`` has an example value of each date time column with more fraction digits
+    than a timestamp can represent.
     """
 
     number: int
@@ -275,7 +283,10 @@ class UnreadableGap:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The state of the check after the last good record of a file, with which reading continues if the file has grown."""
+    """The state of the check after the last good record of a file.
+
+    If the file grows, reading continues with this state.
+    """
 
     at: int
     order: ByteOrder
@@ -351,7 +362,7 @@ def check_steps(
 
 
 def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
-    """Yield the steps of checking what was added to a trail file since it was read to its end."""
+    """Yield the steps of checking the bytes that were added to a trail file since it was read to its end."""
     past = ended.resume
     place = _Place(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
@@ -502,7 +513,10 @@ class RecordFacts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """The counts of a file, which grow while it is checked. ``csn`` is carried over from earlier files."""
+    """The counts of a file, which are updated while it is checked.
+
+    ``csn`` is passed on from earlier files.
+    """
 
     file: TrailFile
     csn: str | None = None
@@ -665,7 +679,7 @@ class CheckReport:
 
     @property
     def whole(self) -> bool:
-        """Whether the check has found no error (warnings are allowed)."""
+        """Whether the check has found no error. There may be warnings."""
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 

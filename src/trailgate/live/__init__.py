@@ -1,1 +1,1 @@
-"""Capture messages of a broker into a trail for as long as they come."""
+"""Capture messages from a broker into a trail, continuously."""

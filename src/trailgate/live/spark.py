@@ -1,12 +1,12 @@
-"""The format ``jms``: messages of a broker, or their operations, through a journal.
+"""The Spark format ``jms``: messages of a broker, or their operations, through a journal.
 
 ``spark.readStream.format("jms").option("url", "stomp://broker/orders").load("dirdat/ot.journal")``.
 
 The driver receives messages and stores them in the journal; an offset of the stream is the number
 of the next message in it. Spark creates the reader in several processes, so nothing is opened
-before the first offset is requested; the process that gets this request receives from the broker
-from then on, if a url is set. Nothing depends on ``commit``, which Spark calls one batch late, or
-on ``stop``.
+before the first offset is requested. The process that gets this request then receives from the
+broker, if a url is set. Nothing depends on ``commit``, which Spark calls one batch late, or on
+``stop``.
 """
 
 from __future__ import annotations
@@ -204,7 +204,10 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
 
 @with_brief_errors
 class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream of the format ``jms``, which follows a journal, and fills it if a broker is given."""
+    """A stream of the format ``jms``.
+
+    It reads a journal, and fills the journal if a broker is given.
+    """
 
     def __init__(self, options: JmsOptions, schema: StructType) -> None:
         self._options, self._schema = options, schema
@@ -231,7 +234,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802  Spark's name
         """Return the end of the next batch of journal messages.
 
-        For operations it is between two transactions.
+        For operations, the end is between two transactions.
         """
         begin = int(start["message"])
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
@@ -250,7 +253,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         return {"message": self._index.extent().end}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Let the stream end at the journal's present end, or, with a broker, when no more messages come."""
+        """Let the stream end at the current end of the journal or, with a broker, when no more messages arrive."""
         self._to_the_end = True
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
@@ -279,7 +282,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         return (options.projection.rows(batch) for batch in parsed if batch.rows)
 
     def stop(self) -> None:
-        """Disconnect from the broker properly, if Spark leaves time for it."""
+        """Disconnect from the broker properly, if Spark allows enough time for it."""
         if self._receiver is not None:
             self._receiver.close()
 
@@ -299,7 +302,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
     def _end(self, begin: int) -> int:
         """Return the end of the usable messages.
 
-        Raises StorageError if the journal is not the stream's.
+        Raises StorageError if the journal is a different one than the stream has read so far.
         """
         held = self._index.extent().end
         # Messages that are stored but not synced yet could be lost in a crash, so use only what the

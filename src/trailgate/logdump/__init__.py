@@ -1,6 +1,6 @@
 """Logdump's commands and its output format, over trail records, without a terminal.
 
-``LogdumpSession`` (``session.py``) is the state of a session and runs command lines; the functions of
-``logdump.commands`` yield results (``results.py``); ``result_output`` and ``record_output`` format
-these as text in Logdump's form or as JSON.
+``LogdumpSession`` (``session.py``) is the state of a session and runs command lines. The functions
+of ``logdump.commands`` yield results (``results.py``); ``result_output`` and ``record_output``
+format these as text in Logdump's form or as JSON.
 """

@@ -81,12 +81,12 @@ def _answer(conversation: Conversation, line: str) -> None:
 
 
 def _asks_help(line: str) -> bool:
-    """Return whether a line asks for help, which is long enough for the pager."""
+    """Return whether a line asks for help, whose output is long enough for the pager."""
     return line.split(maxsplit=1)[0].upper() in ("HELP", "?")
 
 
 def _quote(file: str) -> str:
-    """Return a path as typed: in quotes if it contains separators of commands or words."""
+    """Quote a path for a command line if it contains separators of commands or words."""
     if not set(file) & set(";'\""):
         return file
     return f"'{file}'" if '"' in file else f'"{file}"'
@@ -97,7 +97,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
-    """Return the lines typed at a terminal until the input ends."""
+    """Yield the lines typed at a terminal until the input ends."""
     from trailgate.logdump.completion import make_completer
     from trailgate.terminal.standard_input import read_typed_lines
 

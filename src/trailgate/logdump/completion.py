@@ -15,7 +15,7 @@ FILES: Final = frozenset(("OPEN", "OBEY", "SAVE", "CD", "VOLUME", "LOG", "FILES"
 
 
 def make_completer(session: LogdumpSession) -> Callable[[str], list[str]]:
-    """Return a function that lists what the last word of a typed line may be, for example ``["GHDR"]`` for ``gh``."""
+    """Return a function that lists the completions of the last word of a typed line, for example ``["GHDR"]`` for ``gh``."""
     return lambda typed: list(_words(session, typed))
 
 
@@ -40,7 +40,10 @@ def _matching(prefix: str, words: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(folder: str, typed: str) -> Iterator[str]:
-    """Yield the paths that begin as typed; those of folders end with a slash. Relative ones start at ``folder``."""
+    """Yield the paths that begin with the typed text; folders end with a slash.
+
+    Relative paths start at ``folder``.
+    """
     beginning = typed.rpartition("/")[2]
     above = typed.removesuffix(beginning)
     searched = Path(folder or ".", Path(above).expanduser())

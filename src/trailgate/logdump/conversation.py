@@ -1,4 +1,4 @@
-"""Connect a session to a terminal: command lines in, printed lines out, and both into the session's log.
+"""Connect a session to a terminal: read command lines, print results, and write both to the session's log.
 
 Also lists the words that may follow a typed command (keywords, table names, record types), for
 completion.
@@ -67,7 +67,7 @@ class Conversation:
         return f"Logdump {len(self.session.history) + 1} >"
 
     def answer(self, line: str) -> Iterator[str]:
-        """Run a command line, and yield the lines of its answer."""
+        """Run a command line, and yield the lines of its result."""
         self.edit = ""
         self._write_log(f"{self.prompt}{line}")
         for result in self.session.run(line):

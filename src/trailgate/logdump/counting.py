@@ -1,7 +1,8 @@
 """COUNT: count records, bytes and record types of a file, chunk by chunk, in columns.
 
-Counts are kept for all records, per table, and per interval of time. The largest transactions are
-kept too, for TRANSHIST. Memory grows only with the number of tables and intervals.
+There are counts for all records, for each table, and for each interval of time. The largest
+transactions are stored too, for TRANSHIST. Memory use grows only with the number of tables and
+intervals.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ Key = TypeVar("Key", int, str)
 
 
 class CountedColumns(NamedTuple):
-    """The columns of records that COUNT counts: record types, sizes of data, and whether each is a before image."""
+    """The columns of records that COUNT uses: record types, sizes of data, and whether each is a before image."""
 
     types: npt.NDArray[np.uint8]
     data: Longs
@@ -75,7 +76,7 @@ class CountedColumns(NamedTuple):
 
 @dataclass(slots=True)
 class RecordSums:
-    """COUNT's growing sums for some records."""
+    """The sums of COUNT for a set of records, which grow chunk by chunk."""
 
     data_bytes: int = 0
     befores: int = 0
@@ -99,9 +100,9 @@ class RecordSums:
 
 
 class GroupedSums(Generic[Key]):
-    """COUNT's sums for each group of records, such as a table.
+    """The sums of COUNT for each group of records, such as a table.
 
-    With more than ``most`` groups the file is damaged, and OptionError is raised.
+    More than ``most`` groups mean that the file is damaged; OptionError is raised.
     """
 
     def __init__(self, most: int, what: str) -> None:
@@ -138,9 +139,9 @@ def _label(code: int) -> str:
 
 
 class LargeTransactions:
-    """Keeps the largest transactions (by bytes) among those above the limit of records or of bytes.
+    """Collects the largest transactions (by bytes) among those above the limit of records or of bytes.
 
-    A transaction may span chunks: the last, unfinished one is kept in ``_open``.
+    A transaction may span chunks: the last, unfinished one is stored in ``_open``.
     """
 
     def __init__(self, keep: int, records: int, data_bytes: int) -> None:
@@ -186,7 +187,7 @@ class LargeTransactions:
         )
 
     def _finish(self) -> None:
-        """Keep the open transaction if it is large."""
+        """Store the open transaction if it is large."""
         one, self._open = self._open, None
         if one and (one.records >= self._records or one.data_bytes >= self._bytes):
             self._keep_one(one)

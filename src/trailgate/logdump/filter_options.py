@@ -41,7 +41,10 @@ COMPARED: Final = "[comparison] value"
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name in a FILTER option, and the value to compare with. Without a comparison any value matches."""
+    """A name in a FILTER option, and the value to compare with.
+
+    Without a comparison, any value matches.
+    """
 
     name: str
     compare: Comparison | None = None
@@ -154,7 +157,10 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
 
 
 def integer(width: int) -> MakeTest:
-    """Return a function that builds the FILTER test for a binary integer, which is big-endian in every trail."""
+    """Return a function that builds the FILTER test for a binary integer.
+
+    Binary integers are big-endian in every trail.
+    """
     bound = 1 << (8 * width)
 
     def make(arguments: OptionArguments) -> RecordTest:
@@ -238,7 +244,7 @@ def column(arguments: OptionArguments) -> RecordTest:
 
 
 def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return the spellings that the bytes of a column may have: counted text, plain text, a number.
+    """Return the strings that the bytes of a column may represent: counted text, plain text, a number.
 
     For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
     """
@@ -283,12 +289,12 @@ def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
 
 
 def process(_arguments: OptionArguments) -> RecordTest:
-    """Refuse the option PROCESS of FILTER."""
+    """Raise the error for the unsupported option PROCESS of FILTER."""
     raise OptionError("process names are those of NonStop systems; no other trail has them")
 
 
 class FilterOption(NamedTuple):
-    """An option of FILTER: its names, its arguments for HELP, and the test of a record that it makes.
+    """An option of FILTER: its names, its arguments for HELP, and a function that builds its test.
 
     A record must pass every option. If an option is given several times, it must pass all of them,
     or with ``joins`` any of them. ``bare`` options have no arguments.

@@ -1,8 +1,8 @@
 """Select records: tests that return a mask for a chunk, and the filters of a session built from them.
 
-A test takes a chunk of records and returns one boolean per record. A session has a list of filters
-that include records and a list that exclude; a record is shown if it matches the first and not the
-second.
+A test is a function of a chunk of records that returns one boolean per record. A session has a list
+of filters that include records and a list that exclude; a record is shown if it matches the first
+list and not the second.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def all_of(tests: Sequence[RecordTest]) -> RecordTest:
 
 
 def of_types(codes: Sequence[int]) -> RecordTest:
-    """Return a test that passes records of these record types."""
+    """Build a test that passes records of these record types."""
     # a lookup table by type code, so that one indexing step tests all records of a chunk
     table = np.zeros(256, bool)
     table[list(codes)] = True
@@ -43,7 +43,10 @@ def of_types(codes: Sequence[int]) -> RecordTest:
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
-    """Return a test that passes records of tables with these names. Patterns may contain ``*`` and ``?``."""
+    """Build a test that passes records of tables with these names.
+
+    Patterns may contain ``*`` and ``?``.
+    """
     return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
@@ -54,30 +57,32 @@ def _is_named(pattern: str, chunk: LogdumpChunk) -> Mask:
 def of_values(
     values_of: Callable[[LogdumpChunk], Any], compare: Comparison, value: int
 ) -> RecordTest:
-    """Return a test that compares a column of a chunk with a number."""
+    """Build a test that compares a column of a chunk with a number."""
     return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
 
 
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
-    """Return a test that compares a field of the record header with a number."""
+    """Build a test that compares a field of the record header with a number."""
     return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
-    """Return a test that compares the IO time of records."""
+    """Build a test that compares the IO time of records."""
     return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
 def of_image(*, before: bool) -> RecordTest:
-    """Return a test that passes before images, or after images."""
+    """Build a test that passes only before images, or only after images."""
     return lambda chunk: chunk.view.is_before == before
 
 
 def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> RecordTest:
-    """Return a test that passes records with bytes in a range of their data. ``fold`` ignores the case.
+    """Build a test that passes records with bytes in a range of their data.
 
-    The bytes are searched in the complete chunk at once, and each hit is then assigned to its
-    record, because most records contain no hit.
+    ``fold`` ignores the case.
+
+    The complete chunk is searched at once, and each match is then assigned to its record, because
+    most records contain no match.
     """
     if not needle:
         raise OptionError("the text to look for is empty")
@@ -136,7 +141,10 @@ class RecordFilter:
 
 @dataclass(frozen=True, slots=True)
 class RecordFilterList:
-    """The filters that include records, or the filters that exclude them. A record matches if all filters match, or any."""
+    """The filters that include records, or the filters that exclude them.
+
+    A record matches the list if it matches all of the filters, or in the other mode any of them.
+    """
 
     filters: tuple[RecordFilter, ...] = ()
     match_all: bool = True
@@ -201,8 +209,8 @@ class RecordFilters:
     def clear(self, what: str) -> RecordFilters:
         """Return the filters without those that ``what`` names.
 
-        ``what`` is the number of a filter in FILTER SHOW, an option (which removes all filters of
-        it, for example "RECTYPE"), or "ALL".
+        ``what`` is the number of a filter in FILTER SHOW, an option (which removes all its filters,
+        for example "RECTYPE"), or "ALL".
         """
         if what.upper() == "ALL":
             return RecordFilters()

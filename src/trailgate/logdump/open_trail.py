@@ -1,13 +1,13 @@
 """Read one trail file for a session: records in chunks, forward and backward from any offset.
 
-A chunk is a few megabytes of records with headers, names, tokens and transactions as columns. It
-contains only records with valid framing and a readable fixed header, and ends before the first
-other one. Columns are decoded on first use. Between chunks only the tables defined by metadata
-records are kept.
+A chunk is a few megabytes of records with headers, names, tokens and transactions as columns. All
+its records have valid framing and a readable fixed header; it ends before the first other record.
+Columns are decoded on first use. Only the tables defined by metadata records are stored between
+chunks.
 
 The transaction of each record follows from TransInd alone: 0 opens a transaction, 1 and 2 continue
-the open one, and 3 is a transaction of one record. Metadata, DDL and comment records may lie inside a
-transaction and neither end nor open it (trail format §8 and §12). Logdump numbers these too, each
+the open one, and 3 is a transaction of one record. Metadata, DDL and comment records may be inside
+a transaction and neither end nor open it (trail format §8 and §12). Logdump numbers these too, each
 as a separate transaction, so they get a number here, unlike in the readers.
 """
 
@@ -211,7 +211,7 @@ class LogdumpChunk:
         return describe_damage(self.source, self.view)
 
     def damage_at(self, row: int) -> str:
-        """Return the first problem of one record in the chunk, or "" if it is sound."""
+        """Return the first problem of one record in the chunk, or "" if it has none."""
         one = self.view.take(slice(row, row + 1))
         return describe_damage(self.source, one).get(0, "")
 
@@ -284,7 +284,7 @@ class OpenTrail:
 
     @property
     def wrong_size(self) -> list[str]:
-        """A sentence if the file is empty or does not have the size that its header states."""
+        """A sentence if the file is empty or its size differs from the size in its header."""
         return describe_wrong_size(self._reader)
 
     def grown(self) -> bool:
@@ -435,7 +435,7 @@ class OpenTrail:
             yield data[offset : offset + length].tobytes()
 
     def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
-        """Yield each metadata record: a buffer, its offset in that, and the buffer's offset in the file."""
+        """Yield each metadata record: a buffer, the record's offset in it, and the buffer's offset in the file."""
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
             # a record belongs to the piece in which it starts; the overlap completes it
@@ -463,7 +463,7 @@ class OpenTrail:
         return UNKNOWN
 
     def _sound(self, data: Octets, offset: int) -> tuple[LogdumpChunk, DecodeError | None]:
-        """Return the valid records at the start of the data, and the error after them, if any."""
+        """Return the valid records at the start of the data, and the error at which they end, if any."""
         places, error = find_records_until_damage(data, self.order)
         source = wrap_trail_bytes(data, offset, self.order)
         view, problem = readable_records(source, view_records(source, places))
@@ -473,7 +473,9 @@ class OpenTrail:
         return LogdumpChunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
-        """Follow the trailers backward from the end of the data, and return the records' offsets, last first.
+        """Follow the trailers backward from the end of the data.
+
+        Return the records' offsets, last record first.
 
         Each record ends with a trailer that contains its length. Also returns the error that ended
         the chain, if any. Unless the data begin at the file header, the chain may stop up to

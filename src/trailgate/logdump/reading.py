@@ -96,7 +96,7 @@ def rba_of(chunk: LogdumpChunk, row: int) -> int:
 
 
 def selected_rows(session: LogdumpSession, mask: Mask) -> list[int]:
-    """Return the selected rows of a chunk in the session's direction."""
+    """Return the selected rows of a chunk, in the session's direction."""
     rows: list[int] = np.flatnonzero(mask).tolist()
     return rows if session.settings.forward else rows[::-1]
 
@@ -126,9 +126,9 @@ def report_progress(session: LogdumpSession, chunk: LogdumpChunk, scanned: int) 
 
 
 def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
-    """Yield a note that the session has reached the end (or, reading backwards, the beginning) of the file.
+    """Yield a note that the session has reached the end of the file (or its beginning, if it reads backwards).
 
-    The note begins with ``problem``. It also states the size of an unfinished record, and which
+    The note begins with ``problem``. It also states the size of an incomplete record, and which
     file NEXTTRAIL would open.
     """
     rba = session.position
@@ -149,7 +149,7 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
 
 
 def report_size(trail: OpenTrail) -> Iterator[Result]:
-    """Yield a note if a trail file is empty or does not have the size that its header states."""
+    """Yield a note if a trail file is empty or its size differs from the size in its header."""
     for sentence in trail.wrong_size:
         path = mask_logins(trail.path)
         yield NoteResult(

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from trailgate.errors import TrailgateError
 from trailgate.logdump.counting import RecordTally
-from trailgate.logdump.header_groups import header_groups
 from trailgate.logdump.record_output import (
     RULE,
     Values,
@@ -37,6 +36,7 @@ from trailgate.logdump.results import (
     TextResult,
 )
 from trailgate.logdump.syntax import TimeOffset, iso_time, time_text
+from trailgate.trail.annotation.file_header import header_groups
 from trailgate.trail.format.file_header import GROUPS
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, ByteOrder
 

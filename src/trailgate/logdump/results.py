@@ -1,6 +1,6 @@
 """The settings of a session, and the results of commands, as frozen values.
 
-Each result keeps the settings that were valid when it was made. ``result_output`` formats results
+Each result contains the settings at the time when it was created. ``result_output`` formats results
 as text or JSON.
 """
 
@@ -123,7 +123,7 @@ class ShownHeader:
 
 @dataclass(frozen=True, slots=True)
 class ShownBytes:
-    """A result of a Logdump command: bytes of the file to print as they are."""
+    """A result of a Logdump command: bytes of the file to print in hex."""
 
     offset: int
     raw: bytes

@@ -76,11 +76,17 @@ class LogdumpSession:
 
     @property
     def start(self) -> int:
-        """The RBA of the next record. At the file header this is the first record."""
+        """The RBA of the next record.
+
+        If the session is at the file header, this is the first record.
+        """
         return self.position or self.trail.header_length
 
     def run(self, line: str) -> Iterator[Result]:
-        """Run a command line and yield its results. A failure ends it, and is its last result."""
+        """Run a command line and yield its results.
+
+        An error ends the command line; it is the last result.
+        """
         try:
             for text in split_commands(line):
                 # Added before the command runs, so that HISTORY lists itself and FC can repeat a

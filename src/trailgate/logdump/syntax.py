@@ -69,7 +69,7 @@ OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TimeOffset:
-    """The time zone of a session: the machine's, or a number of minutes east of GMT."""
+    """The time zone of a session: the machine's time zone, or a number of minutes east of GMT."""
 
     minutes: int | None = 0  # None means the machine's time zone
 
@@ -104,7 +104,10 @@ def iso_time(microseconds: int) -> str | None:
 
 
 def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
-    """Parse a time in a Logdump command as microseconds since 1970 UTC. Without a date it is today."""
+    """Parse a time in a Logdump command as microseconds since 1970 UTC.
+
+    Without a date it is a time of today.
+    """
     matched = TYPED.fullmatch(text.strip())
     if matched is None or not text.strip():
         raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
@@ -156,7 +159,7 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True, slots=True)
 class DataByteRange:
-    """A range of a record's data bytes with both ends included.
+    """A range of a record's data bytes that includes both ends.
 
     ``last`` is None for an open range.
     """
@@ -188,7 +191,7 @@ def read_byte_range(words: Sequence[str]) -> DataByteRange:
 
 
 def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
-    """Match a word of a Logdump command, which may be abbreviated, with one of the choices.
+    """Find the choice that a word of a Logdump command names. The word may be abbreviated.
 
     Raises OptionError unless exactly one choice matches.
     """
@@ -314,7 +317,7 @@ Comparison = Callable[[Any, Any], Any]
 
 
 def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
-    """Split the words of a FILTER option into the comparison (equality if none is stated) and the other words."""
+    """Split the words of a FILTER option into the comparison (by default equality) and the other words."""
     comparisons: list[Comparison] = []
     rest = []
     for word in words:
@@ -344,7 +347,7 @@ def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
 
 
 def _digits(text: bytes) -> tuple[int, bytes]:
-    """Return a key that sorts digit strings of any length by their numbers."""
+    """Return a sort key that orders digit strings of any length by their numbers."""
     # Without leading zeros the longer string is the greater number.
     bare = text.lstrip(b"0")
     return len(bare), bare

@@ -1,7 +1,7 @@
-"""Turn options into a ``Framing``: how to cut a file into records.
+"""Turn options into a ``Framing``, which defines how a file is divided into records.
 
-``_FORMATS`` states which record format has which option; ``check_formats`` refuses the others.
-Lengths may be stated by items or follow from layouts, and a header or trailer record may be given
+``_FORMATS`` states which options each record format has; ``check_formats`` rejects the others.
+Lengths may be stated by items or derived from layouts, and a header or trailer record may be given
 by name.
 """
 
@@ -58,7 +58,7 @@ _ENDS: Final = {
 
 
 def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
-    """Return the bytes of a fixed record, from the option or from the layouts.
+    """Return the length of a fixed-length record in bytes, from the option or from the layouts.
 
     Raises OptionError if the kinds have different lengths, or if the option is above 2 GB.
     """
@@ -80,7 +80,7 @@ def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> in
 def skip_named_ends(
     options: Mapping[str, Any], layouts: tuple[CopybookLayout, ...]
 ) -> tuple[Mapping[str, Any], tuple[CopybookLayout, ...]]:
-    """Convert the options of a named header and trailer record to the options that skip them.
+    """Replace the options that name a header and a trailer record by the options that skip their bytes.
 
     Returns the options, and the layouts of the remaining records.
     """
@@ -107,7 +107,7 @@ def skip_named_ends(
 def _lengths(
     options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> RecordLengths | None:
-    """Return the length rules that items or layouts state. Raises OptionError."""
+    """Return the rules for record lengths that items or layouts define. Raises OptionError."""
     kinds: RecordKinds | None = options["kinds"]
     item, lengths = options["length_field"], options["length_map"]
     is_layout = options["record_format"] is FrameKind.LAYOUT
@@ -154,7 +154,7 @@ def check_formats(stated: Mapping[str, Any], options: Options) -> None:
 def framing_of(
     options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> Framing:
-    """Return the ``Framing`` of a file with records of these layouts.
+    """Return the ``Framing`` for a file that has records of these layouts.
 
     Raises OptionError if options conflict.
     """

@@ -1,12 +1,12 @@
-"""Transactions of messages that have ids only, without begin marks.
+"""Group operations into transactions by transaction ids alone, for messages without begin marks.
 
 Consecutive operations with the same transaction id are one transaction. It has ended when another
-id follows, when a record carries an end mark (if the format has one), or at the end of the input.
-Until then its last operation is held back, because its indicator (middle or end) is not known yet;
-see `model/transactions.py`.
+id follows, when a record has an end mark (if the format has one), or at the end of the input. Until
+then its last operation is held back, because its indicator (middle or end) is not known yet; see
+`model/transactions.py`.
 
 A message that cannot be read may belong to the transaction before it or to the one after it. Unless
-its ids can be read, both are in one unit with it, and are refused together.
+its ids can be read, both transactions form one unit with it, and are rejected together.
 
 `select_captured` removes the operations that are not captured, and recomputes the indicators of the
 others (decision 0020).
@@ -66,11 +66,11 @@ def chain_by_id(
 ) -> ChainedTransactions:
     """Group operations into transactions by their transaction ids.
 
-    Adds the problems found to the problems of the parser.
+    Adds the problems that it finds to those of the parser.
 
-    `raw.seq_id` is the id of the transaction; each operation gets it with its ordinal in the
-    transaction appended, from 0. With `operation_ids`, it is the id of the operation itself, and
-    `raw.tx_id` names the transaction.
+    `raw.seq_id` is the id of the transaction. Each operation gets this id with its number in the
+    transaction appended, counted from 0. With `operation_ids`, `raw.seq_id` is the id of the
+    operation itself, and `raw.tx_id` identifies the transaction.
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = ProblemCollector(problems)
@@ -127,7 +127,7 @@ def chain_by_id(
 def _open_transaction(
     walk: _Walk, csn: pa.Array | None, ordinals: Longs, state: TransactionState
 ) -> TransactionState:
-    """Return the state with the id, CSN and number of operations of the transaction that stays open.
+    """Build the state of the transaction that stays open: its id, its CSN and its number of operations.
 
     `csn` has the CSN of each operation, or is None if the CSN is the transaction's id.
     """
@@ -147,11 +147,11 @@ def _follow(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> LastMessage | None:
-    """Compare messages on both sides of each boundary inside a transaction, and return the last message.
+    """Compare the messages before and after each message boundary inside a transaction, and return the last message.
 
-    A transaction that was redelivered from its start begins again there (`_Walk.begin_again`). A
-    missing message becomes a problem. `unknown` are messages that may have any operations: the
-    messages next to them are not compared.
+    If the second message restarts the transaction (it was redelivered from its start), a new
+    transaction begins there (`_Walk.begin_again`). A missing message becomes a problem. `unknown`
+    are messages that may contain any operations: the messages next to them are not compared.
     """
     found = raw.boundaries
     if found is None or not len(found.rows):
@@ -191,7 +191,7 @@ def _follow(
 
 
 def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
-    """Return the mask of rows that are the first after an unknown message and continue its transaction.
+    """Return a mask of the first rows after an unknown message that continue its transaction.
 
     That transaction may have begun in the unknown message.
     """
@@ -212,12 +212,13 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 
 @dataclass(slots=True)
 class _Walk:
-    """The result of following the ids through operations and unreadable messages.
+    """The transactions found by following the ids through operations and unreadable messages.
 
-    `opens` and `closes` mark the operations that begin and end a transaction, `ends` those that
-    carry an end mark, and `opened` the unreadable messages that begin one. `begins` is set if the
-    first row begins a transaction, so that the one open before has ended. `last` is the id open at
-    the end. `last_row` is its last operation, or None if that is in an unreadable message.
+    `opens` and `closes` mark the operations that begin and end a transaction, `ends` the operations
+    with an end mark, and `opened` the unreadable messages that begin a transaction. `begins` is set
+    if the first row begins a transaction, so that the previously open one has ended. `last` is the
+    id of the transaction that is open at the end. `last_row` is its last operation, or None if that
+    is in an unreadable message.
     """
 
     opens: Mask
@@ -229,7 +230,7 @@ class _Walk:
     last_row: int | None
 
     def begin_again(self, row: int) -> None:
-        """Begin a new transaction at `row`, although the row before has the same id."""
+        """Begin a new transaction at `row`, although the previous row has the same id."""
         self.opens[row] = True
         if row:
             self.closes[row - 1] = True
@@ -309,11 +310,12 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class CapturedOperations:
-    """The operations of a batch that are captured, with their indicators.
+    """The captured operations of a batch, with their indicators.
 
-    One operation may be held back until it is known whether its transaction has another one.
-    `released` was held back by the previous batch, and precedes all others. `held_row` is the
-    operation that this batch holds back (-1: none); it is not in `captured`, but in `state`.
+    The last operation may be held back until it is known whether its transaction has another one.
+    `released` is the operation that the previous batch held back; it precedes all others.
+    `held_row` is the operation that this batch holds back (-1: none); it is not in `captured`, but
+    in `state`.
     """
 
     captured: Mask
@@ -326,9 +328,9 @@ class CapturedOperations:
 def select_captured(
     raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
 ) -> CapturedOperations:
-    """Select the operations to capture: those that are in a block and whose transaction is not excluded.
+    """Select the operations to capture: those in a block whose transaction is not excluded.
 
-    With `hold` the last operation of a transaction that stays open is held back.
+    With `hold`, the last operation of a transaction that stays open is held back.
     """
     captured = np.zeros(len(raw.message), bool)
     for block in raw.blocks:
@@ -352,9 +354,10 @@ def select_captured(
 
 
 def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
-    """Return the mask of operations of excluded users and transactions.
+    """Return a mask of the operations of excluded users and transactions.
 
-    An operation without a user or transaction name has the name in its transaction's first operation.
+    If an operation has no user or transaction name, the name in the first operation of its
+    transaction applies.
     """
     count = len(raw.message)
     if raw.excluded is None:
@@ -367,7 +370,7 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
 
 
 def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction open at the end is excluded."""
+    """Return whether the transaction that is open at the end is excluded."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded

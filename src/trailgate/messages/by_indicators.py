@@ -1,14 +1,15 @@
-"""Transactions of messages with begin and end indicators, or with one transaction per message.
+"""Group operations into transactions by begin and end indicators, or by message.
 
-`chain_by_indicators` gives each operation of a batch its indicator, its transaction id and its commit
-sequence number (CSN):
+`chain_by_indicators` assigns to each operation of a batch its indicator, its transaction id and its
+commit sequence number (CSN):
 
 - Without an indicator property (txind), the operations of one message are one transaction.
-- With one, a transaction may span several messages, or a message may have several transactions.
+- With one, a transaction may span several messages, or a message may contain several transactions.
   Transactions are contiguous and never interleaved.
 
-Contradictions, such as a begin inside a transaction, become problems of messages; the first problem
-of each message counts. The begin and end logic itself is in `model/transactions.py`, shared with trails.
+Contradictions, such as a begin inside a transaction, become problems of messages; only the first
+problem of each message is kept. The begin and end logic itself is in `model/transactions.py`,
+shared with trails.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def chain_by_indicators(
 ) -> ChainedTransactions:
     """Group operations into transactions by their begin and end indicators.
 
-    Adds the problems found to the problems of the parser.
+    Adds the problems that it finds to those of the parser.
     """
     bad = ProblemCollector(problems)
     unreadable = bad.messages
@@ -76,7 +77,10 @@ def chain_by_indicators(
 
 
 def begin_rows(opens: Mask) -> Longs | None:
-    """Return for each operation the row at which its transaction begins (-1: before all rows), or None if each begins one."""
+    """Return for each operation the row at which its transaction begins, or -1 if that is before the first row.
+
+    Returns None if each operation begins a transaction.
+    """
     return None if opens.all() else find_begin_rows(opens)
 
 
@@ -105,7 +109,7 @@ def _check(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
-    """Complete the operations' transactions.
+    """Complete the transactions of the operations.
 
     Messages that contradict earlier ones become problems.
     """
@@ -138,9 +142,9 @@ def _check(
 def _find_unended(
     raw: RawOperations, followed: FollowedTransactions, marks: MessageUnitMarks
 ) -> Mask:
-    """Return the mask of operations that begin a unit although a transaction is open.
+    """Return a mask of the operations that begin a unit although a transaction is still open.
 
-    Only the open one is bad.
+    Only the open transaction is bad, not the new one.
     """
     # The mask of each message's first operation. The slice makes it empty if there are no
     # operations.
@@ -157,9 +161,9 @@ def _check_bounds(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> None:
-    """Add a problem for each operation that begins inside a transaction or continues outside one.
+    """Add a problem for each operation that begins inside a transaction, or continues outside of one.
 
-    All operations after it in the same unit are bad too.
+    All later operations in the same unit are bad too.
     """
     unit_of = unit[raw.message]
     rows = np.flatnonzero((followed.faults != 0) & ~unended)
@@ -179,7 +183,7 @@ def _check_bounds(
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -> None:
-    """Add a problem to each message whose operations have different ids within one transaction."""
+    """Add a problem to each message with different transaction ids within one transaction."""
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
     hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
@@ -195,7 +199,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -
 
 
 def _check_contiguous(raw: RawOperations, opens: Mask, bad: ProblemCollector) -> None:
-    """Add a problem to each message in which a transaction's id returns after another one."""
+    """Add a problem to each message in which a transaction id occurs again after a different one."""
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
     # An id can only return after another one in a message that begins at least three transactions:
@@ -242,7 +246,7 @@ def _open_after(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> TransactionState:
-    """Return the state after messages of which the last may leave a transaction open."""
+    """Return the state after a batch whose last message may leave a transaction open."""
     if marks.is_broken(bad.messages, before=state.broken):
         # A broken unit is skipped to its end, whatever is open in it.
         return TransactionState(broken=True, id_length=state.id_length)

@@ -1,13 +1,13 @@
 """The errors of messages as columns: a row for each error, and a column for each part of its text.
 
-A file in which every message is bad has as many errors as messages. An exception for each would cost
-more than reading a good message, so the checks, which find whole columns of bad rows, give their errors as
-columns too. A part that is the same for all rows is an Arrow scalar:
+A file in which every message is bad has as many errors as messages. An exception for each of them
+would take longer than parsing a good message. The checks find complete columns of bad rows, so they
+return their errors as columns too. A part that is the same for all rows is an Arrow scalar:
 
     ErrorColumns.of(3, "not a number", table="S.T", field="ID", offset=[4, 9, 4], raw=values)
 
-`texts` writes the texts of all rows by a template (`columnar/templates.py`). `errors[row]` makes the
-exception of one row; both give the same text, which `errors.py` defines.
+`texts` formats the texts of all rows by a template (`columnar/templates.py`). `errors[row]` creates
+the exception of one row. Both result in the same text, which `errors.py` defines.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import text_view
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
-from trailgate.messages import error_kernels as kernels
+from trailgate.messages import kernels
 
 _TEXTS: Final = ("kind", "problem", "hint", "source", "table", "field", "text")
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -69,10 +69,13 @@ Part: TypeAlias = pa.Array | pa.Scalar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorColumns:
-    """Errors of messages as columns. A column that is absent is unknown in all rows, a null in one row.
+    """Errors of messages as columns.
 
-    A scalar in place of a column is the value of all rows. `kind` is the name of the error's class,
-    `problem` and `hint` are its own; the other columns are the members of `Where`.
+    A missing column means that the part is unknown in all rows, a null that it is unknown in one
+    row.
+
+    A scalar in place of a column is the value in all rows. `kind` is the name of the error's class,
+    and `problem` and `hint` are its texts; the other columns are the fields of `Where`.
     """
 
     count: int
@@ -89,8 +92,8 @@ class ErrorColumns:
     ) -> ErrorColumns:
         """Build the columns of `count` errors.
 
-        `problem`, `hint` and each member of `place` is one value for all errors, a column,
-        or None if it is unknown.
+        `problem`, `hint` and each field of `place` is one value for all errors, a column, or None
+        if it is unknown.
         """
         parts = {"kind": kind.__name__, "problem": problem, "hint": hint, **place}
         return ErrorColumns(
@@ -139,7 +142,7 @@ class ErrorColumns:
         return (self[row] for row in range(self.count))
 
     def column(self, name: str) -> pa.Array:
-        """Return one part of all errors as a column, all null if it is unknown."""
+        """Return one part of all errors as a column. It is null everywhere if the part is unknown."""
         part = self.columns.get(name)
         if part is None:
             return pa.nulls(self.count, _TYPES[name])
@@ -164,7 +167,7 @@ class ErrorColumns:
         return ErrorColumns(count, columns)
 
     def with_place(self, **place: Any) -> ErrorColumns:
-        """Fill in the parts of the errors' positions that are still unknown."""
+        """Fill in the parts of the errors' places that are still unknown."""
         columns = dict(self.columns)
         for name, value in place.items():
             if value is None:
@@ -177,7 +180,10 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def replace(self, **parts: Any) -> ErrorColumns:
-        """Return the columns with some of them replaced, each by one value for all errors or by a column. None makes a part unknown."""
+        """Return a copy in which some columns are replaced, each by a column or by one value for all errors.
+
+        None makes a part unknown.
+        """
         columns = {name: column for name, column in self.columns.items() if name not in parts}
         for name, value in parts.items():
             if value is not None:
@@ -185,11 +191,11 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def texts(self) -> pa.StringArray:
-        """Format each error of the columns as `str` of its exception would."""
+        """Format each error as `str` would format its exception."""
         return _masked(_texts(self))
 
     def reasons(self) -> dict[str, int]:
-        """Return the number of errors of each reason, in the order of their first errors.
+        """Count the errors by reason, in the order in which the reasons first occur.
 
         A reason is the problem with its table and field, but without position and value.
         """
@@ -226,10 +232,10 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 
 
 class _Template:
-    """The template of the texts of errors, while it is made: pieces, and the literal before the next piece.
+    """Builds the template for the texts of errors: its pieces, and the literal before the next piece.
 
-    `begun` states whether the place has begun, so that a comma comes before its next part and not a parenthesis:
-    in all rows, in none, or in the rows of a mask.
+    `begun` states in which rows the place has begun: in all, in none, or in the rows of a mask. In these rows,
+    a comma precedes the next part of the place; in the others, an opening parenthesis does.
     """
 
     def __init__(self) -> None:
@@ -239,7 +245,10 @@ class _Template:
 
     @property
     def separators(self) -> tuple[str, ...]:
-        """What may come before the next part of the place: a row of the mask has the second one."""
+        """Return what to write before the next part of the place.
+
+        If there are two, the second one is for the rows of the mask.
+        """
         return _SEPARATORS if isinstance(self.begun, np.ndarray) else (_SEPARATORS[self.begun],)
 
     def add(
@@ -248,7 +257,10 @@ class _Template:
         forms: Sequence[tuple[str, str | None]],
         states: Octets | None,
     ) -> None:
-        """Add a piece with values. Each form has the literals before and after the value, or no value."""
+        """Add a piece with values.
+
+        Each form consists of the literals before and after the value, or has no value.
+        """
         made = tuple(
             PieceForm(self.literal + before.encode(), None if after is None else after.encode())
             for before, after in forms
@@ -279,11 +291,14 @@ class _Template:
         self.begin(absent)
 
     def begin(self, absent: Mask | None) -> None:
-        """Note that a part of the place was added in rows that are not `absent`."""
+        """Record that a part of the place was added in the rows that are not `absent`."""
         self.begun = self.begun is True or absent is None or ~absent | self.begun
 
     def end_place(self, errors: ErrorColumns) -> None:
-        """Add the end of the place. A place of which nothing is printed is unknown, unless it has no parts at all."""
+        """Add the end of the place.
+
+        If nothing of a place was printed, write "unknown place", unless it has no parts at all.
+        """
         if self.begun is True:
             self.literal += b")"
             return
@@ -294,7 +309,7 @@ class _Template:
             self.add(None, [(")", None), (" (unknown place)", None), ("", None)], states)
 
     def finish(self) -> list[RowPiece]:
-        """Return the pieces."""
+        """Return the finished pieces."""
         return [*self.pieces, RowPiece(None, (PieceForm(self.literal),))]
 
 
@@ -320,7 +335,11 @@ def _texts(errors: ErrorColumns) -> pa.StringArray:
 
 
 def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
-    """Return a part as text, and the mask of rows without it, None if all rows have it. Empty text is not printed."""
+    """Format a part as text.
+
+    Return the text and a mask of the rows without it (None if all rows have it). Empty text is not
+    printed.
+    """
     if name in NUMBERED:
         return _printed_numbers(part)
     if isinstance(part, pa.Scalar):
@@ -336,7 +355,7 @@ def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
 
 
 def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
-    """Return numbers as text: one for all rows if they are the same, as most record numbers are."""
+    """Format numbers as text: one text for all rows if they are equal, as most record numbers are."""
     if isinstance(part, pa.Scalar):
         return part.cast(pa.string()), None
     if part.null_count:
@@ -349,8 +368,8 @@ def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
 def _add_value(template: _Template, errors: ErrorColumns) -> None:
     """Add the bytes at fault to a template, as a part of the place.
 
-    Printable ASCII is written as it is: ``text 'AB'``, and cut if it is long: ``text 'AB...'... (70 bytes)``.
-    What other values look like is found by `_shown_values`.
+    Printable ASCII is written unchanged, ``text 'AB'``, or cut if it is long, ``text 'AB...'... (70
+    bytes)``. `_shown_values` formats all other values.
     """
     raw, text = errors.column("raw"), errors.columns.get("text")
     offsets, data = text_view(raw)
@@ -404,7 +423,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def _masked(texts: pa.StringArray) -> pa.StringArray:
-    """Return texts with logins and secrets masked. Only those that may have one cost a step."""
+    """Mask logins and secrets in texts. Only texts that may contain one are processed."""
     offsets, data = text_view(texts)
     if not kernels.may_have_login(data[int(offsets[0]) : int(offsets[-1])]):
         return texts
@@ -413,7 +432,7 @@ def _masked(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _replaced(texts: pa.StringArray, rows: Longs, change: Any) -> pa.StringArray:
-    """Apply a function to the texts of some rows, once per distinct text."""
+    """Apply a function to some of the texts, once per distinct text."""
     some = texts.take(pa.array(rows)).dictionary_encode()
     changed = pa.array([change(text) for text in some.dictionary.to_pylist()], pa.string())
     return _put(texts, rows, changed.take(some.indices))
@@ -427,7 +446,7 @@ def _put(texts: pa.StringArray, rows: Longs, others: pa.StringArray) -> pa.Strin
 
 
 def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.StringArray:
-    """Return the bytes at fault as an error's place shows them: as text, in hex, or both."""
+    """Format the bytes at fault for an error message: as text, in hex, or both."""
     offsets, data = _bounds(raw)
     begins, ends = offsets[:-1], offsets[1:]
     own = None if text is None else np.asarray(text.is_valid())
@@ -468,7 +487,10 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
 
 
 def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
-    """Return the mask of values that are not UTF-8 in the bytes that a text shows. Of these only hex digits are shown."""
+    """Return a mask of the values whose shown bytes are not UTF-8.
+
+    For these only hex digits are shown.
+    """
     hidden = np.zeros(len(perhaps), bool)
     rows = np.flatnonzero(perhaps)
     if len(rows):
@@ -485,7 +507,7 @@ def _bounds(values: pa.Array) -> tuple[Longs, Octets]:
 
 
 def _kinds_of(values: pa.BinaryArray) -> tuple[Octets, Longs]:
-    """Return the class of each byte of the values (such as `_CONTROL`), and the offset of each value."""
+    """Classify each byte of the values (for example as `_CONTROL`), and return the offset of each value."""
     offsets, data = _bounds(values)
     return _KINDS[data[offsets[0] : offsets[-1]]], offsets - offsets[0]
 
@@ -500,14 +522,14 @@ def _counts(marks: Mask, bounds: Longs) -> Longs:
 
 
 def _ascii(values: pa.BinaryArray, good: Mask) -> pa.StringArray:
-    """Return the values as text; those that are not ASCII as empty text."""
+    """Return the values as text. Values that are not ASCII become empty text."""
     if not good.all():
         values = pc.if_else(pa.array(good), values, b"")
     return values.cast(pa.string())
 
 
 def _quoted(texts: pa.StringArray) -> pa.StringArray:
-    """Return `repr` of texts of ASCII without control characters, cut after `SHOWN` characters."""
+    """Return `repr` of ASCII texts without control characters, cut after `SHOWN` characters."""
     # ASCII has one byte per character, so lengths in bytes are lengths in characters.
     long = pc.greater(pc.binary_length(texts), SHOWN)
     if pc.any(long).as_py():
@@ -531,7 +553,7 @@ def _quoted(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _are_plain(data: Octets, offsets: Longs) -> Mask:
-    """Return the mask of values that are ASCII without control characters, and without blanks at an end."""
+    """Return a mask of the values that are ASCII, without control characters and without leading or trailing blanks."""
     begins, ends = offsets[:-1], offsets[1:]
     filled = ends > begins
     kinds = _KINDS[data[offsets[0] : offsets[-1]]]
@@ -542,7 +564,7 @@ def _are_plain(data: Octets, offsets: Longs) -> Mask:
 
 
 def _begin_with(raw: pa.BinaryArray, start: pa.BinaryArray) -> Mask:
-    """Return the mask of values that begin with the bytes of another column, which are not empty."""
+    """Return a mask of the values that begin with the (non-empty) bytes of another column in the same row."""
     offsets, data = _bounds(raw)
     begins = offsets[:-1]
     sizes = np.asarray(pc.binary_length(start)).astype(np.int64)
@@ -574,7 +596,7 @@ def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
 
 
 def _described(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
-    """Format values that are not ASCII, each distinct one once."""
+    """Format values that are not ASCII, once per distinct value."""
     places = pa.array(rows)
     values = raw.take(places).to_pylist()
     texts = [None] * len(values) if text is None else text.take(places).to_pylist()

@@ -1,9 +1,9 @@
-"""Decide which columns of an operation go into the trail (capture properties §4).
+"""Decide which columns of an operation are written to the trail (capture properties §4).
 
 - An insert has all after values.
-- An update has the keys and the changed columns. If before values are missing, nothing can be
-  compared and it has all columns; with NOCOMPRESSUPDATES it always has. GETUPDATEBEFORES adds the
-  before values of the same columns.
+- An update has the keys and the changed columns. It has all columns if its before values are
+  missing, because then nothing can be compared, or with NOCOMPRESSUPDATES. GETUPDATEBEFORES adds
+  the before values of the same columns.
 - An update that changes the key is a key update. It has the old key even without GETUPDATEBEFORES.
 - A delete has the before values of the keys, or of all columns with NOCOMPRESSDELETES.
 
@@ -34,7 +34,9 @@ from trailgate.model.changes import (
 
 
 def shape_images(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
-    """Reduce a block to the columns that the rules let into the trail. Yields one or two blocks.
+    """Reduce a block to the columns that are written to the trail by the rules.
+
+    Yields one or two blocks.
 
     `block` has one operation type, or inserts and updates without before values.
     """
@@ -102,7 +104,7 @@ def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBl
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
-    """Return the mask of rows whose key changed. A missing key value counts as unchanged."""
+    """Return a mask of the rows whose key changed. A missing key value counts as unchanged."""
     moved = np.zeros(len(block), bool)
     for key in block.table.marked_keys:
         before, after = block.before[key], block.after[key]
@@ -113,7 +115,7 @@ def _key_moves(block: ChangeBlock) -> Mask:
 
 
 def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
-    """Remove the unchanged columns that are not keys, if the rules ask for that."""
+    """Remove the unchanged columns that are not part of the key, if the rules require that."""
     if not rules.compress_updates:
         return block
     keys = block.table.keys
@@ -125,9 +127,9 @@ def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> C
 
 
 def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
-    """Return the mask of rows in which a column changed.
+    """Return a mask of the rows in which a column changed.
 
-    A value missing on only one side is a change.
+    If its value is missing in only one of the images, the column counts as changed.
     """
     # If one image lacks the column, it changed in all rows; if both do, in none.
     if before.values is None or after.values is None:
@@ -147,7 +149,7 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
 
 
 def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
-    """Keep only the given rows of each column; None keeps all."""
+    """Mark the values of each column as missing except in its given rows. None keeps all rows."""
     return tuple(
         column if mask is None else _mask(column, mask)
         for column, mask in zip(image, kept, strict=True)

@@ -1,7 +1,7 @@
-"""Infer tables from the messages themselves, for formats whose messages describe their tables.
+"""Infer table definitions from messages, for formats whose messages describe their tables.
 
-A `TableInference` reads all messages once before the capture; Debezium and event publishing have
-one. `merge_descriptions` merges the descriptions of a table.
+A `TableInference` reads all messages once before the capture. The formats Debezium and event
+publishing have one. `merge_descriptions` merges the descriptions of a table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HINT: Final = (
 
 
 class TableInference(Protocol):
-    """The interface of table inference: reads all messages before they are captured, and returns the tables found in them."""
+    """The interface of table inference: reads all messages before they are captured, and returns the tables that they describe."""
 
     def add(self, messages: MessageBatch) -> None:
         """Read the tables that a batch of messages describes.
@@ -40,7 +40,7 @@ class TableInference(Protocol):
 
 
 def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Infer tables from a batch: apply `read` to the messages without the bad ones.
+    """Infer tables from a batch: call `read` with the messages that are not bad.
 
     Returns None if all are bad.
     """
@@ -54,7 +54,7 @@ def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]
 
 
 def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
-    """Merge an inferred table with its earlier description: the known columns in their order, then new columns.
+    """Merge two inferred definitions of a table: the known columns stay in their order, and new columns follow.
 
     Raises DefinitionError if a column's type differs.
     """

@@ -1,9 +1,9 @@
-"""The numbers that messages of a transaction may carry, and what they show about redelivered or missing messages.
+"""The numbers of messages in a transaction, and what they reveal about redelivered or missing messages.
 
-Event publishing cuts a long transaction into numbered messages. IBM's documentation defines neither the
-first number nor whether messages of single rows are numbered. A number is therefore compared only with
-the one before it (`is_redelivered_start`). `MessageBoundaries` has what that needs: the operations next to
-the boundaries of messages.
+Event publishing cuts a long transaction into numbered messages. IBM's documentation defines neither
+the first number nor whether messages of single rows are numbered. So a number is only compared with
+the previous one (`is_redelivered_start`). `MessageBoundaries` contains what is needed for that: the
+operations next to the boundaries of messages.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _DISORDER: Final = "A redelivered transaction begins with the same message numbe
 
 @dataclass(frozen=True, slots=True)
 class MessageBoundaries:
-    """The operations next to each message boundary, and the first and last operation, with the numbers of their messages.
+    """The operations next to each message boundary, the first and last operation, and the numbers of their messages.
 
-    `rows` are these operations' row numbers, ascending. `numbers` are the numbers of their
-    messages. `digests` are hashes of the bytes of an operation that is alone in its message.
-    `content` is the unit of a message: "transaction", "row", or "auto" if it must be detected.
+    `rows` are the row numbers of these operations, ascending. `numbers` are the numbers of their
+    messages. `digests` are hashes of the bytes of operations that are alone in their message.
+    `content` is the content of a message: "transaction", "row", or "auto" if it must be detected.
     """
 
     content: str
@@ -44,7 +44,10 @@ class MessageBoundaries:
 
     @staticmethod
     def join(parts: Sequence[tuple[MessageBoundaries, int]]) -> MessageBoundaries:
-        """Concatenate the boundaries of several parts. Each comes with the number of operations before it."""
+        """Concatenate the boundaries of several parts.
+
+        Each part comes with the number of operations before it.
+        """
         return MessageBoundaries(
             parts[0][0].content,
             np.concatenate([part.rows + before for part, before in parts]),
@@ -57,7 +60,7 @@ class MessageBoundaries:
 class LastMessage:
     """The number of a batch's last message in its transaction, and the digest of its last operation.
 
-    `first` is set if that is the first operation of its transaction. `began` is the number of the
+    `first` is set if that operation is the first of its transaction. `began` is the number of the
     transaction's first message, or `NO_NUMBER` if it is unknown.
     """
 
@@ -77,10 +80,10 @@ def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> Last
 
 
 def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) -> bool:
-    """Return whether a transaction is redelivered from its start at the second of two adjacent messages.
+    """Return whether the second of two adjacent messages is the redelivered start of their transaction.
 
-    Both messages have operations of the same transaction. Raises TransactionError if a message is
-    missing or the numbers contradict each other.
+    Both messages contain operations of the same transaction. Raises TransactionError if a message
+    is missing or the numbers contradict each other.
     """
     if content == ROW or NO_NUMBER in (before.number, after.number):
         return False

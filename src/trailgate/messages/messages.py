@@ -1,9 +1,9 @@
 """A batch of messages: all bodies in one buffer, headers as an Arrow map, positions as arrays.
 
-`MessageBatch` is what files, brokers and Spark produce and every parser reads. Received messages
+Files, brokers and Spark produce `MessageBatch`es, and every parser reads them. Received messages
 first have the Arrow schema `RECEIVED`; `as_messages` converts them.
 
-Two protocols are for formats with special needs. `WaitingFormat` formats keep messages back until later
+Two protocols are for formats with special needs. A `WaitingFormat` holds messages back until later
 ones complete them, for example with the rest of a large object. A `MessageCutter` cuts a message
 that is too large for memory into several smaller ones.
 """
@@ -52,10 +52,10 @@ class HeaderPart(NamedTuple):
 
 
 class HeaderColumns(Sequence[Mapping[str, str]]):
-    """The headers of a batch of messages, as an Arrow map that is built when a header is asked for.
+    """The headers of a batch of messages, as an Arrow map that is built on first use.
 
-    Many captures ask for none, and building the map may take longer than parsing short messages. Indexing
-    returns one message's headers as a dict.
+    Many captures use no headers, and building the map may take longer than parsing short messages.
+    Indexing returns one message's headers as a dict.
     """
 
     def __init__(self, parts: Sequence[HeaderPart]) -> None:
@@ -63,7 +63,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
 
     @classmethod
     def of(cls, headers: pa.MapArray) -> HeaderColumns:
-        """Return the headers that an Arrow map has."""
+        """Wrap headers that are already an Arrow map."""
         part = HeaderPart(lambda begin, end: headers.slice(begin, end - begin), 0, len(headers))
         return cls([part])
 
@@ -102,7 +102,10 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return dict(zip(names, values, strict=True))
 
     def _range(self, begin: int, end: int) -> list[HeaderPart]:
-        """Return the parts of the messages [begin, end): at least one, which may have no messages."""
+        """Return the parts of the messages [begin, end).
+
+        There is at least one, which may contain no messages.
+        """
         found, before = [], 0
         for part in self._parts:
             size = part.end - part.begin
@@ -131,7 +134,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return items.take(pa.array(entries, mask=entries < 0))
 
     def _places(self, wanted: Mask) -> Longs:
-        """For each message, return the index of its first wanted header entry, or -1.
+        """Return for each message the index of its first entry with the wanted header name, or -1.
 
         The entries of message i are those from `_bounds[i]` to before `_bounds[i + 1]`.
         """
@@ -155,8 +158,8 @@ class MessageBatch:
     Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
     number of its source file, and the byte offset in it. `headers` is None if the source has no
     headers. `received` is the arrival time of each message in microseconds since 1970 UTC, or None
-    if the run's own time counts. `removed` is the number of bad messages that were removed ahead
-    of each message; None if none were.
+    to use the time of the run. `removed` is the number of bad messages that were removed directly
+    before each message, or None if none were.
     """
 
     data: pa.Buffer
@@ -190,7 +193,8 @@ class MessageBatch:
         """Copy the messages with the given numbers (ascending) to a new buffer.
 
         The bytes of the other messages must not stay between the bodies, because they may contain
-        an open quote. Runs of kept messages are copied in one piece, with a line feed between runs.
+        an open quote. Consecutive messages are copied in one piece, with a line feed between the
+        pieces.
         """
         # Example: kept = [0, 1, 4] has the runs 0-1 and 4: firsts = [0, 2] (indexes into kept),
         # counts = [2, 1].
@@ -244,7 +248,7 @@ class MessageBatch:
         )
 
     def separated_by(self, between: bytes) -> MessageBatch:
-        """Return the same messages with exactly the bytes `between` between their bodies."""
+        """Return the same messages with exactly the bytes `between` between any two bodies."""
         whole = memoryview(self.data)
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
@@ -254,7 +258,7 @@ class MessageBatch:
         return replace(self, data=data, starts=ends - lengths, ends=ends)
 
     def without_marks(self) -> MessageBatch:
-        """Skip the UTF-8 byte order mark (EF BB BF) at the start of bodies. Editors write it."""
+        """Skip the UTF-8 byte order mark (EF BB BF) at the start of bodies. Some editors write it."""
         filled = np.flatnonzero(self.ends - self.starts >= len(codecs.BOM_UTF8))
         data, starts = octets(self.data), self.starts[filled]
         if not (data[starts] == codecs.BOM_UTF8[0]).any():
@@ -284,7 +288,7 @@ class MessageBatch:
 
 
 def _join_headers(batches: Sequence[MessageBatch]) -> Headers | None:
-    """Concatenate the headers of consecutive batches. None if no batch has headers."""
+    """Concatenate the headers of consecutive batches. Returns None if no batch has headers."""
     parts = [batch.headers for batch in batches]
     columns = [part for part in parts if isinstance(part, HeaderColumns)]
     if len(columns) == len(parts):
@@ -315,7 +319,8 @@ def as_messages(
     """Convert received messages to a batch, and return the problems of messages without a body.
 
     `place` is the source number (one for all messages, or one each) and the offset of each message.
-    Generated ids are built from both. `headers` are those of messages that have no such column.
+    Generated ids are built from both. `headers` are the headers of all messages if they have no
+    header column.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place
@@ -344,7 +349,7 @@ def as_messages(
 class CompleteMessages:
     """How many messages at the beginning of a batch can be parsed without later messages.
 
-    `later` describes the messages after them.
+    `later` describes the messages that follow them.
     """
 
     count: int
@@ -360,7 +365,7 @@ class WaitingFormat(Protocol):
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether the messages that wait so far must still wait after these ones, whatever messages follow."""
+        """Return whether the messages that wait so far must still wait after these, whatever messages come later."""
         ...
 
 
@@ -368,7 +373,10 @@ Chunks = Callable[[], Iterable[bytes]]
 
 
 class MessageCutter(Protocol):
-    """The interface of cutters, which divide a message too large for memory. A cutter can be pickled."""
+    """The interface of cutters, which cut a message that is too large for memory into parts.
+
+    A cutter can be pickled.
+    """
 
     def why_not(self) -> str:
         """Return the reason why messages of a format cannot be cut, or "" if they can."""
@@ -380,6 +388,6 @@ class MessageCutter(Protocol):
         Each call of `chunks` reads the file's bytes from the start.
 
         Parts have at most `longest` bytes. Raises DecodeError if the message is not well-formed or
-        has a longer part: then none of it must be captured.
+        has a longer part; then nothing of it may be captured.
         """
         ...

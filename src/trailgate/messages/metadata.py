@@ -1,12 +1,12 @@
 """Read the metadata of operations: ids, times, tables, types.
 
-Each comes from a header field, a message header, a literal, or is generated.
+Each value comes from a header field of the record, a message header or a literal, or is generated.
 
-Generated ids are the record's position in the source: 20 digits that ascend, fit into 64 bits, and
-are the same whenever the same messages are captured again.
+Generated ids are the record's position in the source. They have 20 digits, ascend, fit into 64
+bits, and are the same whenever the same messages are captured again.
 
 `MessageIds` recognizes redelivered messages by the id that `jms.id` selects. These ids must ascend
-and have one length.
+and all have the same length.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
 
 
 class MessageIdWord(NamedTuple):
-    """A keyword of `jms.id`: the header with the id, and a function that makes ids sortable as text (None: they are sortable)."""
+    """A keyword of `jms.id`: the header with the id, and a function that makes ids sortable as text (None if they already are)."""
 
     header: str
     reformat: Callable[[pa.Array], pa.Array] | None = None
@@ -113,7 +113,7 @@ def message_id_kind(name: str | None) -> MessageIdWord:
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
-    """Return each message's id by a value of `jms.id` other than `time`, or null if it lacks the header."""
+    """Return each message's id, as selected by a value of `jms.id` other than `time`; null if the header is missing."""
     kind = message_id_kind(name)
     ids = messages.header(kind.header)
     return ids if kind.reformat is None else kind.reformat(ids)
@@ -140,8 +140,9 @@ class MessageIdRule(NamedTuple):
 class DeduplicatedMessages:
     """The result of deduplicating a batch by message ids.
 
-    `kept` are the numbers of new messages, or None if all are new. `problems` number the messages
-    of the original batch. `last` is the highest id after each message, or None before the first id.
+    `kept` are the numbers of new messages, or None if all are new. `problems` refer to message
+    numbers in the original batch. `last` is the highest id after each message, or None before the
+    first id.
     """
 
     kept: Longs | None
@@ -156,7 +157,7 @@ class DeduplicatedMessages:
     def apply(
         self, messages: MessageBatch, problems: Sequence[Problem]
     ) -> tuple[MessageBatch, Sequence[Problem]]:
-        """Return the messages that are not duplicates, with their earlier problems and those found by the deduplication."""
+        """Return the messages that are not duplicates, with their earlier problems and those that the deduplication found."""
         known = {problem.message for problem in problems}
         every = (*problems, *(one for one in self.problems if one.message not in known))
         if self.kept is None:
@@ -167,11 +168,13 @@ class DeduplicatedMessages:
 
 
 class MessageIds:
-    """Deduplicates messages by their ids, batch by batch. Remembers the last `remembered` ids.
+    """Deduplicates messages by their ids, batch by batch.
 
-    A message is skipped if an earlier one had the same id and body. It is a problem if the same
-    id comes with a different body, or if an id has another length than the id before it. With
-    `ordered`, an unknown id must also be higher than all earlier ones.
+    The last `remembered` ids are kept in memory.
+
+    A message is skipped if an earlier one had the same id and body. It is a problem if the same id
+    comes with a different body, or if an id differs in length from the previous id. With `ordered`,
+    a new id must also be higher than all earlier ones.
     """
 
     def __init__(self, rule: MessageIdRule) -> None:
@@ -202,9 +205,9 @@ class MessageIds:
         return self._one_by_one(names, sums, absent=ids.null_count < len(ids))
 
     def _ascends(self, ids: pa.Array) -> bool:
-        """Return whether all ids are higher than those before, and of the same length.
+        """Return whether all ids ascend, from the last known id on, and have the same length.
 
-        Then none can be a duplicate.
+        In that case none of them can be a duplicate.
         """
         if not len(ids) or ids.null_count:
             return not len(ids)
@@ -241,7 +244,7 @@ class MessageIds:
         )
 
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
-        """Return the error of a new message's id, or None."""
+        """Return the error of a message with a new id, or None."""
         if message_id is None:
             header = message_id_kind(self._name).header
             problem = f"the message has no header {header} for its id"
@@ -260,7 +263,7 @@ class MessageIds:
         return None
 
     def _forget(self) -> None:
-        """Forget the oldest ids beyond the number that is remembered."""
+        """Remove the oldest ids if there are more than should be remembered."""
         for own in list(islice(self._known, max(0, len(self._known) - self._remembered))):
             del self._known[own]
 
@@ -273,7 +276,10 @@ class MetadataValues:
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a metadata value for each record. Raises BadMessagesError if messages lack it."""
+        """Return a metadata value for each record.
+
+        Raises BadMessagesError if it is missing in messages.
+        """
         values = self.optional(source, generated)
         assert values is not None
         rows = self._rows_without_value(source, values, what)
@@ -313,9 +319,9 @@ class MetadataValues:
         return rows
 
     def _required_ids(self) -> tuple[str, ...]:
-        """Return the ids that are required.
+        """Return the names of the required ids.
 
-        If transactions are known by their sequence ids, no transaction id is needed.
+        If sequence ids identify transactions, no transaction id is needed.
         """
         by_sequence = self.options.by_id and not self.options.operation_ids
         return ("seqid",) if by_sequence else ("seqid", "txid")
@@ -323,7 +329,7 @@ class MetadataValues:
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
         """Return a metadata value for each record as an index into the list of distinct values.
 
-        Raises BadMessagesError if messages lack it.
+        Raises BadMessagesError if it is missing in messages.
         """
         if source.kind is SourceKind.FIELD:
             codes, values = self.records.codes(source.name)
@@ -337,7 +343,7 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a metadata value for each record (null if a message lacks the header), or None without a source."""
+        """Return a metadata value for each record (null if the message does not have the header), or None if there is no source for it."""
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
@@ -394,9 +400,10 @@ class MetadataValues:
         return times
 
     def _shared_times(self, source: ValueSource) -> Longs | None:
-        """Parse the times of records that share them, each time once.
+        """Parse times that several records share, each distinct time once.
 
-        None if they must be parsed record by record, for example because one of them is wrong.
+        Returns None if they must be parsed record by record, for example because one of them is
+        invalid.
         """
         shared = self.records.shared(source.name) if source.kind is SourceKind.FIELD else None
         if shared is None or shared[0].null_count:
@@ -434,7 +441,7 @@ class MetadataValues:
         return times
 
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
-        """Return the mask of records in whose message the first of these times consists of digits only."""
+        """Return a mask of the records whose message has only digits as its first time."""
         message = self.records.message[rows]
         # For each record, the index of the first record of its message: all records of a message
         # are read in the same way.
@@ -492,7 +499,7 @@ class MetadataValues:
 def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Join two columns of codes and strings to one."""
+    """Join two columns of indexes and strings into one, with the separator ``between``."""
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))

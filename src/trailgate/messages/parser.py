@@ -3,10 +3,10 @@
 A `MessageFormat` knows the bytes: it finds records, reads header fields, and reads before and after
 images. `MessageParser` does the rest, always for the whole batch:
 
-1. read the metadata columns of all records: table, operation type, ids, times, indicator
-2. group the records by table, operation type and layout
-3. let the format read the images of each group
-4. apply the TABLE statements of the Extract parameters to each group
+1. Read the metadata columns of all records: table, operation type, ids, times, indicator.
+2. Group the records by table, operation type and layout.
+3. Let the format read the images of each group.
+4. Apply the TABLE statements of the Extract parameters to each group.
 
 Errors are collected for as many messages as possible and raised together, so that the good messages
 are parsed again only once.
@@ -62,9 +62,9 @@ class MessageFormat(ABC, Generic[R]):
 
     @abstractmethod
     def records(self, messages: MessageBatch) -> R:
-        """Find the records of a batch of messages. Each has its complete header.
+        """Find the records of a batch of messages, with their complete headers.
 
-        Raises BadMessagesError at the first check that fails, for all messages that fail it.
+        Raises BadMessagesError for all messages that fail a check. Later checks are then not run.
         """
 
     def layouts(
@@ -83,7 +83,7 @@ class MessageFormat(ABC, Generic[R]):
     def images(
         self, records: R, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of records of one table, type and layout.
+        """Read the before and after images of records with one table, type and layout.
 
         Errors are added to `errors`.
 
@@ -97,7 +97,7 @@ class MessageFormat(ABC, Generic[R]):
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
         """Return the transaction ids of messages whose records cannot be read.
 
-        Used if transactions are known only by their ids.
+        Used if transactions are identified only by their ids.
         """
         return BadMessageIds.unknown(len(messages))
 
@@ -110,7 +110,7 @@ class MessageFormat(ABC, Generic[R]):
 class MessageParser:
     """Parses batches of messages of any format with one set of options.
 
-    Whatever depends only on the tables is computed once.
+    Everything that depends only on the tables is computed once.
     """
 
     format: MessageFormat[Any]
@@ -181,9 +181,9 @@ class MessageParser:
         )
 
     def ids_of(self, messages: MessageBatch) -> BadMessageIds:
-        """For each bad message, return the transaction ids of its first and last operation if they can be read.
+        """Return for each bad message the transaction ids of its first and last operation, if they can be read.
 
-        They matter only if transactions are known by their ids alone.
+        They are needed only if transactions are identified by their ids alone.
         """
         options = self.options
         source = options.txid if options.operation_ids else options.seqid
@@ -247,7 +247,7 @@ class MessageParser:
         )
 
     def _tables(self, sources: MetadataValues) -> tuple[list[Table], Longs]:
-        """Return the tables that occur, sorted by name, and each record's index into them."""
+        """Return the distinct tables, sorted by name, and each record's index into them."""
         codes, names = sources.table_names()
         tables, unknown = [], {}
         for code, name in enumerate(names):
@@ -279,7 +279,7 @@ class MessageParser:
     def _codes(
         self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
-        """Return each record's operation type or transaction indicator as the byte of its letter, for example ord("I")."""
+        """Return each record's operation type or transaction indicator as the byte of its letter, such as ord("I")."""
         codes, values = sources.codes(source, what)
         # The letter of each distinct value, or 0 if the value has no meaning.
         letters = np.zeros(max(1, len(values)), np.uint8)
@@ -304,7 +304,7 @@ class MessageParser:
         return meant
 
     def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
-        """Return the rows of records whose table is captured."""
+        """Return the indexes of the records whose table is captured."""
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
@@ -393,7 +393,10 @@ class MessageParser:
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
-    """Return the first and last id of each message's records; they are unknown if a record has no id."""
+    """Return the first and last id of each message's records.
+
+    They are unknown if any record has no id.
+    """
     # Records are ordered by message: the records of message i are [begins[i], ends[i]).
     numbers = np.arange(count)
     begins = np.searchsorted(message, numbers)

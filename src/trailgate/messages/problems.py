@@ -1,8 +1,9 @@
-"""The problems of messages in a batch, and what is known about the messages that follow it.
+"""The problems of messages in a batch, and facts about the messages that follow it.
 
-`MessageErrors` collects the errors of a batch while it is parsed, `ProblemCollector` while its transactions are
-checked; the first error of each message counts. `Problems` are the result. All of them hold columns
-(`error_columns.py`), so that a file in which every message is bad costs no step for each.
+`MessageErrors` collects the errors of a batch while it is parsed, `ProblemCollector` while its
+transactions are checked. Both keep only the first error of each message. `Problems` are the result.
+All of them consist of columns (`error_columns.py`), so that a file in which every message is bad
+needs no step per message.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ NO_PLACE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The problem of a message that cannot be captured. Message -1 is the unit that was open before the batch.
+    """The problem of a message that cannot be captured.
 
-    `ids` are the transaction ids of its first and last operation, if they can be read nevertheless;
-    empty if it certainly has no operation. `place` is the file and offset of a message of an
-    earlier batch.
+    Message -1 stands for the unit that was open before the batch.
+
+    `ids` are the transaction ids of its first and last operation, if they could be read; they are
+    empty if the message certainly has no operation. `place` is the file and offset of a message of
+    an earlier batch.
     """
 
     message: int
@@ -39,7 +42,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadMessageIds:
-    """The transaction ids of bad messages: for each message, the id of its first and last operation, null if unknown.
+    """The transaction ids of bad messages: for each message the ids of its first and last operation, null if unknown.
 
     `none` marks the messages that certainly have no operation.
     """
@@ -95,7 +98,7 @@ class BadMessageIds:
 class Problems(Sequence[Problem]):
     """The problems of messages as columns: the message, the error and the ids of each; see `Problem`.
 
-    `files` and `offsets` are their places, `NO_PLACE` if they have none.
+    `files` and `offsets` are the places of messages of earlier batches, otherwise `NO_PLACE`.
     """
 
     message: Longs
@@ -106,7 +109,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def at(message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None) -> Problems:
-        """Build the problems of messages of this batch from their numbers and errors."""
+        """Build problems of this batch's messages from their numbers and errors."""
         none = np.full(len(message), NO_PLACE)
         own = BadMessageIds.unknown(len(message)) if ids is None else ids
         return Problems(message, errors, own, none, none)
@@ -184,7 +187,7 @@ class Problems(Sequence[Problem]):
         return replace(self, message=self.message + by)
 
     def last_of_each(self) -> Problems:
-        """Return the last problem of each message, sorted by messages."""
+        """Return the last problem of each message, sorted by message."""
         count = len(self)
         if (np.diff(self.message) > 0).all():
             return self
@@ -198,7 +201,10 @@ NO_PROBLEMS: Final = Problems._of_some(())  # noqa: SLF001  its own
 
 
 class MessageErrors:
-    """The errors of a batch by message number, while it is parsed. The first error of each message counts."""
+    """The errors of a batch by message number, while it is parsed.
+
+    Only the first error of each message is kept.
+    """
 
     def __init__(self, errors: Mapping[int, TrailgateError] | None = None) -> None:
         self._parts: list[tuple[Longs, ErrorColumns]] = []
@@ -226,7 +232,7 @@ class MessageErrors:
 class ProblemCollector:
     """Collects the problems of a batch while its transactions are checked.
 
-    The first problem of each message counts.
+    Only the first problem of each message is kept.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -245,13 +251,13 @@ class ProblemCollector:
 
     @property
     def messages(self) -> Longs:
-        """The numbers of the bad messages, in order; -1 is the unit that was open before."""
+        """The numbers of the bad messages, in order. -1 stands for the unit that was open before the batch."""
         found = np.fromiter(self._found, np.int64, len(self._found))
         return np.sort(np.append(self._known.message, found))
 
     @property
     def unreadable(self) -> Problems:
-        """The problems whose messages may have operations, in order."""
+        """The problems of unreadable messages that may contain operations, in order."""
         every = self.every()
         return every.where(~every.ids.none)
 
@@ -269,8 +275,8 @@ class ProblemCollector:
 class Lookahead:
     """Facts about the messages that follow a batch.
 
-    `following` is the id of the next operation. `awaiting` marks the messages of this batch to
-    whose operations later messages may add parts; None if there are none.
+    `following` is the id of the next operation. `awaiting` marks the messages of this batch whose
+    operations may be completed by later messages; None if there are none.
     """
 
     following: str | None = None

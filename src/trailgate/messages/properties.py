@@ -1,9 +1,9 @@
-r"""The adapter's `.properties` files: parse the bytes into names and values, then into typed options.
+r"""Parse the adapter's `.properties` files into names and values, and these into typed options.
 
-`parse_properties` checks every name against the property table and every value's form.
+`parse_properties` checks every name against the property table, and the form of every value.
 `PropertyReader` then reads one parser's properties by name and type: texts, bytes with `\xHH`,
 value sources, tables. Errors name the line. `MetadataOptions` are the options that all parsers
-have: where an operation's ids, times, table and type come from.
+have: the sources of an operation's ids, times, table and type.
 
 Files named in properties are opened by the job, through the protocol `DefinitionFiles`.
 """
@@ -118,7 +118,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
 
 
 def _entry(line: str, number: int, *, rules: bool) -> PropertyEntry:
-    """Parse one line. With `rules` unknown names with a point are properties of XML rules."""
+    """Parse one line. With `rules`, unknown names that contain a point are properties of XML rules."""
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
@@ -196,7 +196,7 @@ def _parser(found: dict[str, PropertyEntry]) -> str:
 
 
 def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return notes on the properties of other parsers than the one used."""
+    """Return warnings about properties of parsers other than the one used."""
     own, row = _parser(found), find_property("parser.type")
     # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
@@ -208,7 +208,7 @@ def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
 
 
 def _time_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return a note if operations get the time of capture because no timestamp property is set.
+    """Return a warning if operations get the time of capture because no timestamp property is set.
 
     Other defaults only generate ids, and are documented.
     """
@@ -404,7 +404,10 @@ class PropertyReader:
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a property as written, or else `default`, or else the default in the property table."""
+        """Return a property as written.
+
+        If it is not set, return `default`, or else the default in the property table.
+        """
         entry = self.entry(name)
         return default or self._row(name).default or "" if entry is None else entry.value
 
@@ -433,7 +436,7 @@ class PropertyReader:
     def byte_string(self, name: str) -> bytes | None:
         r"""Return a property that may contain `\xHH` as bytes.
 
-        None if it is not set and has no default.
+        Returns None if it is not set and has no default.
         """
         entry = self.entry(name)
         if entry is not None:
@@ -545,11 +548,11 @@ def bytes_for_error(value: bytes) -> str:
 class MetadataOptions:
     """The options by which the metadata of operations is read (capture properties §4).
 
-    The table is named by `schemaandtable`, or by the joined sources of `table` with the schema
-    before them. `infers` is set if no tables are defined and messages may describe them. With
-    `quotes_table` a point in the table's source belongs to the table's name and does not
-    separate it from a schema. `undefined_hint` is the hint for a table without a definition; if
-    empty, the hint lists the known tables.
+    The table is named by `schemaandtable`, or by the sources of `schema` and `table` together.
+    `infers` is set if no tables are defined and messages may describe them. With `quotes_table`, a
+    point in the table's source is part of the table's name and does not separate it from a schema.
+    `undefined_hint` is the hint for a table without a definition; if empty, the hint lists the
+    known tables.
     """
 
     seqid: ValueSource
@@ -581,7 +584,7 @@ class MetadataOptions:
 
     @property
     def by_id(self) -> bool:
-        """Whether transactions are known by their ids alone; see `messages/by_id.py`."""
+        """Whether transactions are identified by their ids alone; see `messages/by_id.py`."""
         return False
 
     @property
@@ -599,7 +602,7 @@ class MetadataOptions:
 
     @property
     def operation_ids(self) -> bool:
-        """Whether each operation has its own sequence id, and `by_id` is set.
+        """Whether each operation has its own sequence id although `by_id` is set.
 
         If so, operations with the same transaction id form a transaction.
         """
@@ -659,7 +662,9 @@ def read_metadata(
 
 
 def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lookup[bytes, str]:
-    """Return the values of `txind`. If no property sets one, both letters and digits are known.
+    """Return the values of `txind`.
+
+    Without a property for them, both letters and digits are accepted.
 
     capture properties §11: one manual gives the defaults B, M, E and W, the other 0, 1, 2 and 3.
     """

@@ -1,4 +1,4 @@
-"""What the property table records about a property: name, type, default, origin and effect.
+"""The facts that the property table records about each property: name, type, default, origin and effect.
 
 Most properties of metadata, of user-defined tables and of operation codes are the same for all
 parsers. `ParserRows` creates these rows for each parser.
@@ -63,7 +63,9 @@ class PropertyEffect(Enum):
 
 
 class PropertyRow(NamedTuple):
-    """A row of the property table. `<...>` in a name is replaced by users' names, `*` matches any rest.
+    """A row of the property table.
+
+    `<...>` in a name stands for a name that the user chooses, and `*` for any text.
 
     `origin` cites where the property is documented. `reason` explains why a property has no effect.
     """
@@ -111,7 +113,7 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ParserRows:
-    """Creates the property table's rows of one parser. Names are given without its prefix.
+    """Creates the rows of the property table for one parser. Names are given without its prefix.
 
     `origin` is the citation for rows without one.
     """

@@ -1,8 +1,7 @@
 """The parts that all writers of messages share: options, bodies, headers and keys.
 
-A `MessageWriter` turns batches of operations into `WrittenMessages`. `cut_messages` decides which
-records go into which message: one message per transaction, or several if the transaction is longer
-than the limit.
+A `MessageWriter` turns batches of operations into `WrittenMessages`. `cut_messages` divides records
+into messages: one message per transaction, or several if the transaction is longer than the limit.
 """
 
 from __future__ import annotations
@@ -65,10 +64,10 @@ class WrittenMessages:
     """Consecutive messages to publish, as arrays with one element per message.
 
     `order` is the row, in the written batch, of each message's first operation, or `EARLIER` if
-    that was in an earlier batch. `headers` are columns of text by name, null if a message lacks the
-    header. `keys` are the partition keys, by which a log such as Kafka keeps messages in order;
-    None if the format has none. `marks` is a mask of the messages that begin or end a transaction and
-    have no operation; None if the format has none.
+    that was in an earlier batch. `headers` are text columns by name, null if a message does not
+    have the header. `keys` are the partition keys, by which a log such as Kafka keeps messages in
+    order; None if the format has none. `marks` is a mask of the messages that begin or end a
+    transaction and have no operation; None if the format has none.
     """
 
     bodies: pa.LargeBinaryArray
@@ -108,7 +107,7 @@ class MessageWriter(Protocol):
         ...
 
     def finish(self) -> WrittenMessages:
-        """Return the messages held back until now. Nothing is written afterwards."""
+        """Return the messages that were held back. Nothing may be written afterwards."""
         ...
 
 
@@ -131,11 +130,10 @@ def cut_messages(
 ) -> MessageCuts:
     """Cut written records of the given sizes into messages of limited size.
 
-    `begins` marks the first record of each transaction.
-
-    `held` is the size in bytes of a message that is still open from before, or -1, and `number` its
-    number. `overhead` is the number of bytes that each message has besides its records. Raises
-    EncodeError, with the row in `where.record`, if a record alone is longer than the limit.
+    `begins` marks the first record of each transaction. `held` is the size in bytes of the message
+    that is still open from an earlier call, or -1, and `number` its number. `overhead` is the
+    number of bytes that each message has besides its records. Raises EncodeError, with the row in
+    `where.record`, if a single record is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
     count = kernels.cut_records(

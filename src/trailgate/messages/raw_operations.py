@@ -1,8 +1,9 @@
 """Operations as a parser returns them, before they are grouped into transactions.
 
-`RawOperations` has the blocks of a batch, and for each operation its message, its indicator and its ids as the
-messages state them. `by_indicators.py` and `by_id.py` group them. The sequence ids of transactions become commit
-sequence numbers, so `check_lengths` compares their lengths first.
+`RawOperations` contains the blocks of a batch, and for each operation its message, its indicator
+and its ids as stated in the message. `by_indicators.py` and `by_id.py` group them. The sequence ids
+of transactions become commit sequence numbers, so `check_lengths` first checks that they all have
+the same length.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ class RawOperations:
     """Operations before they are grouped into transactions, as arrays with one element per operation.
 
     Each of the `blocks` has one operation type, or inserts and updates without before values; ids
-    and indicators are still to be filled in. An operation that is not captured is in no block. With
+    and indicators are filled in later. An operation that is not captured is in no block. With
     `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
-    end marks of `tx_ind` count.
+    end marks of `tx_ind` are used.
 
-    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations
-    without a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
+    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
+    a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
     `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
     operation's message in its transaction, if messages are numbered.
     """
@@ -107,7 +108,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
 
 
 def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
-    """Return the mask of the operations whose messages have no error."""
+    """Return a mask of the operations whose messages have no error."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, bad.messages)
@@ -120,9 +121,9 @@ def check_lengths(
     *,
     operation_ids: bool = False,
 ) -> int | None:
-    """Add a problem to every message with a sequence id whose length differs from that of the first id.
+    """Add a problem to every message with a sequence id that differs in length from the first id.
 
-    Ids are compared as text, which is their order only if all have the same length. Returns that
+    Ids are compared as text, which is correct only if they all have the same length. Returns that
     length.
     """
     if not len(raw.message):
@@ -148,12 +149,15 @@ def check_lengths(
 def ordered_lengths(ids: pa.Array) -> pa.Array:
     """Return the length of the ordered part of each sequence id: the characters before the first point.
 
-    After the point follows the transaction's own id, whose length may vary.
+    The rest, after the point, is the transaction's own id, whose length may vary.
     """
     points = pc.find_substring(ids, POINT)
     return pc.if_else(pc.less(points, 0), pc.binary_length(ids), points)
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return the length of the ordered part of one sequence id: up to the first point with `by_id`, otherwise all of it."""
+    """Return the length of the ordered part of one sequence id.
+
+    With `by_id`, it ends before the first point; otherwise it is the whole id.
+    """
     return len(own.partition(POINT)[0]) if by_id else len(own)

@@ -1,11 +1,11 @@
 """The records of a batch of messages, and the errors found in them.
 
-A format cuts each message into records (`MessageRecords`): one row per record, with its message and its
-byte offset. Rows of one table and operation type are then read together as a `MessageRecordGroup`, which
-collects the errors of its rows.
+A format cuts each message into records (`MessageRecords`): one row per record, with its message and
+its byte offset. Rows of one table and operation type are then read together as a
+`MessageRecordGroup`, which collects the errors of its rows.
 
-All checks work on whole columns. One pass therefore finds the errors of many messages; only the
-first error of each message is kept. `BadMessagesError` carries them to the caller, which removes
+All checks are done on complete columns, so one pass finds the errors of many messages; only the
+first error of each message is kept. `BadMessagesError` returns them to the caller, which removes
 the bad messages and parses the rest again.
 """
 
@@ -26,7 +26,7 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct, first_of_each, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages import error_kernels as kernels
+from trailgate.messages import kernels
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
@@ -60,8 +60,8 @@ R = TypeVar("R", bound="MessageRecords")
 class BadMessagesError(Exception):
     """The errors of several bad messages in a batch, by message number.
 
-    There may be more bad messages. This never leaves `capture`: the good messages are parsed again
-    without the bad ones.
+    The batch may contain further bad messages. This error never leaves `capture`: it catches the
+    error, and parses the good messages again without the bad ones.
     """
 
     def __init__(self, errors: MessageErrors | Mapping[int, TrailgateError]) -> None:
@@ -78,7 +78,7 @@ class BadMessagesError(Exception):
 def errors_by_row(
     convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
 ) -> tuple[Longs, ErrorColumns]:
-    """Return the rows that `convert` refuses, in order, and the error of each.
+    """Return the rows whose values `convert` rejects, in order, with the error of each.
 
     `error` is the error of the whole column.
     """
@@ -111,10 +111,10 @@ class ValueColumn(Protocol):
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
-    """Return the indexes of the values that `convert` refuses, in order, and the error of each.
+    """Return the indexes of the values that `convert` rejects, in order, with the error of each.
 
     An error may list all values with the same fault (`alike`). These are removed and the rest is
-    converted again. If it lists none, the values are tried in parts.
+    converted again. If it lists none, the values are converted in parts.
     """
     errors = MessageErrors()
     rows = np.arange(len(values))
@@ -138,7 +138,7 @@ def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, Error
 
 
 def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
-    """Return an error, placed at several rows."""
+    """Return an error as columns, one row for each of several rows."""
     strings = values if isinstance(values, pa.Array) else values.strings
     raw = strings.take(pa.array(rows))
     return ErrorColumns.of(len(rows), error.problem, error.hint, record=rows, raw=raw)
@@ -147,9 +147,9 @@ def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
 def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     """Find the bad values by converting slices whose size adapts to the distance between bad values.
 
-    A good slice doubles the next one. After a bad value the next slice is as long as the good
-    stretch before it. So both a few and many bad values take few attempts. Texts are tried in
-    sorted order, because similar texts tend to be bad together.
+    After a good slice, the next one is twice as long. After a bad value, it is as long as the good
+    stretch before that value. So both a few and many bad values need few attempts. Texts are
+    converted in sorted order, because similar texts tend to be bad together.
     """
     if isinstance(values, pa.Array):
         order = pc.array_sort_indices(values)
@@ -178,7 +178,10 @@ def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, D
 
 @dataclass(frozen=True, slots=True)
 class MessageRecords(ABC):
-    """The records in a batch of messages: the message and byte offset of each. Formats add the content."""
+    """The records in a batch of messages: the message and byte offset of each.
+
+    Subclasses for the formats add the content.
+    """
 
     messages: MessageBatch
     message: Longs
@@ -195,64 +198,63 @@ class MessageRecords(ABC):
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for a record whose header field is blank.
 
-        `what` is the metadata it is needed for.
+        `what` is the metadata that the field is needed for.
         """
         return f"the field {name} is blank, but {what} is needed", ""
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the distinct values of a header field and each record's index into them.
 
-        Only formats in which many records share a header field have this; others return None.
+        Only implemented by formats in which many records share a header field; others return None.
         """
         del name
         return None
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the rows of each timestamp format that records have.
+        """Return the rows of each timestamp format that occurs in the records.
 
-        None if all records have the format of the options.
+        Returns None if all records have the format of the options.
         """
         return None
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return the mask of records whose header field is generated. None if no record's is."""
+        """Return a mask of the records whose header field is generated, or None if there are none."""
         del name
         return None
 
     def segments(self) -> Longs | None:
         """Return the number, from 1, of each record's message in its transaction, or 0 if it is not numbered.
 
-        None if messages of this format have no such numbers.
+        Returns None if messages of this format have no such numbers.
         """
         return None
 
     def transaction_ends(self) -> Mask | None:
-        """Return the mask of records that end their transaction.
+        """Return a mask of the records that end their transaction.
 
-        None if the format has no such mark. Used only if transactions are known by their ids alone.
+        Returns None if the format has no such mark. Used only if transactions are identified by
+        their ids alone.
         """
         return None
 
     def tokens(self) -> pa.Array | None:
         """Return each record's user tokens as an Arrow map of names to strings.
 
-        None if there are none.
+        Returns None if there are none.
         """
         return None
 
     def times(self) -> Longs | None:
         """Return each record's commit time in microseconds since 1970 UTC.
 
-        None if it must be parsed from a header field.
+        Returns None if it must be parsed from a header field.
         """
         return None
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries | None:  # noqa: ARG002  for formats whose messages are numbered
-        """Return the facts needed to decide where messages of one transaction were redelivered.
+        """Return the message boundaries, which show whether parts of a transaction were redelivered.
 
-        None if messages are not numbered.
-
-        `ids` are the transactions' sequence ids.
+        `ids` are the transactions' sequence ids. Returns None if messages are not numbered.
         """
         return None
 
@@ -282,9 +284,9 @@ class MessageRecords(ABC):
         return ErrorColumns.of(len(rows), problem, hint, **own | place)
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any] | None:
-        """Return the offsets and bytes of a header field in records, to locate errors at it.
+        """Return the offsets and bytes of a header field in records, to show in their errors.
 
-        None if the format does not know them.
+        Returns None if the format does not know them.
         """
         del rows, name
         return None
@@ -305,8 +307,7 @@ class MessageRecords(ABC):
     ) -> None:
         """Raise BadMessagesError if records are shorter than the header.
 
-        `least` is the length of the header, and `describe` puts a length into words, such as "2
-        fields".
+        `least` is the length of the header, and `describe` formats a length, such as "2 fields".
         """
 
         def errors(rows: Longs) -> ErrorColumns:
@@ -335,14 +336,14 @@ RowErrors = Callable[[Longs], ErrorColumns]
 
 
 def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Wrap a function that creates the error of one row as a function that creates the errors of several rows."""
+    """Wrap a function that creates the error of one row, so that it creates the errors of several rows."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
 
 
 class MessageRecordGroup(Generic[R]):
     """Records of one table in a batch of messages, which are read together.
 
-    Collects their errors; the first of each message counts.
+    Collects their errors; only the first one of each message is kept.
     """
 
     def __init__(self, records: R, table: Table, rows: Longs, errors: MessageErrors) -> None:
@@ -359,14 +360,17 @@ class MessageRecordGroup(Generic[R]):
     def add(self, rows: Longs, errors: RowErrors) -> None:
         """Add errors to some rows of the group.
 
-        `errors` creates the errors of each message's first bad row.
+        `errors` creates the errors, for the first bad row of each message.
         """
         if len(rows):
             messages, first = first_of_each(self.records.message[rows])
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
-        """Add the errors of values of the column `name`. `at` are their rows in the group, ascending."""
+        """Add the errors of values in the column `name`.
+
+        `at` are their rows in the group, ascending.
+        """
         wrong = self.rows[at]
 
         def errors(rows: Longs) -> ErrorColumns:
@@ -381,9 +385,9 @@ class MessageRecordGroup(Generic[R]):
 def check_keys(group: MessageRecordGroup[R], before: Image) -> None:
     """Add an error to each record whose before image has a NULL key (decision 0008).
 
-    A key column that is not nullable must have a value. Definitions of Oracle tables call all
-    columns nullable (capture properties §9.2), so it is enough if one of the nullable key columns
-    has a value.
+    A key column that is not nullable must have a value. Definitions of Oracle tables declare all
+    columns nullable (capture properties §9.2), so of the nullable key columns only one needs a
+    value.
     """
     nulls = {key: _nulls(before[key], len(group.rows)) for key in group.table.marked_keys}
     if not any(mask.any() for mask in nulls.values()):
@@ -413,7 +417,7 @@ def _null_key_error(group: MessageRecordGroup[R], name: str) -> RowErrors:
 
 
 def registry_hint(body: bytes) -> str:
-    """Return a hint if a body looks like a schema registry's format, for example Avro, or else ""."""
+    """Return a hint if a body looks like data in a schema registry's format, for example Avro, otherwise ""."""
     if body[:1] != b"\0" or len(body) < _REGISTRY_HEAD:
         return ""
     number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")

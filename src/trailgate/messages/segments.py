@@ -1,8 +1,8 @@
 """Check the segment numbers of messages: 1, 2, 3 and so on in each transaction.
 
-Some formats cut a long transaction into messages with segment numbers, which always begin at 1. A missing,
-repeated or unfinished segment becomes a problem of its message. Numbers without these rules are in
-`message_numbers.py`.
+Some formats cut a long transaction into messages with segment numbers, which always begin at 1. A
+missing, repeated or unfinished segment becomes a problem of its message. Formats whose numbers
+follow other rules use `message_numbers.py`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def check_segments(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> int:
-    """Check that segment numbers of messages follow each other: 1, 2, 3 ... in each transaction.
+    """Check that the segment numbers of messages are consecutive: 1, 2, 3 ... in each transaction.
 
-    `opens` marks the operations that begin a transaction. `unreadable` are messages that may have
-    any operations. Returns the last segment of the transaction open at the end, or 0.
+    `opens` marks the operations that begin a transaction. `unreadable` are messages that may
+    contain any operations. Returns the last segment of the transaction that is open at the end, or
+    0.
     """
     segments, message = raw.segments, raw.message
     if segments is None or not len(segments):
@@ -61,7 +62,7 @@ def check_segments(
 
 
 def missing_end_error() -> TransactionError:
-    """Build the error of a transaction whose last segment is missing when the next transaction begins."""
+    """Build the error for a transaction whose last segment is missing when the next transaction begins."""
     problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
 

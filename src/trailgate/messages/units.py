@@ -1,11 +1,12 @@
 """Units of messages, and the transaction that stays open after a batch.
 
-A *unit* is a set of messages that are captured or refused together (decision 0012). A unit begins
-at a message that begins a transaction, and at a message before which nothing is open
-(`unit_marks`). So an unreadable message never takes a finished transaction with it.
+A *unit* is a set of messages that are captured or rejected together (decision 0012). A unit begins
+at a message that begins a transaction, and at a message before which no transaction is open
+(`unit_marks`). So an unreadable message never affects a finished transaction.
 
-`TransactionState` is what is open after a batch; the next batch continues from it. `ChainedTransactions` is what
-both ways of grouping return for a batch (`by_indicators.py`, `by_id.py`).
+`TransactionState` is the state after a batch, from which the next batch continues.
+`ChainedTransactions` is the result of both ways of grouping a batch (`by_indicators.py`,
+`by_id.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from trailgate.model.transactions import HeldOperation
 
 @dataclass(frozen=True, slots=True)
 class MessageUnitMarks:
-    """For each message, whether its first operation `opens` a transaction and whether it `starts` a unit.
+    """For each message, whether its first operation `opens` a transaction, and whether the message `starts` a unit.
 
     `closed` is set if nothing is open after the last message.
     """
@@ -38,14 +39,14 @@ class MessageUnitMarks:
 
     @property
     def numbers(self) -> Longs:
-        """Each message's unit number; 0 is the unit that was open before the batch."""
+        """The unit number of each message. 0 is the unit that was open before the batch."""
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Longs, *, before: bool) -> bool:
         """Return whether the last unit of the batch contains a bad message.
 
-        `bad` marks the bad messages of the batch. `before` is whether the unit that was
-        open before the batch had one.
+        `bad` marks the bad messages of the batch. `before` states whether the unit that was open
+        before the batch contained one.
         """
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
@@ -113,13 +114,13 @@ def unit_marks(  # noqa: PLR0913  columns
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
-    """What is still open after a batch of messages: a transaction, or a unit with a bad message.
+    """The state after a batch of messages: the open transaction, or the open unit with a bad message.
 
     `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
-    transactions are known by their ids, `count` is the number of its operations so far.
+    transactions are identified by their ids, `count` is the number of its operations so far.
     `segment` is the number of its last message, if messages have segment numbers, and `last`
-    describes that message otherwise. `waiting` are messages of the open unit that wait for
-    later ones; `unreadable` are the problems of the bad ones among them.
+    describes that message otherwise. `waiting` are messages of the open unit that wait for later
+    ones; `unreadable` are the problems of the bad ones among them.
     """
 
     tx_id: str | None = None
@@ -142,11 +143,11 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class ChainedTransactions:
-    """Operations grouped into transactions: each operation's indicator and ids, and which operations are kept.
+    """Operations grouped into transactions: each operation's indicator and ids, and which operations are captured.
 
     `ordinals` number the operations of each transaction, if sequence ids are built from them.
-    `ended_before` is set if the transaction open before the batch has ended without another
-    operation.
+    `ended_before` is set if the transaction that was open before the batch has ended without
+    another operation.
     """
 
     tx_ind: npt.NDArray[np.uint8]
@@ -161,7 +162,7 @@ class ChainedTransactions:
 
 
 def open_transaction_error(state: TransactionState) -> TrailgateError | None:
-    """Return the error of a transaction that is still open at the end of the input, or None."""
+    """Return the error for a transaction that is still open at the end of the input, or None."""
     if state.tx_id is None or state.broken:
         return None
     return TransactionError(

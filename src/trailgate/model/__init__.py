@@ -1,1 +1,1 @@
-"""The model that all formats share: column types, tables, and changes in bulk."""
+"""The model that all formats share: column types, tables, and blocks of changes."""

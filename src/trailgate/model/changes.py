@@ -1,10 +1,9 @@
-"""Changes in bulk: blocks of one table's operations in columns, which the packages exchange.
+"""Changes as columns: blocks of one table's operations, which the packages exchange.
 
-A column is always in one of three states per row: a value, NULL (an Arrow null that is not in
+In each row, a column is in one of three states: a value, NULL (an Arrow null that is not in
 ``missing``), or missing (not logged). A batch has one or more blocks per table, and ``order`` is
-the position of each row in the batch. Maps from column names to values are made only at the edge,
-in the operations table. That is the one schema that every producer returns and every consumer
-accepts.
+the position of each row in the batch. Maps from column names to values exist only at the boundary,
+in the operations table, which is the schema that every producer returns and every consumer accepts.
 """
 
 from __future__ import annotations
@@ -129,7 +128,11 @@ class ChangeBlock:
         return len(self.order)
 
     def with_columns(self, **columns: Any) -> ChangeBlock:
-        """Return the block with some columns replaced: ``dataclasses.replace`` in a third of its time, which small batches notice."""
+        """Return the block with some columns replaced.
+
+        This takes a third of the time of ``dataclasses.replace``, which is noticeable in small
+        batches.
+        """
         values = list(_COLUMNS_OF(self))
         for name, column in columns.items():
             values[_NUMBERS[name]] = column
@@ -138,7 +141,7 @@ class ChangeBlock:
     def take(self, rows: Longs) -> ChangeBlock:
         """Return the operations of the block at these row indexes, in the given order.
 
-        The first rows are returned without copying. An array that several members share is copied
+        If they are the first rows, nothing is copied. An array that several members share is copied
         only once.
         """
         # Rows 0, 1, 2 of a larger block are a slice of it.

@@ -1,9 +1,9 @@
 """Convert change blocks to the operations table, and back.
 
 Each block becomes one record batch, whose maps (column name to value) are built from whole columns
-(``columnar/maps.py``). Then the rows of all blocks are put in their common order. In the other
-direction, the rows of each table become one block, and the table's definition converts their
-strings.
+(``columnar/maps.py``). Then the rows of all blocks are put in their common order. In the opposite
+direction, the rows of each table become one block, and the table's definition determines how their
+strings are converted.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def select_images(before: StateColumn, after: StateColumn, deletes: Mask) -> Sta
 
 
 class _WrittenTable(NamedTuple):
-    """The names of a table's columns, and the converter of each to text."""
+    """The names of a table's columns, and for each column a converter to text."""
 
     names: tuple[str, ...]
     formatters: tuple[Convert, ...]
@@ -141,7 +141,7 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
 
 
 class TableSource(Protocol):
-    """The interface of table definitions that may differ between operations at different positions."""
+    """The interface of table definitions that may depend on the position of an operation."""
 
     def definitions_of(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
         """Yield the definitions of a table, each with the rows of ``positions`` for which it is valid.

@@ -2,9 +2,9 @@
 
 The typed shape of a table has its columns in their types, followed by ``_op_type``, ``_op_ts`` and
 others. `to_typed` converts to it, and a `Projection` selects columns of either shape. If a trail
-defines a table more than once, its changes are converted to the columns of one definition, since
-all rows need the same schema: a column that a change lacks is missing, and a column of another type
-is an error.
+defines a table more than once, its changes are converted to the columns of one definition, because
+all rows need the same schema: a column that a change does not have is missing, and a column of
+another type is an error.
 """
 
 from __future__ import annotations
@@ -48,10 +48,12 @@ _NO_NAME: Final = pa.array([], pa.string())
 
 
 def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
-    """Return a table's changes in the columns of a definition. Columns that a change lacks are missing.
+    """Return a table's changes in the columns of a definition.
 
-    Raises DefinitionError if a change has a column that the definition lacks, or a column of
-    another type, since the rows of a typed shape have one schema.
+    Columns that a change does not have are missing.
+
+    Raises DefinitionError if a change has a column that is not in the definition, or a column of
+    another type, because the rows of a typed shape have one schema.
     """
     blocks = [
         block if block.table.columns == table.columns else _move(block, table)
@@ -263,7 +265,7 @@ def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[s
 def with_text_times(table: Table) -> Table:
     """Return a table with its date times as text columns, such as ``2020-01-02 03:04:05.123456789``.
 
-    Blocks represent date times as text in any case.
+    Blocks always represent date times as text.
     """
     columns = (
         replace(column, data_type=TEXT_TYPE, sub_type=0)
@@ -323,7 +325,7 @@ class Projection:
         return cls(schema, needed, replace(table, columns=tuple(selected)), table, text_times)
 
     def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
-        """Return changes as rows of the projection's columns, and of the columns ``also``, which callers use to filter rows."""
+        """Return changes as rows with the projection's columns, and the columns ``also``, which callers use to filter rows."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
             return _select(to_operations(self._narrow(changes)), names)

@@ -24,7 +24,7 @@ def split_table_name(name: str) -> list[str]:
 def normalize_table_name(name: str) -> str:
     """Return the normal form of a table name, in which names are stored and compared.
 
-    Only a part that contains a point or a quote is quoted, since trails, definitions files and
+    Only a part that contains a point or a quote is quoted, because trails, definitions files and
     users write both ``S."A B"`` and ``S.A B`` for the same table.
     """
     if '"' not in name:
@@ -46,9 +46,9 @@ def join_table_name(parts: Iterable[str]) -> str:
 
 
 def split_owner(name: str) -> tuple[str, str]:
-    """Return the part of a table name before its own name ("" if there is none), and the own name without quotes.
+    """Split a table name into the part before the last name ("" if there is none), and the last name without quotes.
 
-    ``HR.JOBS`` gives ``HR`` and ``JOBS``, ``HR."A.B"`` gives ``HR`` and ``A.B``.
+    ``HR.JOBS`` becomes ``HR`` and ``JOBS``, ``HR."A.B"`` becomes ``HR`` and ``A.B``.
     """
     parts = list(map(unquote, split_table_name(name)))
     if not parts:
@@ -73,10 +73,12 @@ def unquote(written: str) -> str:
 
 
 def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -> str:
-    """Return a sentence for a pattern that matches no table. It lists the existing tables and the most similar name.
+    """Return a sentence for a pattern that matches no table.
 
-    ``where`` is where the pattern was given, such as an option. ``of`` names what was searched,
-    such as a trail.
+    It lists the existing tables and the most similar name.
+
+    ``where`` is where the user stated the pattern, such as an option. ``of`` names what was
+    searched, such as a trail.
     """
     near = did_you_mean(pattern, known)
     parts = len(split_table_name(pattern))
@@ -121,7 +123,10 @@ class TablePatterns:
         return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)
 
     def fits_end(self, name: str) -> bool:
-        """Return whether a pattern matches the last parts of a table name, so that the catalog may be omitted."""
+        """Return whether a pattern matches the last parts of a table name.
+
+        So a pattern may omit the catalog.
+        """
         return any(_fits(pattern, name, all_parts=False) for pattern in self.patterns)
 
 

@@ -2,8 +2,8 @@
 
 Every notation (definitions files, copybooks, metadata in trails) is converted to this model. A
 column has the 24 attributes of a Defgen file, under their names there. Its type determines its
-family (``model/types.py``), by which values are read and written. Names are compared ignoring case.
-If no column of a table is marked as key, all columns are its key.
+family (``model/types.py``), which determines how values are read and written. Names are compared
+ignoring case. If no column of a table is marked as key, all columns are its key.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Column:
 
     @property
     def zoned(self) -> bool:
-        """Return whether this is a datetime column with room for a time zone after nanoseconds."""
+        """Return whether this is a datetime column that is long enough for nanoseconds and a time zone."""
         return self.family is TypeFamily.DATETIME and self.external_length > NANOSECONDS
 
 
@@ -107,8 +107,8 @@ def describe_type(column: Column) -> str:
 class Table:
     """A table definition: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
 
-    ``guessed`` means that nothing defines it: its columns are numbered, and their values guessed
-    from the bytes.
+    ``guessed`` means that no definition exists: columns are numbered, and their values guessed from
+    the bytes.
     """
 
     name: str
@@ -121,14 +121,14 @@ class Table:
         object.__setattr__(self, "name", normalize_table_name(self.name))
 
     def __hash__(self) -> int:
-        """Return the hash of the name, since caches by table are looked up for each batch."""
+        """Return the hash of the name only, because caches by table are used for each batch."""
         return hash(self.name)
 
     @property
     def keys(self) -> tuple[int, ...]:
-        """Return the indexes of the key columns, or of all columns if none is marked.
+        """Return the indexes of the key columns, or of all columns if none is marked as key.
 
-        GoldenGate also uses all columns as the key of a table without one.
+        GoldenGate also uses all columns as the key of a table that has none.
         """
         return self.marked_keys or tuple(range(len(self.columns)))
 
@@ -193,7 +193,7 @@ class Definitions:
     def table(self, name: str) -> Table:
         """Return the table definition with this name.
 
-        Raises DefinitionError that suggests the nearest name.
+        Raises DefinitionError, which suggests the nearest name.
         """
         known = self.get(name)
         if known is not None:

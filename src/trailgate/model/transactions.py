@@ -1,17 +1,17 @@
-"""Follow transactions through operations or records, and find out what becomes of each.
+"""Follow transactions through operations or records, and determine the outcome of each.
 
-The caller marks each row: it begins a transaction, ends it, is separate from the one around it
-(such as metadata), or undoes the open one (a restart). Transactions are contiguous, so the state
+The caller marks each row: it begins a transaction, ends it, is separate from the transaction around
+it (such as metadata), or undoes the open one (a restart). Transactions are contiguous, so the state
 between two rows is one bit: whether a transaction is open. `follow` assigns each row the number of
-its transaction and reports rows that contradict the row before. The result does not depend on how
+its transaction and reports rows that contradict the previous row. The result does not depend on how
 rows are split into batches: transaction 0 of a batch is the transaction that was open before it.
 
 Each transaction has one outcome. It is complete, waiting for more rows, abandoned by a restart and
 therefore skipped, or torn: its beginning or end is missing.
 
-If operations are dropped, the others get new indicators (`repair_indicators`). The last kept operation of an
-open transaction is held back until it is known whether another one follows. However long a
-transaction is, only one operation is held back.
+If operations are dropped, the others get new indicators (`repair_indicators`). The last kept
+operation of an open transaction is held back until it is known whether another one follows. However
+long a transaction is, only one operation is held back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MARKS_OF.setflags(write=False)
 
 
 class TransactionOutcome(IntEnum):
-    """What becomes of a transaction, such as whether it ended."""
+    """The outcome of a transaction: complete, waiting, abandoned or torn."""
 
     WHOLE = 0
     WAITING = 1
@@ -63,7 +63,10 @@ class FollowedTransactions:
 
     @property
     def outcomes(self) -> Octets:
-        """Return the outcome of each transaction. The outcome of number 0 also depends on the rows before."""
+        """Return the outcome of each transaction.
+
+        The outcome of transaction 0 also depends on the rows of earlier batches.
+        """
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
         outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
             np.uint8
@@ -76,7 +79,7 @@ class FollowedTransactions:
 
     @property
     def apart(self) -> Mask:
-        """Return a mask of the rows that lie inside another transaction but do not belong to it."""
+        """Return a mask of the rows that are inside another transaction but do not belong to it."""
         is_apart: Mask = self.marks & APART != 0
         return is_apart
 
@@ -172,7 +175,7 @@ class RemainingIndicators:
 def repair_indicators(
     marks: Octets, keep: Mask, held: HeldOperation | None = None, *, ended_before: bool = False
 ) -> RemainingIndicators:
-    """Return the new transaction indicators of operations if only those in ``keep`` remain.
+    """Return the new transaction indicators of operations if only the operations in ``keep`` remain.
 
     ``held`` is the operation held back from the transaction that is open before. ``ended_before``:
     that transaction has ended.
@@ -193,7 +196,7 @@ class OperationDropper:
         self._held: HeldOperation | None = None
 
     def take(self, batch: ChangeBatch, keep: Mask) -> ChangeBatch:
-        """Return the kept operations of the next batch, after the operation held back before."""
+        """Return the kept operations of the next batch, after the operation that was held back from the previous one."""
         marks = indicator_marks(batch.tx_indicators())
         ended = bool(len(marks) and marks[0] & BEGINS)
         rest = repair_indicators(marks, keep, self._held, ended_before=ended)

@@ -1,7 +1,8 @@
 """The column types: one row per data type code of Defgen.
 
 Codes and names are those of Oracle's public header ``sqldatatypes.h`` (capture properties §9.3).
-Each type belongs to a family, by which ``model.values`` converts text to values and back.
+Each type belongs to a family, which determines how ``model.values`` converts text to values and
+back.
 """
 
 from __future__ import annotations

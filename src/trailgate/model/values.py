@@ -1,8 +1,8 @@
 """Convert text to the values of a column and back, with one table row per type family.
 
-A row has functions that make converters. A converter is made once per column, with its length,
-scale and date format, and then converts whole arrays. If it refuses a value it raises DecodeError
-with the row in ``where.record``.
+A row has functions that create converters. A converter is created once per column, for its length,
+scale and date format, and then converts whole arrays. For a value that it cannot convert, it raises
+DecodeError with the row in ``where.record``.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert
 
 
 def unchecked_size(column: Column) -> int:
-    """Return the size up to which text is a valid block column unchanged; only longer text needs the parser.
+    """Return the length up to which every text is a valid value of the column, so that only longer text has to be parsed.
 
-    Returns -1 if every text needs the parser.
+    Returns -1 if every text has to be parsed.
     """
     return column.external_length if column.family is TypeFamily.TEXT or column.zoned else -1
 

@@ -1,10 +1,10 @@
-"""Publish a trail's operations as messages: to files of a folder, or to a broker.
+"""Publish a trail's operations as messages, either to files of a folder or to a broker.
 
 A later run continues after the last one.
 
-The target's state records the position of the last published transaction. A run reads the
-complete transactions after it, passes them to the format's writer batch by batch, and publishes the
-messages together with the new position.
+The target's state records the position of the last published transaction. A run reads the complete
+transactions after it, passes them to the format's writer batch by batch, and publishes the messages
+together with the new position.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import (
     Direction,
     is_address,
@@ -36,8 +35,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.broker import BatchRefusedError
-from trailgate.publish.senders.brokers import broker_sink, sender_for
+from trailgate.publish.senders.broker import BatchRefusedError, broker_sink, sender_for
 from trailgate.publish.senders.folder import MessageFileWriter, message_folder, read_published
 from trailgate.publish.senders.sender import (
     LOG,
@@ -75,9 +73,9 @@ class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
     ``position`` is the position of the last published operation; a later run continues after it.
-    ``notices`` state what the trail lacks, and what is left for a later run, such as an open transaction.
-    ``unmatched`` are the table patterns that match no table in the data. ``guarantee`` is "exactly
-    once" or "at least once".
+    ``notices`` list what is missing from the trail, and what remains for a later run, such as an
+    open transaction. ``unmatched`` are the table patterns that match no table in the data.
+    ``guarantee`` is "exactly once" or "at least once".
     """
 
     target: str
@@ -94,7 +92,10 @@ class PublishSummary:
 
 
 def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Divide the trail after a position into splits. Each split has the transactions that begin in it."""
+    """Divide the trail after a position into splits.
+
+    Each split contains the transactions that begin in it.
+    """
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
 
@@ -107,8 +108,9 @@ def read_changes(
 ) -> Iterator[ChangeBatch]:
     """Yield the operations on these tables after a position.
 
-    If operations of a transaction are skipped, the indicators of the others are recomputed. The names
-    of all tables with operations are added to ``seen``, whether they are chosen or not.
+    If some operations of a transaction are skipped, the transaction indicators of the others are
+    recomputed. The names of all tables with operations are added to ``seen``, whether these tables
+    were selected or not.
     """
 
     def select(batch: ChangeBatch) -> Mask:
@@ -154,20 +156,21 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 ) -> PublishSummary:
     """Publish the operations of a trail as messages, to a folder or broker, and return a summary.
 
-    ``to`` is a folder, or the address of a topic or queue such as ``kafka://host/shop.${schema}.${table}``.
-    ``group`` names the publication at the broker; the default is the trail's name.
+    ``to`` is a folder, or the address of a topic or queue such as
+    ``kafka://host/shop.${schema}.${table}``. ``group`` names the publication at the broker; the
+    default is the trail's name.
 
     ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are the options of that
-    format (docs/publications.md). ``content`` is "transaction" or "row", the unit of a message, and
-    ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers
-    if there are any; with ``message_per="line"`` each line is a message as it is. ``tables`` are
-    patterns such as ``HR.*``. ``after`` is the position after which the first run starts. A later
-    run with the same options continues after the last published transaction. ``progress`` is called
-    with the number of operations.
+    format (docs/publications.md). ``content`` is "transaction" or "row", and states what one
+    message contains. ``max_message_bytes`` limits the size of a message. The files are JSON lines
+    with a body, and headers if there are any; with ``message_per="line"`` each line is the
+    unchanged body of a message. ``tables`` are patterns such as ``HR.*``. ``after`` is the position
+    after which the first run starts. A later run with the same options continues after the last
+    published transaction. ``progress`` is called with the number of operations.
 
     Raises OptionError, StorageError if the folder contains something else, BrokerError, and
-    EncodeError for a value that the format cannot represent or a message that is too large. Complete
-    files written before an error stay, and a later run continues after them.
+    EncodeError for a value that the format cannot represent or a message that is too large.
+    Complete files written before an error stay, and a later run continues after them.
     """
     settings = PublicationSettings(
         format=format,
@@ -215,10 +218,10 @@ class PublicationSettings:
 
 
 class Publication:
-    """An open publication of a trail. ``run`` publishes what the trail has now.
+    """An open publication of a trail. ``run`` publishes what the trail contains now.
 
-    ``retries`` states how long to wait for a broker that does not answer. ``sent`` is called with the
-    new state after a broker has confirmed a batch.
+    ``retries`` states how long to wait for a broker that does not answer. ``sent`` is called with
+    the new state after a broker has confirmed a batch.
     """
 
     def __init__(
@@ -278,7 +281,10 @@ class Publication:
             self._closing = stack.pop_all()
 
     def _form(self, settings: PublicationSettings) -> dict[str, str]:
-        """Return how messages are written. The state records it, and refuses another form later."""
+        """Return the options that determine how messages are written.
+
+        The state records them, and later runs must use the same.
+        """
         form = {
             "format": self._format,
             "message_per": settings.message_per,
@@ -306,11 +312,11 @@ class Publication:
 
     @property
     def state(self) -> PublishedState:
-        """The state of the publication, including messages that wait until their batch is full."""
+        """The state of the publication, including messages that are still waiting for their batch to fill."""
         return self._state
 
     def run(self, progress: Progress | None = None) -> int:
-        """Publish all complete transactions that the trail has now, and return their number of operations."""
+        """Publish all complete transactions that the trail contains now, and return their number of operations."""
         before = self._state.operations
         while True:
             try:
@@ -325,7 +331,7 @@ class Publication:
                 return self._state.operations - before
 
     def _publish_rest(self, progress: Progress | None) -> None:
-        """Publish the complete transactions after the state that was reached."""
+        """Publish the complete transactions after the current state."""
         self._files = self._source()
         end = self._stream.latest(self._place)
         # One split, because messages are written in the order of the trail.
@@ -351,7 +357,10 @@ class Publication:
         return writer_for(self._format, self._options), OriginFinder(self._options)
 
     def follow(self, stopped: Callable[[], bool]) -> None:
-        """Publish as the trail grows. ``stopped`` is called before each listing of the trail, and ends the loop."""
+        """Publish as the trail grows.
+
+        ``stopped`` is called before each listing of the trail; the loop ends when it returns True.
+        """
         seen = None
         while not stopped():
             begun = time.monotonic()
@@ -370,7 +379,7 @@ class Publication:
         return count_bytes_after(self._source(), self._place.place)
 
     def summary(self) -> PublishSummary:
-        """Return the counts of this publishing run and the state reached, without the counts of earlier runs."""
+        """Return the counts of this publishing run and its last state, without the counts of earlier runs."""
         state, before, rest = self._state, self._before, self._stream.rest(self._place)
         counts = {
             table: {
@@ -396,12 +405,12 @@ class Publication:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations, as for ``ApplyRun``: its first files, or bytes of its last one."""
+        """Whether operations are missing from the trail, as for ``ApplyRun``: in its first files, or in bytes of its last one."""
         rest = self._stream.rest(self._place)
         return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
 
     def _source(self) -> TrailFiles:
-        """Find the trail's files as they are now."""
+        """Find the current files of the trail."""
         if isinstance(self._trail, TrailFiles):
             return self._trail
         return find_trail(self._trail, self._definitions)
@@ -420,7 +429,8 @@ def _find_beginning(
 ) -> StreamOffset:
     """Return where a publication continues, or begins after a position that the user states.
 
-    Raises StorageError if the trail no longer has what a state was published from, or what follows it.
+    Raises StorageError if the trail no longer contains what was published up to a state, or what
+    follows it.
     """
     position = state.position if state.operations else ""
     if position or state.reached:
@@ -486,7 +496,7 @@ class _Run:
             self._progress(self.state.operations)
 
     def finish(self, begin: TrailPosition, end: TrailPosition) -> None:
-        """Write the messages that the writer still buffers, and note that the trail was read from ``begin`` to ``end``."""
+        """Write the messages that the writer still buffers, and record that the trail was read from ``begin`` to ``end``."""
         rest, before = self._writer.finish(), self.state
         if len(rest):
             self._sink.append(OutgoingMessages(rest, self._origins.finish(rest)))
@@ -510,10 +520,12 @@ class _Run:
 
 
 def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
-    """Choose the rows before which to commit: ends of transactions about ``most`` rows apart, and the last end.
+    """Choose the rows before which to commit.
 
-    Example: transactions end after rows 3, 5 and 9, and ``most`` is 4: [4, 10]. The end before row 6 is too
-    close to the previous one.
+    These follow ends of transactions that are about ``most`` rows apart, and the last end.
+
+    Example: transactions end after rows 3, 5 and 9, and ``most`` is 4: [4, 10]. The end before row
+    6 is too close to the previous one.
     """
     # The rows after which a transaction has ended, that is, before which a commit is possible.
     ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
@@ -546,7 +558,7 @@ def read_status(
 
 
 def name_group(prefix: str) -> str:
-    """Return the default group of a trail: the last part of its prefix."""
+    """Return the default group of a trail, which is the last part of its prefix."""
     return mask_logins(prefix).rstrip("/").rpartition("/")[2]
 
 
@@ -563,7 +575,7 @@ def _sum(state: PublishedState, more: PublishedState) -> PublishedState:
 def _at_operation(
     state: PublishedState, trail: TrailFiles, batch: ChangeBatch, order: int
 ) -> PublishedState:
-    """Return a state with the position of an operation. Where the next transaction begins is not known yet."""
+    """Return a state with the position of an operation, when the beginning of the next transaction is not known yet."""
     block, row = batch.find(order)
     position = str(block.position[row].as_py())
     digest = record_digest(trail, TrailPosition(*parse_position(position)))

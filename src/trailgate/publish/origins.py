@@ -1,8 +1,9 @@
-"""Find the operation that each message of a publication begins with.
+"""Find the first operation of each message of a publication.
 
-Brokers need it for topics, headers and message ids. A message of a format with ``content=row``
-belongs to one operation. A message of a transaction counts as one of the transaction's first
-operation, however the trail was cut into batches, so that the same trail gives the same ids.
+Brokers need it for topics, headers and message ids. With ``content=row``, a message belongs to one
+operation. A message that contains a transaction is assigned to the transaction's first operation,
+however the trail was divided into batches, so that publishing the same trail again creates the same
+ids.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class MessageOrigins:
     - ``tables``: the table; null for a message of a transaction, and for BEGIN and END events.
     - ``op_types``: the operation type, as in ``ChangeBlock``.
     - ``times``: the commit time in microseconds since 1970 UTC.
-    - ``numbers``: number the messages of one position, from 0.
+    - ``numbers``: the number of the message among those with the same position, from 0.
     - ``marks``: whether the message is a BEGIN or END event.
     """
 
@@ -52,7 +53,7 @@ class MessageOrigins:
 
 @dataclass(frozen=True, slots=True)
 class _OpenTransaction:
-    """The first operation of the transaction that is open after a batch, and its number of messages so far."""
+    """The first operation of a transaction that has not ended with the batch, and its number of messages so far."""
 
     position: str = ""
     kind: int = 0
@@ -135,7 +136,10 @@ class OriginFinder:
 
 
 def _count_equal(rows: Longs, before: int) -> Longs:
-    """Count equal neighbours from 0: rows 4, 4, 7, 7, 7 give 0, 1, 0, 1, 2. Rows of -1 are counted from ``before``."""
+    """Return each row's index among its equal neighbours: rows 4, 4, 7, 7, 7 result in 0, 1, 0, 1, 2.
+
+    Rows of -1 are counted from ``before``.
+    """
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)
     fresh[1:] = rows[1:] != rows[:-1]

@@ -91,7 +91,7 @@ def _decode(text: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where and how the rows of a statement are printed or written."""
+    """Where and in which form the rows of a statement are printed or written."""
 
     format: OutputFormat
     to: str | None
@@ -124,8 +124,8 @@ class SqlStatement(NamedTuple):
 def split_statements(text: str) -> tuple[list[SqlStatement], SqlStatement]:
     """Split a text into the SQL statements that end with a semicolon, and the rest after the last statement.
 
-    ``"SELECT 1; SELECT ';"`` gives the statement ``SELECT 1`` and the rest ``SELECT ';``, because
-    the second semicolon is inside an open string.
+    ``"SELECT 1; SELECT ';"`` is split into the statement ``SELECT 1`` and the rest ``SELECT ';``,
+    because the second semicolon is inside an open string.
     """
     statements, pending, begin, line = list[SqlStatement](), "", 1, 1
     # Comments are dropped, because a semicolon in a comment does not end a statement.
@@ -143,7 +143,7 @@ def split_statements(text: str) -> tuple[list[SqlStatement], SqlStatement]:
 
 
 def _converse(output: _Output) -> None:
-    """Answer the statements typed at a terminal. An error ends only the statement."""
+    """Run the statements typed at a terminal. An error ends only its statement."""
     from trailgate.terminal.standard_input import read_typed_lines
 
     print(BANNER)

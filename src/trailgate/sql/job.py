@@ -1,9 +1,9 @@
 """Query trails with SQL. DuckDB runs the query.
 
 A quoted name after FROM is a trail (``'dirdat/ot'``), one table of it (``'dirdat/ot:HR.JOBS'``), or
-a table that changes were applied to (``'delta:lake/hr/jobs'``). DuckDB parses the statement first;
-the names in its syntax tree are registered as relations that produce Arrow batches, and all other
-names are left to DuckDB. Extensions are disabled, so that no query uses the network.
+a table that changes were applied to (``'delta:lake/hr/jobs'``). DuckDB parses the statement first.
+The names in its syntax tree are registered as relations that produce Arrow batches; all other names
+are resolved by DuckDB. Extensions are disabled, so that no query uses the network.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class QueryCancellation:
     def cancel(self, reason: str) -> None:
         """Cancel the SQL query, or prevent its start.
 
-        It raises OptionError with the first reason given.
+        The query raises OptionError with the reason of the first call.
         """
         with self._lock:
             self.reason = self.reason or reason
@@ -173,7 +173,7 @@ def _import_duckdb() -> Any:
 
 
 def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:
-    """Let a statement name a relation with its schema, and with its catalog if ``path`` has one."""
+    """Make a relation available under its name with schema, and with catalog if ``path`` has one."""
     *outer, relation = path
     if len(outer) > 1:
         connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_quoted(outer[0])}")
@@ -213,7 +213,7 @@ class QueryRows:
         return noted.__arrow_c_stream__(requested_schema)
 
     def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Yield rows, and keep an error, because DuckDB passes on only its text."""
+        """Yield rows, and remember an error, because DuckDB returns only the text of errors."""
         try:
             yield from rows
         except TrailgateError as error:
@@ -236,7 +236,7 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
 
 
 def _relations(tree: object) -> Iterator[tuple[str, ...]]:
-    """Yield the names of relations: each as its catalog and its schema, if it has them, and its name."""
+    """Yield the names of relations, each with its catalog and its schema if the statement states them."""
     if isinstance(tree, dict):
         if tree.get("type") == "BASE_TABLE":
             parts = (tree.get(part) for part in ("catalog_name", "schema_name", "table_name"))
@@ -287,7 +287,10 @@ def _problem(
     cancellation: QueryCancellation,
     missing: Mapping[str, TrailgateError] = NONE_MISSING,
 ) -> TrailgateError:
-    """Return the error of a trail that could not be read or found, or else DuckDB's error in one line."""
+    """Return the error of a trail that could not be read or found.
+
+    If there is none, return DuckDB's error in one line.
+    """
     if cancellation.reason:
         return OptionError(cancellation.reason)
     of_trail = next((one.error for one in trails if one.error is not None), None)

@@ -1,1 +1,1 @@
-"""Storage: trail directories, manifests and journals, on local disks or in object stores."""
+"""Storage: the files of trails, message files, manifests and checkpoints, on local disks or in object stores."""

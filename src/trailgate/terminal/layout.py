@@ -15,7 +15,7 @@ until whole columns are laid out.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from trailgate.terminal.output import GAP, make_painter, printable, terminal_width
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from trailgate.terminal.columns import RowParts
 
 INDENT: Final = "    "  # of the lines that continue a row
+OPERATION_NAMES: Final = {
+    "I": "inserts",
+    "U": "updates",
+    "K": "key updates",
+    "D": "deletes",
+    "T": "truncates",
+}
 BESIDE: Final = 48  # if fewer columns are free beside the head, data goes below it
 LINES: Final = 3  # if data needs more lines beside the head, it goes below it, in the full width
 
@@ -240,3 +247,24 @@ def row_lines(
 def _part(cell: Any) -> PaintedText:
     text = f"{cell:,}" if isinstance(cell, int) else printable(cell)
     return PaintedText(text, text)
+
+
+def counts_table(
+    operations: Mapping[str, Mapping[str, int]],
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Arrange operation counts by table and type: the headings, and one row per table."""
+    present = {kind for counts in operations.values() for kind in counts}
+    kinds = {kind: name for kind, name in OPERATION_NAMES.items() if kind in present}
+    rows = [
+        (name, *(counts.get(kind, 0) for kind in kinds), sum(counts.values()))
+        for name, counts in operations.items()
+    ]
+    return ("table", *kinds.values(), "all"), rows
+
+
+def format_age(seconds: float) -> str:
+    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
+    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds / size):,} {name}"
+    return f"{seconds:.1f} s"

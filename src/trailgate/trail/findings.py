@@ -1,9 +1,9 @@
 """The findings that `trailgate check` can report, one row for each type.
 
 Each type has a short name (`"gap"`), a severity and a sentence for the user (`"files are
-missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes. `FindingCollector`
-collects them and keeps only the first few of a type per file, since one damaged file can easily
-have thousands of the same type.
+missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes.
+`FindingCollector` collects findings. Of each type and file, it keeps only the first few, because a
+damaged file can easily have thousands.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class Finding:
     """One occurrence of a finding of the check: its type, file, offset and bytes.
 
     ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
-    before it, and ``next`` is the offset of the next good record. ``more`` is the number of further
-    findings of this type in the same file that are not listed.
+    before them, and ``next`` is the offset of the next good record. ``more`` is the number of
+    further findings of this type in the same file that are not listed.
     """
 
     kind: str
@@ -172,7 +172,7 @@ class Finding:
 class FindingCollector:
     """Collects the findings of a check.
 
-    Of each type, it keeps the first ``REPORTED`` in each file and counts the rest.
+    Of each type it keeps the first ``REPORTED`` in each file, and only counts the others.
     """
 
     def __init__(self) -> None:
@@ -180,14 +180,14 @@ class FindingCollector:
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: Finding, count: int = 1) -> None:
-        """Add a finding. ``count`` is the number of occurrences that it represents."""
+        """Add a finding. ``count`` is the number of occurrences that it stands for."""
         key = (finding.file, finding.kind)
         if self._counts[key] < REPORTED:
             self._kept.append(finding)
         self._counts[key] += count
 
     def room(self, file: str, finding_type: str) -> int:
-        """Return the number of findings of a type that would still be kept."""
+        """Return how many more findings of a type can be kept for this file."""
         return max(0, REPORTED - self._counts[file, finding_type])
 
     def skip(self, file: str, finding_type: str, count: int) -> None:
@@ -197,7 +197,7 @@ class FindingCollector:
     def result(self) -> tuple[Finding, ...]:
         """Return the kept findings.
 
-        The last finding of each type and file has the number of unlisted findings in ``more``.
+        The last finding of each type and file states the number of unlisted findings in ``more``.
         """
         listed = Counter((finding.file, finding.kind) for finding in self._kept)
         seen: Counter[tuple[str, str]] = Counter()

@@ -1,13 +1,13 @@
-"""Check many records at once, without raising: headers, parts, names, columns, tokens, transactions.
+"""Check many records at once, without raising errors: headers, parts, names, columns, tokens, transactions.
 
-`inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every record
-that a reader would refuse (`trail.records.record_problems`), and more: wrong column lists, updates
-without their after image, large-object pieces of a wrong length. The caller then runs three passes
-over the result in file order, each of which takes the state from the records before:
+`inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every
+record that a reader would reject (`trail.records.record_problems`), and more: wrong column lists,
+updates without their after image, large-object pieces of a wrong length. The caller then runs three
+passes over the result in file order. Each pass takes a state from the records before:
 
-- `check_table_references`: does each record's table have a definition, in a file or in the trail's metadata?
-- `follow_records`: do the transaction indicators agree with each other?
-- `check_csns`: do the CSNs ever decrease?
+- `check_table_references`: does each record's table have a definition, in a file or in the trail's
+  metadata? - `follow_records`: are the transaction indicators consistent with each other? -
+  `check_csns`: do the CSNs ever decrease?
 
 A fault is a pair (type, rows). Its rows are indexes into the inspected records.
 """
@@ -93,10 +93,10 @@ DIGITS: Final = 19  # numbers with this many digits may exceed int64
 class InspectedRecords:
     """Trail records and their faults, as arrays with one element per record.
 
-    ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``
+    ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``,
     and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
-    and ``tx`` are the LOGCSN and TRANID tokens: the rows that have one, and their strings. A record
-    with a fault that is an error is ``bad``.
+    and ``tx`` are the LOGCSN and TRANID tokens: the rows that have one, and their strings. Records
+    in ``bad`` have a fault that is an error.
     """
 
     view: RecordColumns
@@ -114,7 +114,10 @@ class InspectedRecords:
 
     @property
     def bad(self) -> Mask:
-        """Return a mask of the records that have an error themselves. Errors of neighbouring records do not count."""
+        """Return a mask of the records that are themselves faulty.
+
+        Errors in neighbouring records are not included.
+        """
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
             # UNENDED marks the record that begins the next transaction: the one before is damaged.
@@ -147,7 +150,7 @@ def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accept
 
 
 def _check_contents(inspected: InspectedRecords, source: TrailBytes) -> None:
-    """Add faults of data that are not column lists, and of pieces whose length field is wrong."""
+    """Add faults for data that are not column lists, and for pieces whose length field is wrong."""
     view = inspected.view
     # Records that continue in fragments are checked by the reader that joins them.
     # Listed are changes whose data are a plain list of columns: no system key before it.
@@ -172,7 +175,7 @@ def _check_contents(inspected: InspectedRecords, source: TrailBytes) -> None:
 
 
 def _two_images(source: TrailBytes, areas: Spans, kind: ImagePrefix) -> Mask:
-    """Return a mask of the areas that hold a before image, after its length, and then an after image.
+    """Return a mask of the areas that consist of a length, a before image of this length, and an after image.
 
     ``kind`` is the width of the length: 2 or 4 bytes.
     """
@@ -215,7 +218,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
 def count_unfinished_records(view: RecordColumns) -> int:
     """Return the number of records at the end of a portion whose operation may continue after it.
 
-    A before image waits for its after image, and a change may be followed by fragments or large
+    A before image needs its after image, and a change may be followed by fragments or large
     objects.
     """
     changes = np.flatnonzero(view.role == RecordRole.CHANGE)
@@ -233,7 +236,9 @@ def count_unfinished_records(view: RecordColumns) -> int:
 def inspect_records(
     source: TrailBytes, view: RecordColumns, *, accepted: bool = False
 ) -> InspectedRecords:
-    """Check trail records and return them with their faults; never raises for damaged records.
+    """Check trail records and return them with their faults.
+
+    Never raises an error for damaged records.
 
     With ``accepted``, readers have accepted all of these records.
     """
@@ -266,8 +271,8 @@ def inspect_records(
 def describe_damage(source: TrailBytes, view: RecordColumns) -> dict[int, str]:
     """Describe each damaged record, by its row, for example ``{4: "the columns do not fill ..."}``.
 
-    All commands that show single records use this function. It examines each record by itself,
-    so the result does not depend on how a file is divided into chunks.
+    All commands that show single records use this function. It examines each record separately, so
+    the result does not depend on how a file is divided into chunks.
     """
     damage: dict[int, str] = {}
     for kind, rows in inspect_records(source, view).faults:
@@ -296,7 +301,7 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
 
 
 def _strings(source: TrailBytes, token: FirstTokens) -> tuple[Longs, list[str], Longs]:
-    r"""Return the rows that have an id token, the ids, and the rows whose id is not UTF-8.
+    r"""Return the rows that have a token with an id, the ids, and the rows whose id is not UTF-8.
 
     An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
     """
@@ -339,9 +344,9 @@ def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
 class KnownTables:
     """The table definitions known at one position of a trail file.
 
-    ``lost`` means that metadata records before it may be missing. Table references are then not
-    reliable: each takes the next free index (trail format §5.3), so one lost record shifts all
-    later ones.
+    ``lost`` means that metadata records before this position may be missing. Table references are
+    then unreliable: each takes the next free index (trail format §5.3), so one lost record shifts
+    all later ones.
     """
 
     definitions: Definitions | None = None
@@ -410,7 +415,7 @@ def _is_defined(tables: KnownTables, number: int) -> bool:
 def _with_record(
     inspected: InspectedRecords, source: TrailBytes, row: int, known: KnownTables
 ) -> KnownTables:
-    """Return the tables known after a metadata record. A record that is not reliable becomes a fault."""
+    """Return the tables known after a metadata record. An unreliable record becomes a fault."""
     try:
         record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)
         tables = known.tables.with_record(record)
@@ -435,8 +440,8 @@ class TransactionCheckState:
     """The state that the check of transactions passes from one portion of records to the next.
 
     - ``is_open``: the last transaction has not ended yet.
-    - ``elsewhere``: no record of a transaction was seen yet, so the first one may continue a
-      transaction that begins in an earlier file.
+    - ``elsewhere``: no record of a transaction has been seen yet, so the first one may continue a
+      transaction from an earlier file.
     - ``has_ids``: some record had a LOGCSN or TRANID token.
     - ``csn``: the last CSN.
     """

@@ -34,7 +34,7 @@ RUNS = 40
 def test_a_broker_that_fails_at_any_step_gets_each_message_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.jobs.retries.FIRST", 0.0)
+    monkeypatch.setattr("trailgate.jobs.retries.TARGET_PAUSE", 0.0)
     own = chance("faulty brokers")
     transactions = [
         [Op("I", 10 * number + one) for one in range(own.randint(1, 4))]
@@ -68,7 +68,7 @@ def test_a_broker_with_little_room_gets_each_message_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A batch that never fits is sent in smaller ones, in order, and what is reported is what was sent."""
-    monkeypatch.setattr("trailgate.jobs.retries.FIRST", 0.0)
+    monkeypatch.setattr("trailgate.jobs.retries.TARGET_PAUSE", 0.0)
     own = chance("full brokers")
     transactions = [
         [Op("I", 10 * number + one) for one in range(own.randint(1, 4))]

@@ -59,7 +59,7 @@ PANELS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyArguments(ApplyOptions):
-    """The arguments of ``trailgate apply``: the options of apply, and how the command runs."""
+    """The arguments of ``trailgate apply``: the options of apply, and the flags of the command itself."""
 
     target: Annotated[
         str,
@@ -107,7 +107,7 @@ class ApplyArguments(ApplyOptions):
 
     @property
     def options(self) -> ApplyOptions:
-        """The options of ``apply_trail``, without flags that only the command has, such as --json."""
+        """The options for ``apply_trail``, without flags such as --json that only the command line has."""
         # This class inherits the fields of ApplyOptions. Copy only these.
         named = {one.name: getattr(self, one.name) for one in fields(ApplyOptions)}
         return ApplyOptions(**OPTIONS.read(named))
@@ -207,7 +207,7 @@ def _follow(arguments: ApplyArguments, trail: str) -> None:
 
 
 def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
-    """Open a run that applies a trail, and report parameters without effect."""
+    """Open a run that applies a trail, and report parameters of the parameter file that have no effect."""
     from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 
     run = ApplyRun(
@@ -258,9 +258,9 @@ def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply the operations that a capture wrote into a trail, and print the result.
+    """Apply the operations that a capture has just written to a trail, and print the result.
 
-    Does nothing if there is no trail, because no message was good.
+    Does nothing if there is no trail, because the capture wrote no operation.
     """
     from trailgate.storage.files.trail_files import find_begun_trail
 

@@ -1,9 +1,9 @@
-"""Run ``trailgate apply --follow``: apply what is new in the trail, wait, and look again.
+"""Run ``trailgate apply --follow``: apply new operations of the trail, wait, and check again.
 
-``FollowLoop`` runs the loop: apply all complete transactions, release the target so that others can
-use it, wait, and look at the trail again. Each batch is printed as a line or as JSON, or shown in a
-view on a terminal, and counted in the metrics. SIGTERM and SIGINT end the run after the current
-batch, or while it waits for the target.
+``FollowLoop`` applies all complete transactions, releases the target so that others can use it,
+waits, and checks the trail again. Each batch is printed as a line or as JSON, or shown in a view on
+a terminal, and counted in the metrics. SIGTERM and SIGINT end the run after the current batch, or
+while it waits for the target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.model.positions import short_position
 from trailgate.storage.reading.trail_rest import RestTimer
-from trailgate.terminal.counts import format_age
+from trailgate.terminal.layout import format_age
 from trailgate.terminal.live_view import (
     LiveView,
     catch_stop_signals,
@@ -48,7 +48,7 @@ COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
 
 class ApplyView(LiveView):
-    """The terminal view of a run that follows a trail. ``show`` adds the result of each batch."""
+    """The terminal view of a run that follows a trail. ``show`` adds the result of a batch."""
 
     def __init__(self, trail: str, target: str) -> None:
         super().__init__(f"{trail} to {target}")
@@ -96,10 +96,10 @@ class ApplyView(LiveView):
 
 
 class UnappliedWatch:
-    """Collect notices about operations that a run cannot apply.
+    """Collects notices about operations that a run cannot apply.
 
-    Missing first files are reported at once; bytes at the end of the trail only if they do not
-    change for some time, because a writer may be about to complete them.
+    Missing first files are reported at once. Unapplied bytes at the end of the trail are reported
+    only if they stay unchanged for some time, because a writer may be about to complete them.
     """
 
     def __init__(self, run: ApplyRun) -> None:
@@ -108,7 +108,7 @@ class UnappliedWatch:
         self._patience = RestTimer(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
-        """Return the notices that are due; each is returned once."""
+        """Return the notices that are due. Each notice is returned only once."""
         # The notices of the start are returned once.
         notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
@@ -119,7 +119,7 @@ class UnappliedWatch:
 
 
 class ApplyWatch:
-    """Pass the results of ``trailgate apply --follow`` to its output, its metrics and its terminal view."""
+    """Passes the results of ``trailgate apply --follow`` to the output, the metrics and the terminal view."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Report what a batch applied. A report without a batch has only notices."""
+        """Report the result of a batch. A report may also consist of notices only."""
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
@@ -141,8 +141,8 @@ class ApplyWatch:
     def tick(self, *, measure: bool = False) -> None:
         """Update the metrics with the state of the target and the lag.
 
-        The lag is measured if ``measure`` is set, if the target went up or down, and else every few
-        seconds.
+        The lag is measured if ``measure`` is set, if the target has become available or
+        unavailable, and otherwise every few seconds.
         """
         if self._metrics is None:
             return
@@ -171,9 +171,10 @@ def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
 
 
 class FollowLoop:
-    """The loop of ``trailgate apply --follow``: applies a trail as it grows.
+    """The loop of ``trailgate apply --follow``, which applies a trail as it grows.
 
-    ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
+    ``run`` calls ``opened`` with the retry policy for the target, and ``opened`` opens the apply
+    run.
     """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
@@ -188,7 +189,8 @@ class FollowLoop:
     ) -> tuple[ApplyStatistics, bool]:
         """Apply new operations of a trail until SIGTERM or SIGINT.
 
-        Returns the statistics, and whether operations are missing because files of the trail are.
+        Returns the statistics, and whether operations are missing because files of the trail are
+        missing.
         """
         log_to_stderr(LOG)
         with ExitStack() as stack:
@@ -221,7 +223,7 @@ class FollowLoop:
     def _shown(
         self, stack: ExitStack, labels: dict[str, str]
     ) -> Callable[[ApplyReport, ApplyStatistics], None]:
-        """Return the function that shows a batch: as JSON, as a line, or in a view on a terminal."""
+        """Return the function that shows the result of a batch: as JSON, as a line, or in a view on a terminal."""
         if self._as_json or not is_terminal():
             return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
         drawn = ApplyView(labels["trail"], labels["target"])
@@ -229,9 +231,9 @@ class FollowLoop:
         return lambda report, _: drawn.show(report)
 
     def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
-        """Apply new batches in a loop that checks the trail every ``seconds``.
+        """Apply new batches, and check the trail for more every ``seconds``.
 
-        If applying takes longer, the next check follows at once.
+        If applying takes longer than that, the next check follows at once.
         """
         rest = UnappliedWatch(run)
         while not stopped():
@@ -265,10 +267,9 @@ def retry_policy(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return the policy of retries after faults of an apply target.
+    """Build the policy of retries after faults of an apply target.
 
-    ``patience`` is the number of seconds to retry. Without it, a ``lasting`` run retries without
-    end.
+    Retries end after ``patience`` seconds. If that is None, a ``lasting`` run retries without end.
     """
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)

@@ -21,8 +21,7 @@ from trailgate.model.positions import short_position
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_rest import count_bytes_after
-from trailgate.terminal.counts import format_age
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import format_age, print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.output import report_finished, say
 
@@ -31,9 +30,9 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The position of a group in its trail, the lag after it, and notices.
+    """The position of a group in its trail, the lag after that position, and notices.
 
-    ``problem`` is the error if the trail cannot be continued at that position.
+    ``problem`` is the error if apply cannot continue the trail at that position.
     """
 
     at: GroupPosition
@@ -63,10 +62,10 @@ def show_status(
     *,
     as_json: bool,
 ) -> None:
-    """Print the positions of a target's tables for all groups, or for the group that the options name.
+    """Print the positions of a target's tables for all groups, or only for the group named in the options.
 
-    With a trail, also print how much of it is left. Raises the error of a trail that cannot be
-    continued at its position, after everything is printed.
+    With a trail, also print how much of it is not applied yet. If apply cannot continue a trail at
+    its position, the error is raised after everything has been printed.
     """
     log_to_stderr(LOG)
     group = resolve_apply_options(options).options.group

@@ -1,8 +1,8 @@
-"""Add columns that describe operations: ``--meta`` for current rows, and ``--mode append`` for a row per operation.
+"""Add columns that describe operations, for ``--meta`` and ``--mode append``.
 
-``--meta`` adds the commit time (UTC) and the position of the operation that wrote a row last, as
-``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every operation
-as a separate row, with six such columns.
+``--meta`` adds the commit time (UTC) and the position of the operation that last wrote the row, as
+``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every
+operation as a separate row, with six such columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def build_append_table(table: TargetTable) -> TargetTable:
 def append_changes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Return one row per operation: its values, followed by a description of the operation.
+    """Build one row per operation: its column values, followed by columns that describe the operation.
 
     The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
     ``_missing`` is a value of the operations already (``convert_blocks``).

@@ -1,9 +1,10 @@
 """Turn a batch of operations on one target table into the changes to write, one per key.
 
 A truncate is a barrier. Operations before the last truncate have no effect (but are checked), the
-table is emptied, and operations after it start with an empty table. Between barriers, net changes
-of clean keys are computed in whole columns, and compared with the keys that the target has. For the
-remaining keys, the target's rows are fetched and the operations are replayed.
+table is emptied, and operations after it start with an empty table. Between truncates, the net
+changes of clean keys (see ``nets``) are computed in whole columns, and compared with the keys that
+the target has. For the remaining keys, the target's rows are fetched and the operations are
+replayed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from trailgate.apply.effects.collisions import (
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.replay import Key, OperationReplay, collect_keys, replay_operations
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
@@ -40,7 +41,7 @@ EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in
 
 
 class ClosingUpdate(NamedTuple):
-    """Values to set in the rows whose boolean ``column`` is true, or in all other rows if ``when`` is False."""
+    """Values to set in all rows whose boolean ``column`` is true, or false if ``when`` is False."""
 
     column: str
     when: bool
@@ -49,12 +50,13 @@ class ClosingUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The changes to write to one target table, and how many operations were replayed and ignored.
+    """The changes to write to one target table, and the numbers of replayed and ignored operations.
 
     - ``nets``: one change per key
     - ``emptied``: empty the table first
-    - ``closing``: first set values in all rows that it selects
-    - ``at``: the position of the last operation, if a batch has several steps for the table
+    - ``closing``: first set these values in all rows that it selects
+    - ``at``: the position of the last operation, if the batch consists of several steps for the
+      table
     - ``appended``: all changes are new rows, whatever the table contains
     """
 
@@ -100,7 +102,7 @@ def compute_changes(
 class ChangesBetweenTruncates:
     """Computes the changes to a target table between two truncates.
 
-    With ``marks``, a deleted row is kept, with the values that its delete logs in these columns.
+    If ``marks`` is set, deleted rows are kept: a delete sets these columns instead.
     """
 
     collisions: CollisionPolicy
@@ -116,11 +118,10 @@ class ChangesBetweenTruncates:
     ) -> TableChanges:
         """Compute the changes of a table's operations, none of which is a truncate.
 
-        ``unended`` is the transaction of the next truncate, or None. That transaction may begin
-        among these operations and end after them. ``marked`` is given for soft deletes: the
-        same operations, but for each key that has no collisions, the last delete is an
-        update that sets the marks. A DELETE that is left in it means that the row has moved
-        to another key.
+        ``unended`` is the number of the transaction that the next truncate belongs to, or None. It
+        may begin among these operations. ``marked`` is used for soft deletes. It contains the same
+        operations, except that the last delete of each key without collisions has become an update
+        that sets the marks. A remaining DELETE means that the row has moved to another key.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
         exists = find_existing_keys(nets, fetch)
@@ -149,7 +150,7 @@ class ChangesBetweenTruncates:
 def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
     """Return a mask of the keys that exist in the target.
 
-    Raises ApplyError if the target has several rows with one of the keys.
+    Raises ApplyError if several rows of the target have the same key.
     """
     if not len(nets):
         return np.zeros(0, bool)
@@ -171,9 +172,9 @@ def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
 
 
 def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
-    """Return the error for a key that several rows of the target have.
+    """Build the error for a key that several rows of the target have.
 
-    An operation on it would change all of them.
+    An operation on the key would change all of them.
     """
     named = zip(nets.table.key_names, nets.key, strict=True)
     key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
@@ -185,17 +186,8 @@ def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
     return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
-def build_key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
-    """Build a table of the key columns from the keys of a target table."""
-    columns = [
-        pa.array([key[number] for key in keys], table.columns[at].type)
-        for number, at in enumerate(table.key)
-    ]
-    return pa.table(columns, names=list(table.key_names))
-
-
 def make_empty_fetch(table: TargetTable) -> FetchRows:
-    """Return a fetch function that finds no rows, for a target table that is empty."""
+    """Return a fetch function for an empty target table: it finds no rows."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema
@@ -236,7 +228,7 @@ def _join(parts: list[NetChanges], at: int) -> StateColumn:
 
 
 def fill_missing_with_null(nets: NetChanges) -> Image:
-    """Return all columns of net changes that are complete rows, with NULL in the columns that were not logged."""
+    """Return all columns of net changes as complete rows: columns that were not logged are NULL."""
     return tuple(
         StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
         for column, one in zip(nets.table.columns, nets.values, strict=True)

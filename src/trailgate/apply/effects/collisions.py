@@ -1,8 +1,8 @@
-"""Handle operations that do not fit the target's rows, by the same policies as Replicat.
+"""Handle operations that do not fit the target's rows, with the same policies as Replicat.
 
-An insert needs a key without a row, and an update or delete needs a row. ``find_collisions`` compares net
-changes with the keys that exist in the target, and ``resolve_collisions`` adapts the changes to these keys by
-the chosen policy.
+An insert needs a key without a row, and an update or delete needs an existing row.
+``find_collisions`` compares net changes with the keys that exist in the target, and
+``resolve_collisions`` adapts the changes to these keys by the chosen policy.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ HINT = (
 
 
 class CollisionPolicy(Enum):
-    """What to do if a row exists that should not, or is missing.
+    """What to do if a row exists unexpectedly, or is missing.
 
     - STOP: apply nothing of the batch.
-    - OVERLAY (HANDLECOLLISIONS): an insert overwrites an existing row; an update or delete of a missing row is ignored.
+    - OVERLAY (HANDLECOLLISIONS): an insert overwrites an existing row; an update or delete of a
+      missing row is ignored.
     - INSERT_MISSING (INSERTMISSINGUPDATES): an update of a missing row inserts it.
     """
 
@@ -58,7 +59,7 @@ def find_collisions(
 ) -> Mask:
     """Return a mask of the changes whose first operation does not fit the target.
 
-    ``exists`` is a mask of the existing keys.
+    ``exists`` is a mask of the changes whose key exists in the target.
     """
     # A clean key's first operation decides: all later ones fit the one before them.
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
@@ -79,11 +80,11 @@ def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperati
 def resolve_collisions(
     nets: NetChanges, exists: Mask, collisions: CollisionPolicy
 ) -> tuple[NetChanges, int]:
-    """Adapt net changes to the target's existing rows, by the collision policy.
+    """Adapt net changes to the rows in the target, by the collision policy.
 
-    Also returns how many operations on missing rows are ignored.
+    Also returns how many operations are ignored because their row is missing.
 
-    In the result, ``expected`` is true for existing rows.
+    In the result, ``expected`` is true for the rows that exist.
     """
     # The two kinds of collisions. Example: an insert (expected is False) of an existing row is
     # ``unexpected``.
@@ -112,10 +113,11 @@ def collision_error(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Return the error of an operation that does not fit the rows.
+    """Build the error for an operation that does not fit the rows of its table.
 
-    Its row is missing although ``expected``, or exists although not. ``twice``: two rows have its
-    key. ``column``: its row is missing, and the operation does not log this column of it.
+    If ``expected``, its row is missing; otherwise its row exists already. ``twice``: two rows have
+    its key. ``column``: the row is missing, and the operation does not log this column, so it
+    cannot insert the row either.
     """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:

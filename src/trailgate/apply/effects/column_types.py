@@ -36,7 +36,10 @@ MOST_DIGITS: Final = 38
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumnTypes:
-    """The column types that the options ``--column`` choose: a pattern of tables, a column name and a type each."""
+    """The column types chosen by ``--column`` options.
+
+    Each choice has a pattern of tables, a column name and a type.
+    """
 
     chosen: tuple[tuple[TablePatterns, str, pa.DataType], ...] = ()
 
@@ -56,10 +59,10 @@ class ChosenColumnTypes:
     def unmatched(
         self, columns: Mapping[str, Collection[str]], others: Collection[str] = ()
     ) -> tuple[str, ...]:
-        """Return one sentence for each chosen type that no column has.
+        """Return a sentence for each chosen type whose column does not exist.
 
         ``columns`` are the columns of each known table, and ``others`` are tables whose columns are
-        unknown. Without tables nothing is known, and there are no sentences.
+        unknown. If no tables are known, nothing can be said, and the result is empty.
         """
         # Targets that fold case name the same table in two ways.
         folded = {name.casefold() for name in columns}

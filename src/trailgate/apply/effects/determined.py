@@ -35,7 +35,6 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.batch import (
     FetchRows,
     TableChanges,
-    build_key_table,
     join_net_changes,
     make_empty_fetch,
 )
@@ -51,7 +50,7 @@ from trailgate.apply.effects.replay import (
     logged_images,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
@@ -62,12 +61,12 @@ UNKNOWN_KEY: Final = -1
 
 
 def known_flag_name(column: str) -> str:
-    """Return the name of the boolean column that is true if the value of ``column`` is known."""
+    """Return the name of the flag column for ``column``: it is true if the value of ``column`` is known."""
     return f"trailgate:known:{column}"
 
 
 def add_known_flags(table: TargetTable) -> TargetTable:
-    """Return the table with boolean columns added: which rows exist, and which values are known."""
+    """Return the table with flag columns added: whether the row exists, and which of its values are known."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
@@ -83,11 +82,11 @@ def _other_columns(table: TargetTable) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTableChanges:
-    """Computes the changes to the table of known keys: which rows and values of a loaded table the trail determines.
+    """Computes the changes to the table of known keys: which rows and values of a loaded table are determined by the trail.
 
-    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied
-    it. A key that is not in the table of known keys then has no row; otherwise it is unknown
-    whether it has one.
+    ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
+    key of such a table has no row unless it is in the table of known keys. For other tables such a
+    key is unknown.
     """
 
     is_whole: Callable[[TargetTable], bool]
@@ -122,10 +121,10 @@ class _KnownKeys:
     is_whole: bool
 
     def row_indexes(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
-        """For each key, return the index of its row in ``rows``.
+        """Return for each key the index of its row in ``rows``.
 
-        The index is ``UNKNOWN_KEY`` for a key without a row, or ``ABSENT_KEY`` if all rows are
-        known, so that the key has no row.
+        Without a row, the index is ``ABSENT_KEY`` if all rows of the table are known, otherwise
+        ``UNKNOWN_KEY``.
         """
         codes, count = encode_keys(
             [
@@ -141,7 +140,7 @@ class _KnownKeys:
 
 
 def _clean_changes(nets: NetChanges, known_keys: _KnownKeys, policy: CollisionPolicy) -> NetChanges:
-    """Return the changes to the table of known keys for keys whose net changes are known."""
+    """Return the changes to the table of known keys that follow from the net changes of clean keys."""
     if not len(nets):
         return _with_flags(nets, np.zeros(0, bool))
     rows = known_keys.fetch(nets.keys(), True)
@@ -163,10 +162,10 @@ def _clean_changes(nets: NetChanges, known_keys: _KnownKeys, policy: CollisionPo
 
 
 def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
-    """Convert net changes to changes of the table of known keys, by setting its boolean columns.
+    """Turn net changes into changes of the table of known keys, by setting its flag columns.
 
-    ``deleted`` selects the rows that are known not to exist. They are stored too, with ``EXISTS_FLAG``
-    false and no known value.
+    ``deleted`` is a mask of the rows that are known not to exist. They are stored too, with
+    ``EXISTS_FLAG`` false and no known value.
     """
     rows, table = len(nets), nets.table
     flags: list[StateColumn] = []
@@ -180,7 +179,7 @@ def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
 
 
 def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
-    """Return a column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
+    """Return the column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
     if one.values is None or not deleted.any():
         return one
     values = pc.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
@@ -189,9 +188,9 @@ def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
 
 @dataclass(slots=True)
 class _Row:
-    """A row during the replay. Values that are not known are ``NOT_LOGGED``.
+    """A row during the replay. Unknown values are ``NOT_LOGGED``.
 
-    If ``certain`` is false, nothing is known of the row, and it may not even exist. ``logged``
+    If ``certain`` is false, nothing is known about the row, and it may not even exist. ``logged``
     contains the indexes of the columns that key updates of the open transaction logged.
     """
 
@@ -213,7 +212,7 @@ def _replayed_changes(
 
 
 class _Replay:
-    """Replay operations on what is known of some keys.
+    """Replays operations on what is known about the rows of some keys.
 
     During a transaction several rows may have the same key, oldest first. A key update moves the
     oldest one.
@@ -253,7 +252,7 @@ class _Replay:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: TargetOperations) -> None:
-        """Apply the operations in order to what is known of their rows."""
+        """Apply the operations in order to the known rows."""
         images = logged_images(operations)
         keys, olds = key_tuples(operations.key), key_tuples(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
@@ -298,7 +297,7 @@ class _Replay:
         self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Merge the rows of a key into one, or none."""
+        """Merge all rows of a key into one row, or into none."""
         rows = self._rows[key]
         if len(rows) > 1:
             certain = [row for row in rows if row.certain]
@@ -320,7 +319,7 @@ class _Replay:
     def nets(self, keys: Sequence[Key]) -> NetChanges:
         """Return the changes to the table of known keys.
 
-        The row of a key about which nothing is known any longer is deleted from that table.
+        If nothing is known about a key any longer, its row is deleted from that table.
         """
         rows = [self._rows[key][0] if self._rows[key] else None for key in keys]
         forgotten = np.array([row is not None and not row.certain for row in rows], bool)

@@ -2,13 +2,13 @@
 
 A value that would change raises DecodeError.
 
-Types belong to a few groups, and ``CASTS`` has a function for each pair of groups that can be cast.
-Most of these functions cast, cast back and compare. So it does not matter which losses Arrow
-reports itself: it does not report, for example, that a timestamp loses its time as a date32, that 2
-becomes true, or that 16777217.25 becomes 16777216 as a float32.
+Types are divided into a few groups, and ``CASTS`` has a function for each pair of groups that can
+be cast. Most of these functions cast, cast back and compare. So it does not matter which losses
+Arrow itself reports. It does not report, for example, that a timestamp loses its time as a date32,
+that 2 becomes true, or that 16777217.25 becomes 16777216 as a float32.
 
 Text is compared by its meaning: '00012', '12' and '1.2E1' are all the number 12. A number equals a
-float if the shortest digits that identify the float are the number's digits: 0.1 fits a double, and
+float if its digits are the shortest digits that identify the float: 0.1 fits a double, and
 12345678901234567.89 does not.
 """
 
@@ -111,13 +111,13 @@ def cast_exactly(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _no_cast(source_type: pa.DataType, arrow_type: pa.DataType) -> DefinitionError:
-    """Return the error for a column whose type cannot hold the trail's values at all."""
+    """Build the error for a column whose type cannot represent the trail's values at all."""
     problem = f"the target's column has type {arrow_type}, but the trail's values are {source_type}"
     return DefinitionError(problem, hint=NO_CAST.format(cast_group_of(source_type).value))
 
 
 def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> DecodeError:
-    """Return the error for a value that the type cannot hold unchanged."""
+    """Build the error for a value that the type cannot represent unchanged."""
     numbers = TOO_LARGE if _is_too_large(values[row], arrow_type) else ()
     problem = f"the target's column has type {arrow_type}, which cannot hold this value"
     if pa.types.is_string(values.type):
@@ -127,13 +127,13 @@ def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) 
 
 
 def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
-    """Raise DecodeError for the first value that the mask ``good`` does not select."""
+    """Raise DecodeError for the first value that is not in the mask ``good``."""
     if not good.all():
         raise lost_value_error(values, int(np.argmin(good)), arrow_type)
 
 
 def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
-    """Convert numbers in text to one plain spelling; other text stays as it is.
+    """Convert numbers in text to a canonical spelling. Other text stays unchanged.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
     becomes 'Infinity'.
@@ -176,7 +176,7 @@ def _plain(text: str) -> str:
 
 
 def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Convert integers, floats or text to plain decimal text, such as "12" for " +12".
+    """Convert integers, floats or text to decimal text without exponent or padding, such as "12" for " +12".
 
     Raises DecodeError for text that is not a number.
     """
@@ -194,7 +194,7 @@ def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringA
 
 
 def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Cast, cast back and compare."""
+    """Cast to the type and back, and raise DecodeError for the first value that changed."""
     result = pc.cast(values, arrow_type)
     check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
     return result
@@ -262,9 +262,9 @@ def _time_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Cast times that state their offset from UTC.
+    """Cast timestamps in text that include their UTC offset.
 
-    A time without an offset is not an instant, and is refused.
+    A time without an offset is not an instant, and raises DecodeError.
     """
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
@@ -303,7 +303,7 @@ CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
 
 
 def _is_too_large(value: pa.Scalar, arrow_type: pa.DataType | str) -> bool:
-    """Return whether a number has more digits before the decimal point than the type holds.
+    """Return whether a number has more digits before the decimal point than the type allows.
 
     Digits after the point do not count.
     """

@@ -33,12 +33,14 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Decide which errors are final. Returns them by operation number, and whether the batch must be tried again.
+    """Decide which errors are final.
 
-    ``tables`` contains the operations that were tried. An error is not final if an earlier
-    operation on the same row is excluded, or may be, because the later operation may then
-    succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates
-    do not change which rows exist.
+    Returns them by operation number, and whether the batch must be tried again.
+
+    ``tables`` are the operations that were tried. The error of an operation is not final if an
+    earlier operation on the same row is, or may be, excluded, because the later operation may then
+    succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates do
+    not change which rows exist.
     """
     takes_transaction = responses.takes_transaction
     # With one table, and no error that excludes a transaction, each operation fails alone, and the
@@ -93,10 +95,10 @@ def find_final_errors(
 
 
 def number_dependent_rows(operations: TargetOperations) -> Longs:
-    """Assign a number to each operation. Operations with the same number may affect each other.
+    """Assign the same number to operations that may affect each other.
 
-    Operations with equal keys get the same number, and so do those whose keys are linked by key
-    updates. If there is a truncate, all get the same number.
+    These are operations with equal keys, or with keys that key updates link. If there is a
+    truncate, all operations have the same number.
     """
     rows = len(operations)
     if not operations.key:  # --mode append: no operation depends on another

@@ -1,8 +1,8 @@
 """Collect the operations of a batch that cannot be applied, and decide what happens to them.
 
-REPERROR in a Replicat parameter file names errors by Oracle's numbers, such as 1403. Each group in
-``NUMBERS`` lists the Oracle numbers to which one error of ours may correspond. Errors without a
-number, such as a key that is not logged, get the default response.
+REPERROR in a Replicat parameter file refers to errors by Oracle's numbers, such as 1403.
+``NUMBERS`` lists for each of our errors the Oracle numbers that it may correspond to. Errors
+without a number, such as a key that is not logged, get the default response.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ErrorResponses:
     by_number: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def to(self, error: TrailgateError) -> str:
-        """Return the response to the error of an operation, such as to discard it."""
+        """Return the response to the error of an operation, for example to discard the operation."""
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
@@ -76,9 +76,9 @@ class OperationErrors:
         self.errors: dict[int, TrailgateError] = {}
 
     def add(self, number: int, error: TrailgateError) -> None:
-        """Record the error of an operation; the first one per operation wins.
+        """Record the error of an operation. Only the first error of an operation is kept.
 
-        Raises it if it stops the run.
+        Raises the error if it stops the run.
         """
         if self.stops(error):
             raise error

@@ -2,9 +2,9 @@
 
 A transaction that does not fit into memory is folded while it is read, and Spark tasks fold the
 operations that they send. The result consists of operations again, so results can be joined and
-folded once more. Keys that must be replayed keep all their operations. With overlaid collisions
-nothing may be folded: after a row has moved, its values are settled when each transaction ends, and
-an update of a later transaction must not be combined with an earlier one.
+folded once more. Keys that must be replayed keep all their operations. If collisions are overlaid,
+nothing may be folded: a row that has moved gets its final values at the end of each transaction, so
+operations of different transactions must not be combined.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 
 
 def fold_operations(operations: TargetOperations) -> TargetOperations:
-    """Combine the operations on each key: at most three remain for a clean key, with the same effect.
+    """Combine the operations on each key.
+
+    At most three remain for a clean key, with the same effect.
 
     Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
     U D, because an update may insert a missing row. Errors name the position of the key's first
-    operation; an insert after a delete, or a delete after an insert, has the position of the last.
+    operation; an insert after a delete, or a delete after an insert, has the position of the last
+    operation.
     """
     parts = [_fold_part(part) for part, _ in operations.between_truncates() if len(part)]
     truncates = np.flatnonzero(operations.op_type == TRUNCATE)
@@ -98,7 +101,7 @@ def _fold_part(operations: TargetOperations) -> TargetOperations:
 def _insert_values(nets: NetChanges) -> Image:
     """Return the values of inserted rows.
 
-    A row that replaces another one has all columns of the source.
+    A row that replaces another row has all columns of the source.
     """
     is_new = nets.effect == RowEffect.INSERT
     return tuple(
@@ -118,7 +121,7 @@ def _representatives(
     weight: Longs,
     values: Image | None = None,
 ) -> TargetOperations:
-    """Return one operation per chosen key, which represents ``weight`` operations.
+    """Build one operation per chosen key, which stands for ``weight`` operations.
 
     It has the position of the operation ``nets.first``.
     """

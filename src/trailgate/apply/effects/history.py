@@ -32,7 +32,6 @@ from trailgate.apply.effects.batch import (
     ClosingUpdate,
     FetchRows,
     TableChanges,
-    build_key_table,
     find_existing_keys,
     join_net_changes,
     make_empty_fetch,
@@ -55,7 +54,7 @@ from trailgate.apply.effects.replay import (
     key_tuples,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn
@@ -91,13 +90,13 @@ def add_version_columns(
 ) -> TargetTable:
     """Return the target table with the columns of row versions added (``--mode history``).
 
-    Its key stays the source's, by which operations find current rows.
+    Its key is still the source's key, by which operations find current rows.
     """
     return replace(table, columns=(*table.columns, *columns))
 
 
 def find_period_columns(table: TargetTable) -> tuple[str, str]:
-    """Return the names of the columns with the begin and end of a version: ``_valid_from`` and ``_valid_to``, or those of ``--mode scd2``."""
+    """Return the names of the two columns with the period of a version: ``_valid_from`` and ``_valid_to``, or their names in ``--mode scd2``."""
     return (FROM, TO) if any(one.name == FROM for one in table.columns) else SCD2_PERIOD
 
 
@@ -163,7 +162,7 @@ def _part_versions(
 ) -> tuple[NetChanges, int]:
     """Return the versions that operations open and close, and the number of replayed operations.
 
-    The transaction ``unended`` opens no versions, because a truncate follows in it.
+    The transaction ``unended`` continues with a truncate, so it opens no versions.
     """
     nets, number = compute_net_changes(part)
     bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
@@ -254,10 +253,14 @@ def _column_versions(
 def _visible_states(
     operations: TargetOperations, group: Longs, seen: Mask
 ) -> tuple[Mask, Longs, Longs]:
-    """Return the operations that log a complete row, the start of each row's values, and the visible states.
+    """Find the visible states of each row.
 
-    The start is the last insert or delete up to each operation, or else the first operation of its
-    key (``group``). A state is visible after the last operation of a key in a transaction.
+    Returns a mask of the operations that log a complete row, the start of each row's values, and
+    the visible states.
+
+    The values of a row start at its last insert or delete up to each operation, or else at the
+    first operation of its key (``group``). A state is visible after the last operation of a key in
+    a transaction.
     """
     begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
     is_complete = (operations.op_type == INSERT) | (operations.op_type == DELETE)
@@ -268,7 +271,7 @@ def _visible_states(
 
 
 def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
-    """For each key, return the index of its row, or -1 if it has none."""
+    """Return for each key the index of its row, or -1 if it has no row."""
     names = nets.table.key_names
     both = [
         join_arrays([key, _single_array(rows[name]).cast(key.type)])
@@ -293,7 +296,7 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:
-    """Return, for each state, the next state of its key that closes a version, and whether there is one."""
+    """Return for each state of a key the key's next state that closes a version, and whether there is one."""
     # For closes = [1, 0, 1], index is [0, NEVER, 2], its minimum from the right is [0, 2, 2], and
     # after is [2, 2, NEVER].
     index = np.where(closes, np.arange(len(closes)), NEVER)
@@ -377,7 +380,7 @@ def _version_changes(
 def _build_changes(
     table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]
 ) -> NetChanges:
-    """Build net changes with one effect. A column that is None is missing."""
+    """Build net changes that all have one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
@@ -398,7 +401,7 @@ def _build_changes(
 
 
 def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
-    """For a column that the source lacks, return a mask of the rows that get its default value."""
+    """Return a mask of the rows that get the default value of a column that the source does not have."""
     return np.asarray(values.is_null()) if column.extra else None
 
 
@@ -419,7 +422,7 @@ def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRow
 
 
 class _RowVersions:
-    """Collect the versions of rows that are replayed one by one.
+    """Collects the versions of rows that are replayed one by one.
 
     A version is a list with a value per column.
     """
@@ -438,9 +441,9 @@ class _RowVersions:
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
-        """Record a key's row after a transaction, or None if it has no row.
+        """Record the row of a key after a transaction (None if there is no row).
 
-        Opens and closes versions if its values changed.
+        If its values changed, this closes the current version and opens a new one.
         """
         current = self._shown.get(key)
         if current is not None and row is not None and self._values(current) == self._values(row):
@@ -493,14 +496,14 @@ def _to_micros(value: Any) -> int | None:
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
-    """Yield the first row and the end row of each transaction."""
+    """Yield the first and the end row index of each transaction."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
 def _named_keys(part: TargetOperations) -> dict[Key, int]:
-    """Return all old and new keys of the operations, each with the last operation that names it."""
+    """Return all old and new keys of the operations, each with the index of the last operation that has this key."""
     new, old = key_tuples(part.key), key_tuples(part.old_key)
     last_rows: dict[Key, int] = {}
     for row, op_type in enumerate(part.op_type.tolist()):

@@ -29,7 +29,7 @@ def scan_keys(
 ) -> None:
     """Find each key's first, last and last deleting operation, and whether the key must be replayed.
 
-    ``leading`` counts the operations before the key's first insert, weighted by ``weight``. A key
+    ``leading`` is the sum of ``weight`` over the operations before the key's first insert. A key
     must be replayed (``unclean``) if an operation moves it to or from another key, if it is
     inserted although its row exists, or if it is updated or deleted after a delete.
 

@@ -1,6 +1,7 @@
-"""The modes of a target table: current rows, soft-deleted rows, all versions, or all operations.
+"""The modes of a target table.
 
-Each mode is one row of ``MODES``.
+A table contains the current rows, also the deleted rows with a mark, all versions of rows, or all
+operations. Each mode is one row of ``MODES``, with the functions that implement it.
 """
 
 from __future__ import annotations
@@ -49,11 +50,12 @@ def _as_they_are(operations: TargetOperations) -> TargetOperations:
 class ApplyMode(NamedTuple):
     """One value of ``--mode``: how operations become rows of target tables.
 
-    ``table`` adds the mode's ``columns`` to a source's table. ``effects`` computes the changes
-    that a batch of operations makes. ``folds`` is true if operations on one key may be combined
-    before that. ``stored`` returns the table with the key of its stored rows, if that is not
-    the key by which operations find rows. ``logged`` sets operations' values of columns that
-    the source lacks.
+    - ``table`` adds the mode's ``columns`` to a source's table.
+    - ``effects`` computes the changes that a batch of operations makes.
+    - ``folds`` is true if operations on one key may be combined before that.
+    - ``stored`` returns the table with the key of its stored rows, if this differs from the key by
+      which operations find rows.
+    - ``logged`` sets the values of columns that the source does not have.
     """
 
     table: Callable[[TargetTable], TargetTable]

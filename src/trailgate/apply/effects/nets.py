@@ -1,9 +1,9 @@
 """Combine the operations on each key of a target table into one net change, in whole columns.
 
-A key is *clean* if each of its operations fits the one before it: for example I U D, but not I I.
+A key is *clean* if each of its operations fits the previous one: for example I U D, but not I I.
 One pass over the operations finds the first, last and last deleting operation of each clean key,
-and the value of each column is the last value logged after the last delete. All other keys,
-and those that a key update names, are replayed row by row (``replay``).
+and the value of each column is the last value logged after the last delete. All other keys, and
+keys that a key update changes, are replayed row by row (``replay``).
 
 Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 """
@@ -90,7 +90,7 @@ class NetChanges:
 
 
 def no_net_changes(table: TargetTable) -> NetChanges:
-    """Build the ``NetChanges`` of a batch that changes no row."""
+    """Build empty ``NetChanges``, for a batch that changes no row."""
     none = np.zeros(0, np.int64)
     types = [table.columns[at].type for at in table.key]
     return NetChanges(
@@ -106,7 +106,10 @@ def no_net_changes(table: TargetTable) -> NetChanges:
 
 
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Assign an integer code to each distinct key. Returns each row's code, and a bound above all codes."""
+    """Assign an integer code to each distinct key.
+
+    Returns the code of each row, and a number greater than all codes.
+    """
     codes, count = _codes(columns[0])
     # Encode again after each column: the numbers stay below the number of rows, so the product
     # of two of them fits 64 bits.
@@ -138,10 +141,9 @@ def _number_keys(operations: TargetOperations) -> tuple[Longs, Longs, int]:
 
 
 def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs]:
-    """Return the net changes of clean keys, and for each operation the index of its key among them.
+    """Compute the net changes of clean keys, and for each operation the index of its key among them.
 
-    The index is -1 if the operation must be replayed. There must not be a truncate among the
-    operations.
+    The index is -1 if the operation must be replayed. The operations must not include a truncate.
     """
     key, old_key, count = _number_keys(operations)
     first, last, last_delete = (np.full(count, NONE) for _ in range(3))

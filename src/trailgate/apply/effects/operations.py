@@ -47,8 +47,10 @@ class TargetOperations:
 
     - ``order``: the operation's number in the batch, counted over all tables
     - ``transaction``: equal for operations of the same transaction
-    - ``weight``: the number of trail operations that it represents, more than one only after ``fold_operations``
-    - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a key update
+    - ``weight``: the number of trail operations that this operation stands for, more than one only
+      after ``fold_operations``
+    - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a
+      key update
     - ``values``: the columns after the operation, or for a delete those before it
     """
 
@@ -69,7 +71,7 @@ class TargetOperations:
         return len(self.op_type)
 
     def take(self, rows: Longs) -> TargetOperations:
-        """Return the target operations with the indexes ``rows``, in that order."""
+        """Return the operations at the indexes ``rows``, in that order."""
         picked = pa.array(rows)
         return replace(
             self,
@@ -93,9 +95,9 @@ class TargetOperations:
         )
 
     def on(self, table: TargetTable) -> TargetOperations:
-        """Return the operations with the columns of ``table``, which has all columns of their own table and perhaps more.
+        """Return the operations with the columns of ``table``, which has all columns of the current table and perhaps more.
 
-        Its types of these columns must be the same.
+        The common columns must have the same types.
         """
         if table == self.table:
             return self
@@ -245,10 +247,10 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Drop the values of before images that are never written, so that they need not fit the target.
+    """Remove the values of before images that are never written, so that these values need not fit the target.
 
-    The key columns are written. A table of operations (append) has no key, and gets all columns of
-    deletes.
+    Only the key columns are written. A table of operations (append) has no key, and deletes keep
+    all their columns.
     """
     if not table.key:
         kept, others = pa.array(deletes), ~deletes
@@ -275,9 +277,9 @@ def _column(
     *,
     is_key: bool,
 ) -> StateColumn:
-    """Convert one column of a block's image to the target column's type.
+    """Convert one column of a block's image to the type of the target column.
 
-    It is missing if the source has no such column.
+    If the source does not have the column, all values are missing.
     """
     if source_index is None or image[source_index].values is None:
         return ABSENT
@@ -318,7 +320,7 @@ def _position_text(block: ChangeBlock, row: int) -> str:
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return a column's values from the first image, or those missing there from the second."""
+    """Return a column's values from the first image, and where they are missing from the second image."""
     return select_images(second, first, first.is_missing(rows))
 
 

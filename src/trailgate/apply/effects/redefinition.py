@@ -1,9 +1,9 @@
 """Decide whether a target table can follow a change of its source's definition within a trail.
 
-Followed: a new column is added, a dropped column is missing from then on, and an integer may become
-wider. Any other change of a type, and a change of the key, stop the run: the target's rows follow
-the earlier definition, and only the user knows how to convert them. Columns are compared after MAP,
-by name without case.
+A new column is added, a dropped column is missing from then on, and an integer may become wider.
+Any other change of a type, and a change of the key, stop the run: the target's rows have the
+earlier definition, and only the user knows how to convert them. Columns are compared after MAP, by
+name without case.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def check_redefinition(
 ) -> None:
     """Raise DefinitionError if a target table cannot follow a change from one definition to the next.
 
-    ``chosen`` contains the columns, in lower case, whose types the user chose. If ``keyed`` is
-    false, the key may change. With ``strict``, no change is followed.
+    ``chosen`` are the columns, in lower case, whose types the user chose. If ``keyed`` is false,
+    the key may change. If ``strict`` is true, every change is an error.
     """
     target_columns = {column.name.casefold(): column for column in target.columns}
     before = {column.name.casefold(): column for column in old.columns}
@@ -93,7 +93,7 @@ def find_widened_columns(old: Table, new: Table, target: TargetTable) -> tuple[s
 
 
 def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
-    """Return whether the target's column suits both definitions, or already has the new one's type."""
+    """Return whether the target's column fits both definitions, or already has the type of the new one."""
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
     if old.family is new.family and created_type(old) == created_type(new):

@@ -35,9 +35,9 @@ NAN: Final = float("nan")
 class _Row:
     """A row of the target.
 
-    ``logged`` contains the indexes of the columns that key updates logged since the row came to its
-    key. ``moved`` is the index of the key update of the open transaction that brought it there, or
-    -1.
+    ``logged`` contains the indexes of the columns that key updates have logged since the row has
+    had its key. ``moved`` is the index of the key update of the open transaction that moved it to
+    this key, or -1.
     """
 
     values: list[Any]
@@ -46,9 +46,9 @@ class _Row:
 
 
 class _LateCollisionError(Exception):
-    """At the end of a transaction, one of its key updates turned out to be a collision.
+    """Raised at the end of a transaction if one of its key updates turns out to be a collision.
 
-    The operations are then replayed without it.
+    The operations are then replayed without that key update.
     """
 
     def __init__(self, row: int, error: ApplyError) -> None:
@@ -57,7 +57,7 @@ class _LateCollisionError(Exception):
 
 
 class OperationReplay:
-    """Apply operations one by one to the rows of some keys of a target table."""
+    """Applies operations one by one to the rows of some keys of a target table."""
 
     def __init__(
         self,
@@ -69,8 +69,7 @@ class OperationReplay:
     ) -> None:
         """Start with the rows of the table.
 
-        With ``marks``, deleted rows are kept, with the values that their deletes log in these
-        columns.
+        If ``marks`` is set, deleted rows are kept: a delete sets these columns instead.
         """
         self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
@@ -87,10 +86,12 @@ class OperationReplay:
             self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
-        """Replay the operations in order. Raises ApplyError if an operation does not fit the target's rows.
+        """Replay the operations in order.
 
-        ``unended`` is the transaction that continues after these operations, with a truncate. At
-        its end here, keys may still have two rows.
+        Raises ApplyError if an operation does not fit the target's rows.
+
+        ``unended`` is the transaction that continues, with a truncate, after these operations.
+        Because it has not ended, its keys may still have two rows.
         """
         key_pairs = key_tuples(operations.key), key_tuples(operations.old_key)
         images = logged_images(operations)
@@ -192,9 +193,9 @@ class OperationReplay:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that a delete removes, with its marks.
+        """Keep the row that a delete would remove, and set its marks.
 
-        Returns False, and refuses the delete, if a value of the row is not known.
+        Returns False, and rejects the delete, if a value of the row is unknown.
         """
         deleted = self._rows[key][0]
         for at in self._marks:
@@ -209,7 +210,7 @@ class OperationReplay:
     def _refuse(self, operations: TargetOperations, row: int, **how: Any) -> None:
         """Add the error of an operation that does not fit.
 
-        Raises it if such an error stops the run.
+        Raises the error if it stops the run.
         """
         self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
 
@@ -236,9 +237,9 @@ class OperationReplay:
         self._rows.setdefault(key, []).append(moved)
 
     def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
-        """Leave at most one row for a key.
+        """Reduce the rows of a key to at most one.
 
-        Raises an error if it has several and rows are not overlaid.
+        Raises an error if there are several and collisions are not overlaid.
         """
         rows = self._rows.get(key)
         if not rows:
@@ -259,7 +260,7 @@ class OperationReplay:
             rows[0].logged.clear()
 
     def _refuse_late(self, operations: TargetOperations, row: int, **how: Any) -> None:
-        """Raise the error of a key update that turned out not to fit only after later operations."""
+        """Raise the error for a key update that later operations show to be a collision."""
         error = collision_error(operations, row, expected=True, **how)
         if self._faults.stop:
             raise error
@@ -268,7 +269,8 @@ class OperationReplay:
     def _new_values(self, image: Sequence[Any]) -> list[Any]:
         """Return the values of a new row.
 
-        Columns that are not logged become NULL; the target sets the columns that the source lacks.
+        Columns that are not logged become NULL. Columns that the source does not have are set by
+        the target.
         """
         return [
             None if value is NOT_LOGGED and at not in self._extra else value
@@ -289,10 +291,9 @@ def replay_operations(
 ) -> OperationReplay:
     """Replay operations, and return the ``OperationReplay`` with the resulting rows.
 
-    ``begin`` returns a new ``OperationReplay`` that has applied none of them.
-
-    If a key update turns out not to fit when its transaction ends, it is excluded, and the rest is
-    replayed from the beginning.
+    ``begin`` creates an ``OperationReplay`` with the target's rows. If a key update turns out at
+    the end of its transaction to be a collision, it is excluded, and the rest is replayed from the
+    beginning.
     """
     late: dict[int, ApplyError] = {}
     while True:
@@ -314,7 +315,7 @@ def replay_operations(
 
 
 def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
-    """Return the values that each operation logs. Columns that it does not log are ``NOT_LOGGED``."""
+    """Return the logged values of each operation. Columns that are not logged are ``NOT_LOGGED``."""
     rows = len(operations)
     columns = []
     for one in operations.values:
@@ -343,7 +344,7 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
 
 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Convert the key columns of rows to one tuple of Python values per row."""
+    """Convert the key columns to one tuple of Python values per row."""
     return list(zip(*map(to_python_values, columns), strict=True))
 
 

@@ -1,10 +1,10 @@
 """Mark deleted rows instead of deleting them (``--mode soft-delete``).
 
-A deleted row gets ``_deleted``, and ``_deleted_at`` with the commit time of the delete. Operations
-treat a marked row as missing. An insert on its key replaces it with a new row. If the last
-operation of a key in a batch is a delete, it becomes an update that sets the marks, so that earlier
-updates in the batch are kept; all other deletes stay deletes. A row that moves to another key
-leaves no marked row.
+A deleted row gets ``_deleted``, and ``_deleted_at`` with the commit time of the delete. To later
+operations, a marked row does not exist. An insert with its key replaces it with a new row. If the
+last operation of a key in a batch is a delete, it becomes an update that sets the marks, so that
+earlier updates in the batch are kept; all other deletes stay deletes. A row that moves to another
+key leaves no marked row.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _fetch_live(fetch: FetchRows) -> FetchRows:
 
 
 def _with_marks(part: TargetOperations) -> TargetOperations:
-    """Return the operations with the marks that each one's row gets: set only by a delete."""
+    """Add the two columns to the operations. A delete sets them, all other operations clear them."""
     deletes = part.op_type == DELETE
     marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
@@ -104,7 +104,7 @@ def _with_marks(part: TargetOperations) -> TargetOperations:
 
 
 def _ended_by_update(part: TargetOperations) -> TargetOperations:
-    """Turn each delete that is the last operation of its key into an update of the marks."""
+    """Turn each delete that is the last operation of its key into an update that sets the marks."""
     last = _last_of_key(part) & (part.op_type == DELETE)
     values = (
         one
@@ -118,7 +118,7 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
 
 
 def _last_of_key(part: TargetOperations) -> Mask:
-    """Return a mask of the operations that are the last to name their key, as old or new key."""
+    """Return a mask of the operations that are the last one with their key, as old or new key."""
     rows = len(part)
     codes, count = encode_keys(
         [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
@@ -131,7 +131,7 @@ def _last_of_key(part: TargetOperations) -> Mask:
 
 
 def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
-    """Adapt changes to marked rows, which the target has although operations treat them as missing.
+    """Adapt the changes to marked rows: the target has these rows, although operations treat them as missing.
 
     An insert replaces a marked row. A delete of a row that the table does not have is dropped.
     """

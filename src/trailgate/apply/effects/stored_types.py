@@ -1,10 +1,10 @@
-"""Check values against database types that keep less of a value than their Arrow type suggests.
+"""Check values against database types that store less of a value than their Arrow type suggests.
 
-Examples: timestamp(0) is an Arrow timestamp, but keeps no fraction; numeric is text here, in which
-'00012' and '12' are one value; char(5) pads values with blanks. The database would round, cut or
-pad such values without an error, so they are checked before they are written. Each ``StorageRule`` has a
-row in ``RULES``: its check, the canonical spelling of values that are equal in the database, and
-whether a column with this rule can be part of a key.
+Examples: timestamp(0) is an Arrow timestamp, but has no fraction; numeric is text here, but '00012'
+and '12' are the same numeric value; char(5) pads values with blanks. The database would round, cut
+or pad such values without an error, so they are checked before they are written. Each
+``StorageRule`` has a row in ``RULES``: its check, the canonical spelling of values that are equal
+in the database, and whether a column with this rule can be part of a key.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOUNDS: Final = MappingProxyType(
 
 
 class StorageRule(Enum):
-    """How a database type treats values, by the type's name."""
+    """A rule for how a database type stores values. The rule's name is the name of the type."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -59,7 +59,7 @@ class DatabaseColumnType:
     """A column's type in a database: its name, its rule, and its numbers in parentheses.
 
     For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is -1 if the type has no numbers.
-    ``canonical``: values are written in the canonical spelling, in which they are compared.
+    If ``canonical``, values are written in the canonical spelling, by which they can be compared.
     """
 
     name: str
@@ -70,12 +70,12 @@ class DatabaseColumnType:
 
     @property
     def only_checks(self) -> bool:
-        """Whether values are only checked, in the same way as the database checks them."""
+        """Whether values are only checked, as the database itself would check them."""
         return self.rule is StorageRule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
-        """Whether only the database itself knows if it returns a value's text unchanged."""
+        """Whether only the database can tell if it returns the text of a value unchanged."""
         return self.rule in (StorageRule.PRINTED, StorageRule.PRINTED_KEY)
 
     @property
@@ -101,7 +101,7 @@ def check_stored_values(
     """Check values against a database column's type, and return them as the column stores them.
 
     Raises DecodeError for a value that the column would change. ``fixed``: the source pads these
-    values with blanks, so blanks at the end have no meaning. ``canonical``: return them in the
+    values with blanks, so trailing blanks have no meaning. ``canonical``: return the values in the
     canonical spelling.
     """
     row = RULES[stored.rule]
@@ -157,9 +157,9 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType
 
 
 def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check text for a column that pads it with blanks, and remove blanks at the end.
+    """Check text for a column that pads it with blanks, and remove trailing blanks.
 
-    Blanks at the end that mean something are refused, unless the value fills the column.
+    Trailing blanks that are part of the value are an error, unless the value fills the column.
     """
     _check_nul(values, stored)
     trimmed = pc.utf8_rtrim(values, " ")
@@ -173,7 +173,7 @@ def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 
 
 def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check numbers in text against numeric(``size``, ``scale``). Their digits stay as they are."""
+    """Check numbers in text against numeric(``size``, ``scale``). The text stays unchanged."""
     del fixed
     plain = parse_numbers(values, stored.name)
     if stored.size < 0:
@@ -192,7 +192,7 @@ def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 
 
 def _lowest(number: Decimal) -> int:
-    """Return the power of ten of a number's last nonzero digit, such as 2 for 1500 and -2 for 0.25."""
+    """Return the power of ten of a number's last nonzero digit: 2 for 1500, -2 for 0.25."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
@@ -226,7 +226,7 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
 def _check_json(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     """Check JSON for a type that stores the parsed value.
 
-    Duplicate member names are refused, because only the last would be stored.
+    Duplicate member names are an error, because only the last one would be stored.
     """
     del fixed
     for row, text in enumerate(values.to_pylist()):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,12 +37,12 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 class TargetColumn:
     """A column of a target table, with its source column and its Arrow type.
 
-    - ``number``: a text column whose content is a number
-    - ``length``: the largest number of characters of text, or None if it is not known
-    - ``stored``: the type in the database, if it keeps less of a value than the Arrow type does
-    - ``extra``: the source has no such column, so the target sets its values
+    - ``number``: a text column whose values are numbers
+    - ``length``: the maximum number of characters of text, or None if it is unknown
+    - ``stored``: the type in the database, if it stores less of a value than the Arrow type
+    - ``extra``: the source does not have this column, so its values are set by the target
     - ``computed``: the target computes its values (a generated column)
-    - ``on_insert``: the column takes values of inserted rows, but updates do not change it
+    - ``on_insert``: inserts set the column, but updates do not change it
     """
 
     name: str
@@ -55,7 +55,7 @@ class TargetColumn:
     on_insert: bool = False
 
     def makes_values_of(self, other: TargetColumn) -> bool:
-        """Return whether values that were converted for this column are also right for ``other``."""
+        """Return whether values that were converted for this column can also be written to ``other``."""
         checks = other.stored is not None and other.stored.only_checks
         same = self.stored == other.stored or (self.stored is None and checks)
         return self.type == other.type and same
@@ -87,10 +87,12 @@ class TargetTable:
         return tuple(self.columns[at].name for at in self.key)
 
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
-        """Return the table as it exists in the target: with the columns of ``schema``, and its key columns found by name.
+        """Return this table with the columns that the target really has (``schema``).
 
-        Raises DefinitionError if a key column is missing, or if the names of two columns
-        differ only in case.
+        The key columns are found by name.
+
+        Raises DefinitionError if a key column is missing, or if the names of two columns differ
+        only in case.
         """
         where = Where(table=".".join(name))
         _check_case(schema.names, "the target's table has", where)
@@ -116,7 +118,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without generated columns that only the target has. The target computes their values."""
+        """Return the table without generated columns, whose values only the target computes."""
         skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not skipped:
             return self
@@ -126,7 +128,7 @@ class TargetTable:
         return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
-        """For each column, return the index of the source column with the same name, or None.
+        """Return for each column the index of the source column with the same name, or None.
 
         Case is ignored.
         """
@@ -143,7 +145,7 @@ def fold_upper_case(name: str) -> str:
 
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
-    """Raise DefinitionError if two names differ only in case. Columns are matched without case."""
+    """Raise DefinitionError if two names differ only in case, because columns are matched without case."""
     spelling: dict[str, str] = {}
     for name in names:
         other = spelling.setdefault(name.casefold(), name)
@@ -255,3 +257,12 @@ def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTab
         for column in existing.columns
     ]
     return replace(existing, columns=(*columns, *added))
+
+
+def build_key_table(table: TargetTable, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Build a table of the key columns from the keys of a target table."""
+    columns = [
+        pa.array([key[number] for key in keys], table.columns[at].type)
+        for number, at in enumerate(table.key)
+    ]
+    return pa.table(columns, names=list(table.key_names))

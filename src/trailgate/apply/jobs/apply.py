@@ -1,14 +1,14 @@
 """Apply a trail to the tables of a target, batch by batch, each operation exactly once.
 
-A batch is a run of complete transactions, for example 256 MiB of the trail. For each batch:
+A batch is a sequence of complete transactions, for example 256 MiB of the trail. For each batch:
 
-1. The trail's new part is cut into splits, and threads read them (``reading.py``).
-2. Operations are grouped by target table. Those that a table already contains are skipped.
+1. The new part of the trail is cut into splits, and threads read them (``reading.py``).
+2. Operations are grouped by target table. Operations that a table already contains are skipped.
 3. The rest is reduced to at most one change per key and written to the target (``tables.py``).
 4. The target commits the changes together with the position of the batch's last operation.
 
-Because the position is stored in the target, a run that was killed at any moment continues there,
-even if the next run cuts its batches differently.
+Because the position is stored in the target, a run that was killed at any moment can continue
+there, even if the next run cuts its batches differently.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.backoff import PATIENCE
-from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.jobs.retries import PATIENCE, Retries, call_with_retries
 from trailgate.model.positions import long_position, parse_position, short_position
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions
@@ -125,8 +124,8 @@ class ThreadReading:
 class ApplyRun:
     """One run of apply: reads batches of a trail and applies them one after another.
 
-    A run opens the target itself and reopens it after a fault that may pass, unless the caller
-    passes in an open ``target``.
+    The run opens the target itself, and opens it again after a temporary fault, unless the caller
+    passes an open ``target``.
     """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
@@ -199,7 +198,7 @@ class ApplyRun:
             raise
 
     def _fail(self, error: TargetUnavailableError) -> None:
-        """Close the target after a fault. Raises the fault if it must not be retried."""
+        """Close the target after a fault. Raises the fault if a retry is not allowed."""
         if not self._can_open:
             raise error
         self.close()
@@ -222,7 +221,7 @@ class ApplyRun:
         return count_bytes_after(self._find(), self._place.place)
 
     def release(self) -> None:
-        """Let other processes use the target until this run applies its next batch."""
+        """Release the target, so that other processes can use it until the next batch."""
         if self._opened is not None:
             self._opened.release()
 
@@ -243,7 +242,11 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """One sentence for each part of the trail that was not applied, such as missing first files, a pattern that matches no table, an open transaction or an unfinished record."""
+        """Sentences about the parts of the trail that were not applied.
+
+        Examples are missing first files, a pattern that matches no table, an open transaction or an
+        incomplete record.
+        """
         rest = self.rest
         return (
             *self.first_file_notices,
@@ -255,7 +258,7 @@ class ApplyRun:
 
     @property
     def pattern_notices(self) -> tuple[str, ...]:
-        """One sentence for each pattern that matches no table of the trail, and for tables that joined the group."""
+        """Sentences about patterns that match no table of the trail, and about tables that were added to the group."""
         trail, applied = self._find(), self._tables.sources
         if trail is None or not self.mapped.unmatched_patterns(applied):
             return self._tables.notices
@@ -281,7 +284,10 @@ class ApplyRun:
         )
 
     def _defined_tables(self) -> set[str]:
-        """Return the names of target tables of the trail, also of those without operations. With a mapping they are unknown."""
+        """Return the names of all target tables that the trail defines, including those without operations.
+
+        With a mapping they are unknown.
+        """
         trail = self._find()
         if self.mapped.mapping is not None:
             return set()
@@ -295,13 +301,16 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations: its first files, or bytes of its last one. A transaction that is still being written does not count."""
+        """Whether operations are missing in the trail: its first files, or the end of its last one.
+
+        A transaction that is still being written does not count.
+        """
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
 
     @property
     def keeps(self) -> bool:
-        """Whether operations that cannot be applied are discarded, so that the batch must keep their original rows."""
+        """Whether operations that cannot be applied are discarded, so that a batch must keep their original rows."""
         return self._tables.keeps
 
     @property
@@ -310,7 +319,10 @@ class ApplyRun:
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
-        """Apply batches up to the last complete transaction, and yield a report of each. Waits and retries after faults of the target that may pass."""
+        """Apply batches up to the last complete transaction, and yield a report of each.
+
+        After temporary faults of the target, wait and retry.
+        """
         while True:
             try:
                 for report in self._batches():
@@ -346,12 +358,15 @@ class ApplyRun:
 
     @property
     def _limit(self) -> BatchLimit:
-        """The largest size of a batch. It is smaller if operations are not folded, because all of them are then in memory at once."""
+        """The maximum size of a batch.
+
+        It is smaller if operations are not folded, because all of them are then in memory at once.
+        """
         usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
     def _store_reached(self, reached: TrailPosition) -> None:
-        """Store that files without operations to apply were read, so that these files may be purged."""
+        """Store that files without any operations to apply have been read, so that they may be purged."""
         done = self._tables.done
         if done is None or self._options.dry_run:
             return
@@ -361,7 +376,11 @@ class ApplyRun:
             self._tables.store(replace(done, reached=long_position(*reached)))
 
     def check_source(self, applied: AppliedPosition) -> None:
-        """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
+        """Check that a stored position belongs to this trail.
+
+        Raises StorageError if it belongs to another trail, to other tables of this trail, or to an
+        earlier trail with the same prefix.
+        """
         current, stored = GroupSource.read(self._source), GroupSource.read(applied.trail)
         # [] means that no table joined. None means that the two cannot belong to one group.
         if current.joining(stored, self._is_absent) != []:
@@ -380,7 +399,10 @@ class ApplyRun:
             self._place = end
 
     def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitOperations:
-        """Read splits, and again if a target table differs from what their readers assumed."""
+        """Read splits.
+
+        Read them again if a target table differs from the table that their readers assumed.
+        """
         tables, prepare = self._tables, self.mapped.prepare()
 
         def read() -> Iterable[SplitOperations]:
@@ -406,9 +428,9 @@ class ApplyRun:
     def _apply(
         self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPosition
     ) -> ApplyReport | None:
-        """Apply the operations of splits. Return None if all of them were applied before.
+        """Apply the operations of splits. Return None if all of them had been applied before.
 
-        ``reached`` is where the next batch begins. It is stored with the position.
+        ``reached`` is the beginning of the next batch. It is stored with the position.
         """
         tables = self._tables
         self._check_ddl(trail, splits)
@@ -457,7 +479,11 @@ def to_stored_position(applied: AppliedPosition) -> StoredPosition:
 def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
-    """Return one sentence for each part at the trail's end that cannot be applied yet. Raises StorageError if the position belongs to another trail, and DecodeError if the trail is damaged."""
+    """Return a sentence for each part at the end of the trail that cannot be applied yet.
+
+    Raises StorageError if the position belongs to another trail, and DecodeError if the trail is
+    damaged.
+    """
     stream = TrailStream(partial(find_trail, trail, definitions), APPLIED)
     start = stream.resume_at(to_stored_position(applied))
     stream.check_numbers(start)

@@ -43,7 +43,7 @@ TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name
 class ChangeComputation:
     """Computes the changes that batches make to target tables.
 
-    ``effects``, if set, replaces each mode's way to compute them.
+    If ``effects`` is set, it is used instead of the function of each table's mode.
     """
 
     target: ApplyTarget
@@ -89,7 +89,7 @@ class ChangeComputation:
             excluded = self.excluded_transactions(batch, reasons)
 
     def without_excluded(self, batch: SplitOperations) -> SplitOperations:
-        """Return a batch without the operations that its errors exclude, alone or with their transactions."""
+        """Return a batch without the excluded operations: those with errors, and if necessary their transactions."""
         excluded = self.excluded_transactions(batch, batch.errors)
         operations = {
             name: one.without(batch.errors).without_transactions(excluded)
@@ -157,7 +157,11 @@ def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: 
 
 
 def _dry_run_changes(operations: TargetOperations) -> TableChanges:
-    """Compute the changes of a dry run, which assumes that rows exist as the operations expect. Keys that need a replay are only counted."""
+    """Compute the changes of a dry run.
+
+    It assumes that the target's rows are as the operations expect. Operations that would be
+    replayed are only counted.
+    """
     # Only what follows the last truncate remains. ``number`` is negative for keys that need a replay.
     parts = [part for part, _ in operations.between_truncates()]
     nets, number = compute_net_changes(parts[-1])

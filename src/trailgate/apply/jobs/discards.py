@@ -41,18 +41,22 @@ def get_discard_path(options: ApplyOptions) -> str:
 
 
 def hash_discard_file(content: bytes) -> str:
-    """Return a digest of a discard file. The target stores it to detect that a file was already applied."""
+    """Hash the content of a discard file.
+
+    The target stores the hash, to detect that a file was already applied.
+    """
     return hashlib.sha256(content).hexdigest()
 
 
 class DiscardFile:
-    """A discard file that is appended to. An operation that already has a line gets no second one.
+    """A discard file, to which operations are appended.
+
+    An operation that is already in the file is not added again.
 
     Lines are written and synced before the tables or the batch are committed, so no discarded
-    operation is ever lost. If a killed run's batch is applied again, its lines are already in the
-    file and are recognized. Blank lines and a missing newline at the end are accepted, because
-    people edit these files. Raises OptionError if a line is not a JSON object; nothing is then
-    appended.
+    operation is ever lost. If a killed run's batch is applied again, its lines are recognized.
+    Blank lines and a missing newline at the end are accepted, because people edit these files.
+    Raises OptionError if a line is not a JSON object; nothing is then appended.
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
@@ -99,10 +103,10 @@ class DiscardFile:
         raise OptionError(problem, where=where, hint="Name another file with --discards")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
-        """Buffer lines of the discard file for the operations of a block.
+        """Buffer lines for the operations of a block.
 
-        ``errors`` has the reasons by operation number in the batch; an operation without a reason
-        was discarded because of its transaction.
+        ``errors`` contains the reasons by operation number in the batch. An operation without a
+        reason was discarded because of its transaction.
         """
         for number, row in _numbered_rows(block):
             error = errors.get(number)
@@ -113,7 +117,7 @@ class DiscardFile:
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def find_listed(self, block: ChangeBlock) -> list[int]:
-        """Return the numbers of the block's operations that already have a line in the discard file."""
+        """Return the numbers of the block's operations that are already in the discard file."""
         positions = pa.array(list(self._positions), pa.string())
         # Comparing positions is fast and excludes nearly all rows. The digests then find the lines
         # that are unchanged.
@@ -162,14 +166,17 @@ def extract_reason(error: TrailgateError) -> str:
 
 
 def _digest(line: Mapping[str, Any]) -> bytes:
-    """Return a digest of an operation that ignores its reason."""
+    """Hash an operation without its reason."""
     values = {name: value for name, value in line.items() if name != REASON}
     text = json.dumps(values, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
 
 
 def _to_line(row: Mapping[str, Any], reason: str = "") -> dict[str, Any]:
-    """Convert a row of the operations table to the values of a line: the reason first, NULL values omitted."""
+    """Convert a row of the operations table to the values of a line.
+
+    The reason is first, and NULL values are omitted.
+    """
     values = {name: value for name, value in row.items() if value is not None}
     for name in IMAGES:
         if name in values:

@@ -1,8 +1,8 @@
 """Apply the operations of a Spark DataFrame to the tables of a target.
 
-The user may have filtered or repartitioned the frame. So nothing about its order is trusted:
-operations are sorted by position, exact duplicates are dropped, and every transaction must be
-complete. Then they are applied as one batch, in the same way as a batch of a trail.
+The user may have filtered or repartitioned the DataFrame, so its order is not relied on: operations
+are sorted by position, exact duplicates are dropped, and every transaction must be complete. Then
+they are applied as one batch, in the same way as a batch of a trail.
 """
 
 from __future__ import annotations
@@ -72,10 +72,12 @@ class FrameApplier:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Check the options and the target's address before anything is read. Returns notices as sentences.
+        """Check the options and the target's address before anything is read.
 
-        There is one for each pattern that matches no table, for each type of a column that
-        does not exist, and for each CSN that the trail has not reached.
+        Returns notices as sentences.
+
+        There is a notice for each pattern that matches no table, for each chosen column type whose
+        column does not exist, and for each CSN that the trail has not reached.
         """
         check_address(self.to)
         check_effects(self.to, self.options)
@@ -103,7 +105,7 @@ class FrameApplier:
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
         """Apply the operations of a DataFrame's batches, sorted by position.
 
-        Retries after faults of the target that may pass.
+        Retries after temporary faults of the target.
 
         Raises TransactionError if a transaction is incomplete or two different operations have the
         same position. Raises OptionError if the batch begins at or before the applied position,

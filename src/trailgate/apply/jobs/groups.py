@@ -1,16 +1,16 @@
-"""What a group applies of a trail, and how this may change between two runs of the group.
+"""Compare what a group applied in its last run with what it applies now.
 
-A target keeps one position for all tables of a group. A table that joins the group later would lack
-the operations before that position. So if a run has more tables or MAP statements than the previous
-one, it stops, unless the option ``changed_maps`` defines what to do. A run with fewer tables
-continues; the dropped tables are no longer applied.
+A target stores one position for all tables of a group. A table that joins the group later would
+lack the operations before that position. So if a run has more tables or MAP statements than the
+previous one, it stops, unless the option ``changed_maps`` defines what to do. A run with fewer
+tables continues; the dropped tables are no longer applied.
 
 The source of a stored position is a string such as
 
     /data/dirdat/ot?map=hr.t>copy.t,hr.u>copy.u&mode=history&dropped=hr.v>copy.v
 
-It remembers dropped MAP statements as long as no other statement writes their target table. If such
-a statement comes back, its table still has its old position and can catch up from there. A new
+It contains dropped MAP statements as long as no other statement writes their target table. If such
+a statement is used again, its table still has its old position and can catch up from there. A new
 statement that writes an existing table could not: the table's position would hide all operations
 before it.
 """
@@ -42,7 +42,7 @@ class GroupSource:
     """The parsed source of a stored position: a trail and the tables or MAP statements applied from it, in lower case.
 
     ``kind`` is "tables", "map", or "" if all tables are applied. ``taken`` and ``excluded`` are the
-    chosen and the excluded patterns or statements. ``dropped`` are statements of earlier runs.
+    included and the excluded patterns or statements. ``dropped`` are statements of earlier runs.
     """
 
     trail: str
@@ -69,10 +69,10 @@ class GroupSource:
         )
 
     def joining(self, before: GroupSource, is_absent: Callable[[str], bool]) -> list[str] | None:
-        """Return the sorted tables or statements that this source has and ``before`` did not, or None if the two cannot belong to the same group.
+        """Return the sorted tables or statements that are in this source but not in ``before``, or None if the two sources cannot belong to the same group.
 
-        ``is_absent`` returns whether no table of the trail matches a pattern. Such a pattern joins
-        nothing when it is no longer excluded.
+        ``is_absent`` returns whether no table of the trail matches a pattern. Such a pattern adds
+        no table when it is no longer excluded.
         """
         if (self.trail, self.mode) != (before.trail, before.mode):
             return None
@@ -87,12 +87,15 @@ class GroupSource:
         return sorted(joined)
 
     def further(self, before: GroupSource) -> list[str]:
-        """Return the sorted MAP statements of this run that are new in its group."""
+        """Return the sorted MAP statements of this run that the group has not had before."""
         return sorted(self.taken - before.taken - before.dropped)
 
 
 def add_dropped_statements(text: str, before: str) -> str:
-    """Add to a source the MAP statements that earlier runs of the group had and this one dropped. Statements whose target another statement writes are forgotten."""
+    """Add to a source the MAP statements that earlier runs of the group had and this run does not.
+
+    Statements whose target table is written by another statement are left out.
+    """
     current, earlier = GroupSource.read(text), GroupSource.read(before)
     if current.kind != "map":
         return text

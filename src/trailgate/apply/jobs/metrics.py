@@ -78,11 +78,11 @@ def measure_age(position: AppliedPosition | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatistics:
-    """Totals of a run of apply, from which its metrics are made.
+    """Totals of a run of apply, from which its metrics are computed.
 
     ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` is the
-    number of unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of the target
-    by reason, such as "locked".
+    number of unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of
+    the target by reason, such as "locked".
     """
 
     done: ApplyReport = field(default_factory=ApplyReport)

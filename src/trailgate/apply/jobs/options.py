@@ -18,7 +18,7 @@ GROUP: Final = "trailgate"
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Split a list like ``split_column_types``. Raises ValueError if it is empty."""
+    """Split the list of column types. Raises ValueError if it is empty."""
     types = split_column_types(text)
     if not types:
         raise ValueError
@@ -122,7 +122,7 @@ class ApplyOptions:
 
     @property
     def csn_limits(self) -> dict[str, str | None]:
-        """The values that are CSNs, by the names of their options."""
+        """The values of the options that are CSNs, by option name."""
         return {name: getattr(self, name) for name in ("after_csn", "overlay_until")}
 
 

@@ -36,10 +36,10 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedApplyOptions:
-    """The options of apply merged with a Replicat parameter file, and the parameters of the file that were not obeyed.
+    """The options of apply merged with a Replicat parameter file.
 
-    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot
-    be obeyed and that ``ignore_unsupported`` skips.
+    ``unused`` are parameters of the file that have no effect here. ``ignored`` are unsupported
+    parameters that ``ignore_unsupported`` skips.
     """
 
     options: ApplyOptions
@@ -66,13 +66,19 @@ class ResolvedApplyOptions:
         return mapped | {self.options.mode}
 
     def prepare(self) -> Prepare:
-        """Return the function that maps operations of source tables to target tables. ``@DATENOW`` in them is the local time of this call."""
+        """Return the function that maps operations of source tables to target tables.
+
+        ``@DATENOW`` is the local time of this call.
+        """
         if self.mapping is None:
             return map_to_same_table
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
 
     def unmatched_patterns(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
-        """Return the patterns of source tables that match none of the names, each after its origin: a MAP statement with its line, or ``--tables``."""
+        """Return the patterns of source tables that match none of the names.
+
+        Each has its origin before it: a MAP statement with its line, or ``--tables``.
+        """
         if self.mapping is not None:
             stated = self.mapping.patterns
         else:
@@ -87,14 +93,14 @@ class ResolvedApplyOptions:
 
     @property
     def selection(self) -> ReadSelection:
-        """The tables and parts that apply reads from a trail."""
+        """The tables, and the parts of their records, that apply reads from a trail."""
         if self.mapping is not None:
             return ReadSelection(self.mapping.sources)
         patterns = self.options.tables
         return ReadSelection(None if patterns is None else TablePatterns.of(patterns))
 
     def source(self, trail: Address) -> str:
-        """Return the source string of stored positions: the trail, and the tables or MAP statements (``groups.py``)."""
+        """Return the source string of stored positions: the trail, and its tables or MAP statements (see ``groups.py``)."""
         chosen = ""
         if self.options.tables is not None:
             chosen = f"?tables={','.join(sorted(self.options.tables))}"
@@ -111,7 +117,7 @@ def local_time() -> datetime:
 
 
 def check_effects(to: str, options: ApplyOptions) -> None:
-    """Raise OptionError for an option that has no effect with the others or with this target."""
+    """Raise OptionError for an option that has no effect in combination with the others or with this target."""
     # A parameter file may discard operations by REPERROR.
     discards = options.on_error.startswith("discard") or options.params is not None
     if options.discards is not None and not discards:

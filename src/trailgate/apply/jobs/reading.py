@@ -1,12 +1,12 @@
 """Read splits of a trail as operations on target tables, converted to the types of those tables.
 
 A thread or a Spark task reads a split. It knows the target tables that earlier batches used. For
-any other table it assumes the types with which the table would be created. Whoever joins the splits
-compares this with the target. If a table exists with other types, the splits are read again
-(``TargetTables.read``).
+any other table it assumes the types with which the table would be created. When the splits are
+joined, this is compared with the target. If a table exists with other types, the splits are read
+again (``TargetTables.read``).
 
-Each split numbers its operations and transactions from 0. ``join_split_operations`` shifts these numbers, for
-example by 1,000 for the second split if the first one has 1,000 operations.
+Each split numbers its operations and transactions from 0. ``join_split_operations`` shifts these
+numbers, for example by 1,000 for the second split if the first one has 1,000 operations.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[C
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A target table that a split converts operations for, and the range of operations that the table takes.
+    """A target table that operations are converted for, and the range of operations to apply to it.
 
     ``done`` is the position (20 digits) up to which the table contains all operations, or "" if it
-    has none. ``until`` is the last position that it takes, or "" without a limit.
+    contains none. ``until`` is the position of the last operation to apply, or "" if there is no
+    limit.
     """
 
     table: TargetTable
@@ -63,13 +64,12 @@ class KnownTable:
 class SplitOperations:
     """The operations of a split, by target table name.
 
-    Their ``order`` and ``transaction`` count from the beginning of the split.
-
-    ``blocks`` are the same operations as in the trail, if they are kept for a discard file.
-    ``errors`` are those of operations that cannot be applied, by number. ``defined`` has, for each
-    source table, its definitions and the position of the first operation under each. ``last`` is
-    the position of the last operation. If reading ``failed``, the operations after the error are
-    missing.
+    Their ``order`` and ``transaction`` count from the beginning of the split. ``blocks`` are the
+    same operations as they are in the trail, if they are kept for a discard file. ``errors`` are
+    the errors of operations that cannot be applied, by number. ``defined`` contains for each source
+    table its definitions, each with the position of the first operation that uses it. ``last`` is
+    the position of the last operation. If ``failed``, reading stopped at an error, and the
+    operations after it are missing.
     """
 
     operations: dict[str, TargetOperations] = field(default_factory=dict)
@@ -108,14 +108,14 @@ class SplitOperations:
 
 @dataclass(frozen=True, slots=True)
 class SplitWork:
-    """What is needed to read a split: the trail, the known tables, and how operations are converted.
+    """Everything that is needed to read a split: the trail, the known tables, and how to convert operations.
 
     ``tables`` are the known target tables, by the names with which they would be created. On other
-    tables operations up to ``done`` are skipped. With ``keep`` the operations are also kept as in
-    the trail, and errors of operations are collected instead of raised. Operations after ``until``
-    are skipped. Errors of operations after ``settled`` are ignored, because their tables may not
-    have to apply them yet. With ``fold_rows`` the operations on a table are folded whenever there
-    are that many; 0 folds them at the end of the split only.
+    tables operations up to ``done`` are skipped. With ``keep``, the operations are also kept as
+    they are in the trail, and errors of operations are collected instead of raised. Operations
+    after ``until`` are skipped. Errors of operations after ``settled`` are ignored, because their
+    tables may not have to apply them yet. With ``fold_rows`` the operations on a table are folded
+    whenever there are that many; 0 folds them only at the end of the split.
     """
 
     trail: TrailFiles
@@ -190,7 +190,10 @@ class SplitWork:
     def _portions(
         self, block: ChangeBlock, faults: OperationErrors
     ) -> Sequence[tuple[ChangeBlock, OperationErrors]]:
-        """Divide a block at ``settled`` and drop the operations after ``until``. Each portion comes with the collector of its errors."""
+        """Divide a block at ``settled`` and drop the operations after ``until``.
+
+        Each portion has its own collection of errors.
+        """
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
@@ -245,13 +248,16 @@ def _up_to(block: ChangeBlock, position: str) -> Mask:
 
 
 def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
-    """Record that a source table had a definition at a position, and keep the first position."""
+    """Record that a source table had this definition at a position.
+
+    The position of its first operation is kept.
+    """
     positions = defined.setdefault(table.name, {})
     positions[table] = min(first, positions.get(table, first))
 
 
 def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
-    """Join the operations of consecutive splits, which use the same target tables."""
+    """Join the operations of consecutive splits. All of them must use the same target tables."""
     # Each part begins where the numbers of the part before it end.
     parts: list[SplitOperations] = []
     for one in reads:
@@ -301,7 +307,7 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
 
 
 def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Build the position that a target stores after the operation at a row."""
+    """Build the position that a target stores after the operation in this row."""
     return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )

@@ -1,12 +1,12 @@
-"""Find the operations of a batch whose rows a target refuses.
+"""Find the operations of a batch whose rows a target rejects.
 
-A target may name all refused rows of a table at once (``FindingTarget``). A row is the net change of
-its operations: of those with its key, and with other keys that key updates link to it. If there is
-only one, that is the refused operation. Otherwise the search tries longer and shorter beginnings of
-them, for all such rows at once, until the first operation is known with which the row is refused.
+A target may name all rejected rows of a table at once (``FindingTarget``). A row results from all
+operations with its key, and with other keys that key updates link to it. If there is only one such
+operation, it is the rejected one. Otherwise the search writes the first half of them, or more or
+fewer, for all such rows at once, until it finds the first operation with which the row is rejected.
 
-Example: I(a=1), U(a=-1), U(b=5) of one key, and CHECK (a >= 0). I(a=1), U(a=-1) is refused and I(a=1)
-is not, so the first update is discarded, and the other two operations are applied.
+Example: I(a=1), U(a=-1), U(b=5) of one key, and CHECK (a >= 0). I(a=1), U(a=-1) is rejected and
+I(a=1) is not, so the first update is discarded, and the other two operations are applied.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ Written = Sequence[tuple[str, Sequence[TableChanges], object]]  # each table's n
 
 
 class RowsRefusedError(RowRefusedError):
-    """A target refuses rows of a table. ``table`` is its name, and ``rows`` are the rows that are refused for their own values."""
+    """Raised if a target rejects rows of a table.
+
+    ``table`` is its name, and ``rows`` are the rows that are rejected because of their own values.
+    """
 
     table: str = ""
     rows: RefusedRows | None = None
@@ -51,10 +54,10 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Build the error that lists all refused rows of the table at index ``at``, or return ``first`` if none can be listed.
+    """Build the error that lists all rejected rows of the table at index ``at``, or return ``first`` if no row can be listed.
 
-    A row that a foreign key refuses is not listed if the table that it refers to may be the
-    cause: that table's changes are written later in this batch, or remove rows.
+    A row that a foreign key rejects is not listed if the cause may be the table that it refers to:
+    that table's changes are written later in this batch, or remove rows.
     """
     own = str(table).casefold()
     explains = {name.casefold() for name, _, _ in written[at + 1 :]}
@@ -77,8 +80,8 @@ def build_rows_error(
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
     """Check the deferred constraints of the target before the commit.
 
-    Raises RowRefusedError if they refuse rows that were written. It lists all refused rows of
-    one table if the target can find them.
+    Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
+    of one table if the target can find them.
     """
     try:
         target.check_deferred()
@@ -100,9 +103,11 @@ def _removes(changes: TableChanges) -> bool:
 def find_refused_operations(
     batch: SplitOperations, refusal: RowsRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
-    """Return the first refused operation of each refused row, with its error. Empty if they cannot be found.
+    """Return the first rejected operation of each rejected row, with its error.
 
-    ``retry`` writes a batch, rolls it back, and returns the error if it is refused.
+    Empty if they cannot be found.
+
+    ``retry`` writes a batch, rolls it back, and returns the error if the batch is rejected.
     """
     operations = next(
         (one for one in batch.operations.values() if str(one.table) == refusal.table), None
@@ -165,7 +170,10 @@ def _only_inserts(operations: TargetOperations, number: Longs) -> bool:
 def _refused_numbers(
     operations: TargetOperations, number: Longs, refusal: RowsRefusedError
 ) -> dict[int, RowRefusedError]:
-    """Return the error of each refused row, by the number of its operations. Rows that no operation of the batch writes are left out."""
+    """Return the error of each rejected row, by the number of its operations.
+
+    Rows that no operation of the batch writes are skipped.
+    """
     rows = refusal.rows
     assert rows is not None
     names = operations.table.key_names or (POSITION,)
@@ -187,7 +195,7 @@ def _refused_numbers(
 def find_refused_values(
     batch: SplitOperations, refusal: ValuesRefusedError
 ) -> dict[int, TrailgateError]:
-    """Return the operations that write a refused value, each with its error."""
+    """Return the operations that write a rejected value, each with its error."""
     errors: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
@@ -262,7 +270,10 @@ def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations
 def find_first_refused(
     batch: SplitOperations, refusal: RowRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
-    """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
+    """Find the first operation of a transaction whose row the target rejects, by binary search.
+
+    If the target rejects only the commit, return all operations.
+    """
     batch_numbers = {number for one in batch.operations.values() for number in one.order.tolist()}
     numbers = sorted(batch_numbers - batch.errors.keys())
     # Binary search. The target accepts the first ``fits`` operations and refuses the first
@@ -282,7 +293,7 @@ def find_first_refused(
 
 
 def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -> TrailgateError:
-    """Add the position, table and key of a refused operation to its error."""
+    """Add the position, table and key of a rejected operation to its error."""
     for operations in batch.operations.values():
         for row in np.flatnonzero(operations.order == number).tolist():
             key = (

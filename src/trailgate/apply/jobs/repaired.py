@@ -1,14 +1,15 @@
 """Apply discarded operations again, from a discard file that the user has repaired.
 
 The operations are applied by a separate group, ``GROUP.discards``, so the position in the trail
-does not change. Its positions count files: the second file that was applied has number 2, and the
-first eight hex digits of the file's SHA-256 digest take the place of the offset. If a killed run
-left only some tables committed, these digits show which file they have.
+does not change. The positions of that group count files: the second applied file has number 2, and
+the first eight hex digits of the file's SHA-256 digest take the place of the offset. If a killed
+run committed only some tables, these digits show which file each table contains.
 
-A repaired operation is older than the operations that the trail applied since. If rows keep the
-position of their last operation (``meta``), an operation on a row that changed since is refused.
-Otherwise nobody can tell, so the user has to ask for it with ``force``. The stored position also
-contains the digest of the last file, so the same file cannot be applied twice in a row.
+A repaired operation is older than the operations that the trail has applied since. If rows store
+the position of their last operation (``meta``), an operation on a row that has changed since is an
+error. Otherwise this cannot be checked, so the user has to ask for it with ``force``. The stored
+position also contains the digest of the last file, so the same file cannot be applied twice in a
+row.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ def apply_repaired(
     Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as for the
     trail.
 
-    Without ``force``, rows must have positions (``meta``), and an operation is refused if a later
+    Without ``force``, rows must have positions (``meta``), and an operation is an error if a later
     operation has changed its row since. A row that does not exist counts as unchanged.
 
-    Raises OptionError without ``force`` and ``meta``, or if this file was the last one applied;
-    ApplyError if a row was changed since; DecodeError with the line number if a line is not an
-    operation; and everything that ``apply_trail`` raises.
+    Raises OptionError if both ``force`` and ``meta`` are missing, or if this file was the last one
+    applied; ApplyError if a row was changed since; DecodeError with the line number if a line is
+    not an operation; and everything that ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     _check_options(given, force=force)
@@ -119,7 +120,7 @@ def apply_repaired(
 
 
 def _check_options(given: ApplyOptions, *, force: bool) -> None:
-    """Raise OptionError if options of an apply do not suit repaired operations."""
+    """Raise OptionError if the options of apply do not suit repaired operations."""
     if given.mode in VERSIONED:
         problem = f"repaired operations cannot be applied with --mode {given.mode}: their versions would begin before later ones"
         raise OptionError(problem)
@@ -128,13 +129,15 @@ def _check_options(given: ApplyOptions, *, force: bool) -> None:
 
 
 class _RepairedTables(TargetTables):
-    """Tables whose positions count discard files instead of operations."""
+    """Tables whose positions count discard files instead of offsets in a trail."""
 
     by_position = False
 
 
 def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> SplitOperations:
-    """Remove operations on tables that already contain this file, because a run was killed before it had committed all tables.
+    """Remove operations on tables that already contain this file.
+
+    This happens if a run was killed after it had committed only some tables.
 
     Raises OptionError if that run applied a different file.
     """

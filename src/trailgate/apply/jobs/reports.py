@@ -1,4 +1,4 @@
-"""What an apply did: counts for each target table, the position reached, and the reasons of operations not applied."""
+"""The result of an apply: counts for each target table, the position reached, and the reasons for operations that were not applied."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trailgate.apply.targets.target import AppliedPosition
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What apply did to one target table: its applied operations, and the rows that were inserted, updated and so on.
+    """The changes to one target table: the number of applied operations, and of rows that were inserted, updated and so on.
 
     ``emptied`` counts truncates, whether they remove all rows, mark them as deleted or close their
-    versions. ``replayed`` operations were followed row by row, because their keys collide.
-    ``ignored`` operations had no effect because of ``on_collision``, and ``discarded`` ones could
-    not be applied.
+    versions. ``replayed`` operations were processed row by row, because their keys collide.
+    ``ignored`` operations had no effect because of ``on_collision``, and ``discarded`` operations
+    could not be applied.
     """
 
     operations: int = 0
@@ -36,7 +36,7 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """What a batch or a run did to each target table, and the position that it reached.
+    """The result of a batch or a run: the changes to each target table, and the position reached.
 
     ``reasons`` counts the operations that could not be applied, by reason. ``notices`` are
     sentences about everything that was not applied, such as an open transaction or missing first

@@ -65,7 +65,10 @@ class TableModes:
         return WITH_META if self.meta else MODES[self.run]
 
     def name(self, table: str) -> str:
-        """Return the name of a target table's mode. Raises OptionError if its MAP statements disagree."""
+        """Return the name of a target table's mode.
+
+        Raises OptionError if its MAP statements contradict each other.
+        """
         mapped = None if self.mapping is None else self.mapping.mode(table)
         return mapped or self.run
 
@@ -92,11 +95,11 @@ class TableModes:
 
 
 class TargetSchemas:
-    """The tables of a target by the names with which they would be created, and the changes planned to them.
+    """The tables of a target, by the names with which they would be created, and the changes planned to them.
 
-    If ``by_position`` is False, the positions of the group are not positions of a trail: they are kept in
-    ``positions`` instead of the known tables. ``bound`` returns the last position that a table takes, if
-    the target has one.
+    If ``by_position`` is False, the positions of the group are not positions in a trail; they are
+    stored in ``positions`` instead of the known tables. ``bound`` returns the position of the last
+    operation to apply to a table, if the target has such a limit.
     """
 
     def __init__(
@@ -129,12 +132,12 @@ class TargetSchemas:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that converts a table with the source's columns to the table that its mode writes."""
+        """A function that adds the columns of its mode to a table that has the source's columns."""
         types = partial(_apply_types, self._types, self._options.sizes)
         return partial(_extend_table, self.modes, types)
 
     def state(self) -> tuple[dict[str, KnownTable], dict[str, PlannedChange]]:
-        """Return the known tables and the planned changes, so that ``restore`` can return to them."""
+        """Return the known tables and the planned changes, which can be passed to ``restore`` later."""
         return dict(self.known), dict(self._planned)
 
     def restore(self, known: dict[str, KnownTable], planned: dict[str, PlannedChange]) -> None:
@@ -146,9 +149,9 @@ class TargetSchemas:
         return self._planned.get(name, PlannedChange()).is_new
 
     def register(self, name: str, expected: TargetTable, reached: AppliedPosition | None) -> None:
-        """Look up a table in the target when it is first used, and plan the columns that it lacks.
+        """Look up a table in the target when it is first used, and plan to add the columns that it lacks.
 
-        ``reached`` is the position of all tables.
+        ``reached`` is the position up to which all tables are applied.
         """
         known = self.known.get(name)
         if known is None:
@@ -187,7 +190,7 @@ class TargetSchemas:
         self.known[name] = replace(known, table=whole)
 
     def is_current(self, name: str, used: KnownTable) -> bool:
-        """Return whether the target still defines the table as it did when operations were converted for it."""
+        """Return whether the target's table is still defined as it was when operations were converted for it."""
         known = self.known[name]
         columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
@@ -316,7 +319,7 @@ def _build_same_target_error(one: str, other: str, target: str) -> DefinitionErr
 
 
 def _build_rename_hint(mode: ApplyMode, names: Collection[str]) -> str:
-    """Return the hint for a source table with a column named like one that a mode adds.
+    """Build the hint for a source table that has a column with the name of a mode's column.
 
     ``names`` are the names of the source's columns in lower case.
     """

@@ -18,14 +18,13 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from trailgate.apply.effects.append import POSITION
-from trailgate.apply.effects.batch import build_key_table
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.faults import (
     ErrorResponses,
 )
 from trailgate.apply.effects.replay import collect_keys
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
 )
@@ -73,10 +72,10 @@ CHANGED_SINCE: Final = (
 
 
 class TargetTables:
-    """The target's tables as one group applies batches to them, and the positions that they have reached.
+    """The tables of a target to which one group applies batches, and the positions that they have reached.
 
     Raises StorageError if the group applied a different source to this target. If ``by_position``
-    is False, the group's positions are not positions of a trail, so no operation is skipped by
+    is False, the group's positions are not positions in a trail, so no operation is skipped by
     position.
     """
 
@@ -146,7 +145,9 @@ class TargetTables:
     def _change_source(
         self, done: AppliedPosition, source: str, to: str, is_absent: Callable[[str], bool]
     ) -> AppliedPosition | None:
-        """Continue a group whose tables or MAP statements have changed. Return the position to continue at.
+        """Check whether a group may continue although its tables or MAP statements have changed.
+
+        Return the position to continue at.
 
         Raises StorageError if the options do not allow that.
         """
@@ -179,7 +180,10 @@ class TargetTables:
         return changed
 
     def _check_further(self, further: Sequence[str], to: str) -> None:
-        """Raise StorageError if a new MAP statement writes an existing table. The table's position would hide the statement's earlier operations."""
+        """Raise StorageError if a new MAP statement writes an existing table.
+
+        The position of that table would hide earlier operations of the statement.
+        """
         for one in further:
             target = parse_map_target(one)
             for known in self._target.positions() if target else ():
@@ -190,7 +194,7 @@ class TargetTables:
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 
     def release(self) -> None:
-        """Let other processes use the target until the group applies its next batch."""
+        """Release the target, so that other processes can use it until the next batch."""
         self._target.release()
 
     def close(self) -> None:
@@ -213,7 +217,10 @@ class TargetTables:
         return {table.name for table in self._schemas.defined.values()}
 
     def unmatched_columns(self, defined: Callable[[], Collection[str]]) -> tuple[str, ...]:
-        """Return one sentence for each chosen column type that had no effect. ``defined`` returns the names of tables without operations."""
+        """Return a sentence for each chosen column type that had no effect.
+
+        ``defined`` returns the names of tables without operations.
+        """
         columns = {
             name: [column.name for column in one.table.columns]
             for name, one in self._schemas.known.items()
@@ -231,12 +238,12 @@ class TargetTables:
 
     @property
     def done_before(self) -> str:
-        """The position up to which tables that were not used yet contain all operations."""
+        """The position up to which every table that has not been used yet contains all operations."""
         return self._writer.done_before
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that converts a table with the source's columns to the table that its mode writes."""
+        """A function that adds the columns of its mode to a table that has the source's columns."""
         return self._schemas.extend
 
     def look_up_definitions(self, before: Callable[[str, str], Table | None]) -> None:
@@ -331,7 +338,11 @@ class TargetTables:
                     raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 
     def apply(self, batch: SplitOperations) -> ApplyReport:
-        """Apply a batch of complete transactions. At the CSN ``overlay_until`` it is divided, because collisions are handled differently after it."""
+        """Apply a batch of complete transactions.
+
+        The batch is divided at the CSN ``overlay_until``, because collisions are handled
+        differently after it.
+        """
         policy = self._policy
         if self._options.overlay_until is None:
             return self._writer.apply(batch, policy)

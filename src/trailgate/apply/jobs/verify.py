@@ -1,17 +1,17 @@
-"""Compare the tables of a target with what the trail makes of them.
+"""Compare the tables of a target with the tables that the trail should produce.
 
 The trail is applied again, to a scratch DuckDB file, with the types of the target's tables and up
-to the position of each of them. Then the rows of the target are joined to the expected rows by key.
-Memory is limited; the rest spills to files beside the scratch file. For each differing row a second
-pass over the trail collects the positions of the operations on its key.
+to the position of each table. Then the rows of the target are joined to the expected rows by key.
+Memory is limited; larger data spills to files beside the scratch file. For each differing row a
+second pass over the trail collects the positions of the operations on its key.
 
-Both sides are made by the same code, so this does not find errors of apply itself. It finds changes
-that somebody else made to the tables.
+Both sides are computed by the same code, so this does not find errors of apply itself. It finds
+changes that somebody else made to the tables.
 
 If tables were loaded before apply began, the scratch file contains only what the trail determines
-(``apply/effects/determined.py``): which keys exist, and which columns have known values. Only these are
-compared. Other rows count as ``untouched``. The same is done if the trail's first files are gone,
-because their rows exist only in the target.
+(``apply/effects/determined.py``): which keys exist, and which columns have known values. Only these
+are compared. Other rows count as ``untouched``. The same is done if the first files of the trail no
+longer exist, because the rows from those files exist only in the target.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import TableChanges, build_key_table
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.determined import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -40,7 +40,7 @@ from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
@@ -87,10 +87,11 @@ LOADED: Final = "The trail does not contain the versions from before it"
 
 @dataclass(frozen=True, slots=True)
 class RowDifference:
-    """A row of a target table that differs from the row expected by the trail. ``kind`` is "missing", "extra" or "different".
+    """A row of a target table that differs from the row expected by the trail.
 
-    ``columns`` are the differing columns, each with its expected and its actual value.
-    ``positions`` are those of the operations on the row's key.
+    ``kind`` is "missing", "extra" or "different". ``columns`` are the differing columns, each with
+    its expected and its actual value. ``positions`` are the positions of the operations on the
+    row's key.
     """
 
     kind: str
@@ -138,7 +139,10 @@ class VerifyReport:
 
 @dataclass(slots=True)
 class _Expected(ApplyTarget):
-    """The scratch file as a target of apply: it has the expected tables, with the types of the real ones, each up to the position of the real one."""
+    """The scratch file as a target of apply, with the tables that the trail should produce.
+
+    Each table has the types of the real table, and is applied up to its position.
+    """
 
     scratch: DuckDBTarget
     real: ApplyTarget
@@ -204,7 +208,10 @@ class _Expected(ApplyTarget):
         return numbers
 
     def record_discarded(self, operations: TargetOperations) -> None:
-        """Record the keys of discarded operations. In a loaded table nobody knows whether their rows exist."""
+        """Record the keys of discarded operations.
+
+        In a loaded table it is unknown whether their rows exist.
+        """
         keys = self.forgotten.setdefault(str(operations.table), set())
         keys.update(collect_keys(operations))
 
@@ -240,7 +247,10 @@ class _Expected(ApplyTarget):
         self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys. For a loaded table they include what is known about them."""
+        """Return the rows with any of the keys.
+
+        In a loaded table they include the flags that state what is known.
+        """
         bare = _bare(table)
         if not self.loaded:
             return self.scratch.rows(bare, keys, keys_alone=keys_alone)
@@ -313,17 +323,17 @@ def verify_tables(
 ) -> VerifyReport:
     """Compare the tables of a target with the tables expected by the trail, and return the differences.
 
-    Use the same options as for apply. The tables are taken to have been empty at first, unless
-    ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
-    tables only rows that the trail has operations on are compared, in the columns that these
-    log. For each table the first ``examples`` differing rows are returned, with the positions
-    of the operations on them.
+    Use the same options as for apply. The tables are assumed to have been empty at first, unless
+    ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. In loaded
+    tables, only rows with operations in the trail are compared, and only in the logged columns. For
+    each table the first ``examples`` differing rows are returned, with the positions of the
+    operations on them.
 
-    If the trail's first files are missing, tables of current rows are compared like loaded
-    ones, and a notice warns about it.
+    If the trail's first files are missing, tables of current rows are compared like loaded tables,
+    and a notice warns about it.
 
-    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError
-    if DuckDB is not installed, and everything that ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError if
+    DuckDB is not installed, and everything that ``apply_trail`` raises.
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
@@ -345,41 +355,53 @@ def verify_tables(
             group_positions(to)  # raises the error of a target that does not exist
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 
-        def run(file: str) -> tuple[ApplyRun, _Expected]:
+        def make_expected(file: str) -> _Expected:
             scratch = _open_scratch(Path(folder, file), given.group)
-            expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
-            expected.scratch.limit_memory(MEMORY, folder)
+            scratch.limit_memory(MEMORY, folder)
+            return _Expected(scratch, real, whole, loaded or is_partial, discards)
+
+        def begin_run(expected: _Expected) -> ApplyRun:
             # Operations that the comparison itself discards must not be added to the user's discard
             # file.
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
-            scratch_run = ApplyRun(
+            run = ApplyRun(
                 trail, to, own, definitions=definitions, reading=reading, target=expected
             )
-            scratch_run.check_source(whole)
-            return scratch_run, expected
+            run.check_source(whole)
+            return run
 
-        first, expected = run("expected.duckdb")
-        with first:
-            notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
-            comparisons = _compare_tables(expected, first.mapped, examples)
+        expected = make_expected("expected.duckdb")
+        with begin_run(expected) as run:
+            notices = (*run.to_end(progress).notices, *([REMAINING] if is_partial else []))
+            comparisons = _compare_tables(expected, run.mapped, examples)
             # Not by the counts: with examples=0 no rows are returned, so that no positions are
             # needed either.
             differs = any(one.rows for one in comparisons.values())
-            if expected.left_out:
-                note = DISCARDED.format(get_discard_path(given), len(expected.left_out))
-                notices += (note,)
-            elif differs and first.keeps and discards is None:
-                notices += (NO_DISCARDS.format(get_discard_path(given)),)
+            notices += _discard_notices(expected, run, get_discard_path(given), differs=differs)
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
-            again, _ = run("positions.duckdb")
-            with again:
-                comparisons = _with_positions(comparisons, again.reads())
+            with begin_run(make_expected("positions.duckdb")) as run:
+                comparisons = _with_positions(comparisons, run.reads())
     return VerifyReport(comparisons, whole, notices)
 
 
+def _discard_notices(
+    expected: _Expected, run: ApplyRun, path: str, *, differs: bool
+) -> tuple[str, ...]:
+    """Explain how discarded operations affect the comparison.
+
+    Either the operations in the discard file at ``path`` were skipped here too, or that file is missing,
+    and the differences may come from operations that apply discarded.
+    """
+    if expected.left_out:
+        return (DISCARDED.format(path, len(expected.left_out)),)
+    if differs and run.keeps and expected.discards is None:
+        return (NO_DISCARDS.format(path),)
+    return ()
+
+
 def _is_loaded(options: ApplyOptions) -> bool:
-    """Return whether options state that the tables were loaded before the trail was applied."""
+    """Return whether the options state that the tables were loaded before the trail was applied."""
     return bool(options.after_csn or options.overlay_until) or options.on_collision != "stop"
 
 
@@ -421,7 +443,10 @@ def _open_scratch(path: Path, group: str) -> DuckDBTarget:
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
-    """Open the group's discard file. Return None if it does not exist, or if the target already contains all its lines unchanged."""
+    """Open the group's discard file.
+
+    Return None if it does not exist, or if the target already contains all its lines unchanged.
+    """
     path = Path(get_discard_path(options))
     try:
         if not path.exists():
@@ -439,7 +464,10 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
 
 @contextmanager
 def _name_real_tables(begin: int) -> Iterator[None]:
-    """Make errors name the target's table instead of the scratch file's. If the trail begins at a later file, errors about missing rows say so."""
+    """Make errors name the target's table instead of the scratch file's.
+
+    If the trail's first files are missing, errors about missing rows mention that.
+    """
     try:
         yield
     except TrailgateError as error:
@@ -481,7 +509,7 @@ def _compare(
 
 
 def _bare(table: TargetTable) -> TargetTable:
-    """Return a table for the scratch file: its columns have Arrow types and accept all values."""
+    """Return the table for the scratch file: its columns have Arrow types without the database's restrictions."""
     columns = tuple(
         replace(one, stored=None, extra=False, computed=False, on_insert=False)
         for one in table.columns
@@ -490,13 +518,13 @@ def _bare(table: TargetTable) -> TargetTable:
 
 
 def _without_flags(table: TargetTable) -> TargetTable:
-    """Return a table without the columns that say which values are known."""
+    """Return the table without the columns that state which values are known."""
     flags = {EXISTS_FLAG, *(known_flag_name(one.name) for one in table.columns)}
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
 def _as_compared(table: TargetTable, theirs: TargetTable) -> TargetTable:
-    """Give a scratch table the stored types of the real one, so that values are checked in the same way and spelled for comparison."""
+    """Copy the stored types of the real table to a scratch table, so that values are checked and spelled in the same way."""
     columns = tuple(
         replace(
             column,
@@ -510,7 +538,7 @@ def _as_compared(table: TargetTable, theirs: TargetTable) -> TargetTable:
 
 
 def _read_canonical(table: TargetTable, real: ApplyTarget) -> pa.RecordBatchReader:
-    """Read the rows of a table, with values in the spelling used for comparison."""
+    """Read the rows of a table, with values in the canonical spelling."""
     rows = real.scan(table)
     if all(one.stored is None for one in table.columns):
         return rows
@@ -528,7 +556,10 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
-    """Convert a row of the comparison. A missing or extra row lists all columns, a different row those that differ."""
+    """Convert a row of the comparison.
+
+    A missing or extra row lists all columns, a different row only the differing ones.
+    """
     # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
@@ -560,7 +591,7 @@ def _with_positions(
 def _positions(
     reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[RowDifference, ...]]
 ) -> dict[str, list[list[str]]]:
-    """Return, for each row, the positions of the operations on its key."""
+    """Return for each row the positions of the operations on its key."""
     positions: dict[str, list[list[str]]] = {
         name: [[] for _ in rows] for name, rows in wanted.items()
     }

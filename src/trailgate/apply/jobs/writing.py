@@ -1,12 +1,13 @@
 """Write batches of operations to the tables of a target.
 
-If the target refuses a row and errors are discarded, the refused operation has to be found. Some
-targets name all refused rows at once, and ``refused_rows`` finds their operations. Otherwise the
+If the target rejects a row and errors are discarded, the rejected operation has to be found. Some
+targets name all rejected rows at once, and ``refused_rows`` finds their operations. Otherwise the
 batch is rolled back and applied in halves, until a part of one transaction remains. Within that
-transaction a binary search tries longer and shorter beginnings of it.
+transaction, a binary search over the number of operations finds the first one with which the target
+rejects the row.
 
-Discarded operations are written to the discard file before the target commits. A run that is
-killed in between finds them in the file when it applies the batch again.
+Discarded operations are written to the discard file before the target commits. If a run is killed
+in between, the next run finds them in the file when it applies the batch again.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a ref
 class BoundedTarget(ApplyTarget, Protocol):
     """A target for ``verify``, which applies a trail only up to known positions to build the expected tables.
 
-    Every table takes all operations up to ``settled`` and none after ``until``; between them
-    ``bound`` decides per table. ``effects``, if set, replaces the mode's way to compute changes.
+    Operations up to ``settled`` are applied to every table, and operations after ``until`` to none;
+    between them ``bound`` decides per table. If ``effects`` is set, it is used instead of the
+    mode's function to compute changes.
     """
 
     effects: ComputeChanges | None
@@ -74,11 +76,14 @@ class BoundedTarget(ApplyTarget, Protocol):
     until: str
 
     def bound(self, table: TargetTable) -> str:
-        """Return the position (20 digits) of the last operation that a table takes."""
+        """Return the position (20 digits) of the last operation to apply to a table."""
         ...
 
     def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of those operations of a block that an earlier run discarded. They are not applied again."""
+        """Return the numbers of a block's operations that an earlier run discarded.
+
+        They are not applied again.
+        """
         ...
 
     def record_discarded(self, operations: TargetOperations) -> None:
@@ -103,7 +108,7 @@ class BatchWriter:
 
     @property
     def done_before(self) -> str:
-        """The position up to which tables that were not used yet contain all operations."""
+        """The position up to which every table that has not been used yet contains all operations."""
         return "" if self.done is None else self.done.position
 
     @property
@@ -114,10 +119,10 @@ class BatchWriter:
     def apply(
         self, batch: SplitOperations, policy: CollisionPolicy, rounds: int = MOST_ROUNDS
     ) -> ApplyReport:
-        """Apply a batch, and find the operations whose rows the target refuses.
+        """Apply a batch, and find the operations whose rows the target rejects.
 
-        If the error names the refused values or rows, their operations are excluded directly. Each
-        round finds the first refused operation of each row. After ``rounds`` of them, and if the
+        If the error names the rejected values or rows, their operations are excluded directly. Each
+        round finds the first rejected operation of each row. After ``rounds`` rounds, or if the
         error names no row, the batch is applied in two halves, recursively.
         """
         try:
@@ -151,7 +156,10 @@ class BatchWriter:
     def _locate_refusal(
         self, batch: SplitOperations, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> TrailgateError:
-        """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
+        """Add the position, table and key of the rejected operation to an error.
+
+        The operation is found by writing parts of the batch.
+        """
         if batch.rows > MOST_SOUGHT:
             return refusal
         refused = find_first_refused(batch, refusal, partial(self._try_write, policy=policy))
@@ -163,10 +171,10 @@ class BatchWriter:
     def _try_write(
         self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
     ) -> RowRefusedError | None:
-        """Write operations, roll them back, and return the error if the target refused them.
+        """Write operations, roll them back, and return the error if the target rejected them.
 
-        With ``find`` deferred constraints are checked too, and the error names all refused rows if
-        the target can find them.
+        With ``find``, deferred constraints are checked too, and the error names all rejected rows
+        if the target can find them.
         """
         state = self.schemas.state()
         try:
@@ -196,7 +204,7 @@ class BatchWriter:
 
         If a killed run had committed some tables of its batch, their operations are skipped now. An
         error that depended on them, such as one that discarded a transaction across several tables,
-        would not occur again. So the discard file decides.
+        would not occur again. So the lines of the discard file are used.
         """
         discarded = {n for block, _ in batch.blocks for n in self._discarded_before(block)}
         if not discarded:
@@ -231,7 +239,10 @@ class BatchWriter:
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
-        """Roll back if an error is raised. Tables are then looked up again, unless a row was refused."""
+        """Roll back if an error is raised.
+
+        Tables are then looked up again, unless the error is a rejected row.
+        """
         state = self.schemas.state()
         try:
             yield
@@ -249,11 +260,13 @@ class BatchWriter:
         discards: bool = False,
         find: bool = False,
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
-        """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
+        """Write the changes of a batch.
 
-        With ``discards`` these operations go to the discard file first, if the target commits each
-        table by itself. With ``find`` an error about a row names all refused rows, if the target can
-        find them.
+        Return the report, the operations that cannot be applied, and the excluded transactions.
+
+        With ``discards``, these operations are written to the discard file first, if the target
+        commits each table separately. With ``find``, an error about a row names all rejected rows,
+        if the target can find them.
         """
         assert batch.last is not None
         if not self.options.dry_run:
@@ -305,7 +318,7 @@ class BatchWriter:
     def _discard(
         self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
     ) -> None:
-        """Write the operations that are not applied to the discard file, except ignored ones."""
+        """Write the operations that are not applied to the discard file, except ignored operations."""
         ignored = self.changes.with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return

@@ -1,9 +1,9 @@
 """Apply MAP statements: convert operations on source tables to operations on target tables.
 
-Each statement is bound to each source table that its pattern matches. Every target column then is
+Each statement is bound to each source table that its pattern matches. Every target column is then
 either a source column, by its index, or an expression (COLMAP). A block of operations is first
-filtered by the statement's conditions; then its columns are reordered and its expressions evaluated
-in whole columns.
+filtered by the statement's conditions; then its columns are reordered, and its expressions are
+evaluated on whole columns.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ReplicatMapping:
     """The MAP statements of a Replicat parameter file, as a mapping of operations to target tables.
 
     All statements that match a source table are applied. If several of them have the same target,
-    the first that selects an operation applies to it.
+    an operation is mapped by the first of them that selects it.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ReplicatMapping:
 
     @property
     def name(self) -> str:
-        """A text that identifies these MAP statements, as part of the trail name in checkpoints."""
+        """A string that identifies these MAP statements in the source of a stored position."""
         # If all statements have the same mode, it is not repeated for each.
         common_mode = self._parameters.mode
         mapped = {
@@ -125,7 +125,7 @@ class ReplicatMapping:
     def _naming(self, target: str) -> list[MapStatement]:
         """Return the statements with a target table of this name.
 
-        Those with wildcards count only if no other names it.
+        Statements with wildcards count only if no other statement names the table.
         """
         fitting = [
             one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
@@ -134,7 +134,7 @@ class ReplicatMapping:
 
     @property
     def patterns(self) -> Sequence[tuple[str, str]]:
-        """The source pattern of each MAP statement after its file and line, such as ``("rshop.prm line 4, MAP", "HR.*")``."""
+        """The source pattern of each MAP statement, with its file and line: ``("rshop.prm line 4, MAP", "HR.*")``."""
         rules = (one.rule for one in self._parameters.maps)
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
@@ -192,7 +192,7 @@ class ReplicatMapping:
     def _rows(
         self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
     ) -> Longs:
-        """Return those of ``rows`` that the statement selects."""
+        """Return the rows among ``rows`` that the statement selects."""
         # The empty part keeps concatenate from failing if there are no rows.
         chosen = [rows[:0]]
         op_types = block.op_type[rows]
@@ -304,9 +304,9 @@ def _with_key(
 def _key_index(
     source: Table, target: Table, values: Sequence[int | Expression], source_index: int
 ) -> int:
-    """Return the index of the target column that takes the role of a source key column.
+    """Return the index of the target column that corresponds to a source key column.
 
-    It is the column with the same name, or else the first one mapped from it.
+    It is the column with the same name, or else the first column mapped from it.
     """
     name = source.columns[source_index].name.casefold()
     candidates = [at for at, value in enumerate(values) if value == source_index]
@@ -319,8 +319,8 @@ def _target_name(statement: MapStatement, source: Table) -> str:
 
     ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
     characters is replaced by the text that the star in the MAP pattern matches (assumed; the
-    documentation does not say). If such texts are all upper case they become lower case, each on
-    its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
+    documentation does not specify this). If such texts are all upper case they become lower case,
+    each on its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
     """
     if "*" not in statement.target:
         return statement.target
@@ -355,9 +355,9 @@ def _target_name(statement: MapStatement, source: Table) -> str:
 def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
     """Convert the operations that a statement selects to operations on its target.
 
-    Expressions see the record as it is in the trail, because an audit table describes what happened
-    at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV ('GGHEADER',
-    'OPTYPE') is still DELETE.
+    Expressions are evaluated on the record as it is in the trail, because an audit table describes
+    what happened at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV
+    ('GGHEADER', 'OPTYPE') is still DELETE.
     """
     # An expression reads the after image. For the before image, it reads the before values there.
     earlier = replace(block, after=block.before)

@@ -1,9 +1,10 @@
 """Parse Replicat parameter files.
 
-The text is split into statements, and each one is looked up by its first word: in ``_HANDLERS`` if
-it is obeyed, or else in the tables of ``replicat_parameters``, which give the reason why it is not.
-Options of MAP are looked up in ``_CLAUSES`` in the same way. A parameter that would change the data
-and is not obeyed is an error; with ``ignore_unsupported`` it is only listed.
+The text is split into statements, and each statement is looked up by its first word: in
+``_HANDLERS`` if the parameter is supported, or else in the tables of ``replicat_parameters``, which
+give the reason why it is not. Options of MAP are looked up in ``_CLAUSES`` in the same way. An
+unsupported parameter that would change the data is an error; with ``ignore_unsupported`` it is only
+listed.
 
 Parameters such as IGNOREDELETES, HANDLECOLLISIONS and INSERTALLRECORDS are toggles. As in
 GoldenGate, they apply to the MAP statements after them, and an option of a MAP statement overrides
@@ -127,10 +128,11 @@ class MapStatement:
 class ReplicatParameters:
     """The parsed parameters of a Replicat file.
 
-    - ``unused``: parameters that change nothing about the data
-    - ``ignored``: parameters that would change the data, but that ``ignore_unsupported`` allows
-    - ``mode``: the mode of all MAP statements, if they agree
-    - ``ddl``: the parameter that asks for DDL to be executed
+    - ``unused``: parameters that do not affect the data
+    - ``ignored``: unsupported parameters that would change the data, skipped because of
+      ``ignore_unsupported``
+    - ``mode``: the mode of all MAP statements, if they have the same
+    - ``ddl``: the parameter that requests the execution of DDL
     """
 
     group: str | None = None
@@ -164,7 +166,7 @@ class ReplicatParameters:
 
 @dataclass(slots=True)
 class _Draft(ParameterRemarks):
-    """The parameters parsed so far, and the toggles that apply to the MAP statements that follow."""
+    """The parameters parsed so far, and the toggles that apply to later MAP statements."""
 
     parameters: ReplicatParameters = ReplicatParameters()
     not_taken: set[str] = field(default_factory=set)
@@ -177,7 +179,7 @@ class _Draft(ParameterRemarks):
     errors: dict[str, tuple[ParameterStatement, str]] = field(default_factory=dict)  # of REPERROR
 
     def set_once(self, statement: ParameterStatement, **members: Any) -> None:
-        """Set members of the parameters.
+        """Set fields of the parameters.
 
         Raises OptionError if the file has already set one of them.
         """
@@ -196,8 +198,8 @@ def parse_replicat(
 ) -> ReplicatParameters:
     """Parse a Replicat parameter file. Raises OptionError with the file and line.
 
-    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change
-    the data and is not obeyed is an error, unless ``ignore_unsupported`` is set.
+    ``read`` returns the text of a file that OBEY or INCLUDE names. An unsupported parameter that
+    would change the data is an error, unless ``ignore_unsupported`` is set.
     """
     draft = _Draft()
     try:
@@ -250,7 +252,7 @@ def _check_duplicates(draft: _Draft) -> None:
 
 
 def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> None:
-    """Refuse whatever follows a complete parameter, such as THREADS (1-3)."""
+    """Raise OptionError for text after a complete parameter, such as THREADS (1-3)."""
     rest = rest.strip(" \t,;")
     if not rest:
         return
@@ -313,7 +315,7 @@ def _not_obeyed_in_map(
 def _of_rule(
     read: Callable[[TableRule, StatementClause, ParameterStatement], TableRule],
 ) -> Callable[[MapStatement, StatementClause, ParameterStatement], MapStatement]:
-    """Return a parser for an option that TABLE of Extract has too."""
+    """Return a parser for a MAP option that is also an option of Extract's TABLE."""
 
     def apply(
         mapped: MapStatement, clause: StatementClause, statement: ParameterStatement
@@ -447,7 +449,10 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
-    """Record a response to an error. ``_with_responses`` combines them once all are known."""
+    """Record a response to an error.
+
+    ``_with_responses`` combines the responses after the whole file is parsed.
+    """
     # REPERROR (1403, DISCARD), REPERROR (DEFAULT, ABEND), REPERROR RESET
     if draft.parameters.maps:
         hint = "Write it before the first MAP: here it applies to all"
@@ -555,7 +560,7 @@ def _allowduptargetmap(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _ddl(draft: _Draft, statement: ParameterStatement) -> None:
-    """Report DDL, and keep it for the error message if the trail contains a DDL record."""
+    """Report DDL, and remember the statement for the error message in case the trail contains a DDL record."""
     words = statement.rest.upper().split()
     if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
         ddl = remark_of(statement, statement.text, NO_DDL)
@@ -579,11 +584,11 @@ def _charset(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
-    """Do nothing: the parameter was obeyed when the file was split into statements."""
+    """Do nothing, because the parameter was already handled when the file was split into statements."""
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """Report a parameter that is not obeyed: as one without effect, or as refused."""
+    """Report an unsupported parameter: either it has no effect here, or it is an error."""
     name = statement.keyword
     if name in NOTED:
         draft.note(statement, statement.text, NOTED[name])

@@ -1,8 +1,8 @@
-"""Reasons why Replicat parameters and MAP options have no effect here, or are refused.
+"""Reasons why Replicat parameters and MAP options have no effect here, or are errors.
 
-Each of Oracle's documented parameters that ``replicat_files`` does not obey has a row: in ``NOTED``
-and ``MAP_NOTED`` if it changes nothing about the data, and in ``REFUSED`` and ``MAP_REFUSED`` if it
-would.
+Each of Oracle's documented parameters that ``replicat_files`` does not support has a row: in
+``NOTED`` and ``MAP_NOTED`` if it does not affect the data, and in ``REFUSED`` and ``MAP_REFUSED``
+if it does.
 """
 
 from __future__ import annotations

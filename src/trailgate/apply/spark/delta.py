@@ -34,7 +34,10 @@ NO_DELTA: Final = (
 
 
 class SessionDeltaTarget(DeltaTarget):
-    """Delta tables that a Spark session merges into, below a folder whose address is valid for both the process and the session."""
+    """Delta tables that a Spark session merges into.
+
+    They are below a folder whose address is valid both for this process and for the session.
+    """
 
     def __init__(self, root: str, group: str, spark: SparkSession) -> None:
         super().__init__(root, group)
@@ -67,12 +70,12 @@ def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTa
 
 
 def _has_exact_statistics(data_type: pa.DataType) -> bool:
-    """Return whether a type's statistics are exact, even if delta-rs wrote them."""
+    """Return whether statistics of this type are exact, even if delta-rs wrote them."""
     return not has_rounded_statistics(data_type)
 
 
 def _refusal(error: Exception, path: str) -> TrailgateError:
-    """Build the error for a MERGE that Spark refuses."""
+    """Build the error for a MERGE that fails in Spark."""
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
         return StorageError(

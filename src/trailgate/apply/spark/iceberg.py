@@ -105,7 +105,11 @@ class SessionIcebergTarget:
         return values
 
     def _exists(self, name: str) -> bool:
-        """Return whether a table exists, and forget what the session has cached of it: another process may have written it."""
+        """Return whether a table exists.
+
+        Clears what the session has cached about it, because another process may have written the
+        table.
+        """
         exists: bool = self._spark.catalog.tableExists(name)
         if exists:
             self._spark.catalog.refreshTable(name)
@@ -129,7 +133,7 @@ class SessionIcebergTarget:
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
-        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
+        """Return the table unchanged, because Iceberg can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -270,7 +274,7 @@ def _type(data_type: pa.DataType) -> str:
 
 @contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Convert errors of Spark to our errors."""
+    """Convert Spark's errors inside the block to our errors."""
     try:
         yield
     except ERRORS as error:

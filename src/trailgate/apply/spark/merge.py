@@ -1,8 +1,8 @@
-"""Build and run the MERGE of a Spark session: changes by key over staged rows, for all table formats.
+"""Build and run the MERGE with which a Spark session writes changes by key, for all table formats.
 
-Changes are staged as a temporary view over a DataFrame of Arrow columns, so it also works over
-Spark Connect. A staged row has the key and values ``c0``, ``c1`` ..., the flags ``m0``, ``m1`` ...
-of values to keep, and the effect ``e`` (delete, patch or insert).
+Changes are staged as a temporary view of a DataFrame of Arrow columns, which also works over Spark
+Connect. A staged row has the key and values ``c0``, ``c1`` ..., the flags ``m0``, ``m1`` ... of
+values to keep, and the effect ``e`` (delete, patch or insert).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def merge(
 ) -> list[Row]:
     """Merge changes by key into a table, and return Spark's counts (no rows if it skips the statement).
 
-    Files are skipped by the range of keys of the types for which ``is_ranged`` holds, because their
-    statistics are exact.
+    Spark skips files by the range of the keys. This is used for the types for which ``is_ranged``
+    returns true, because their statistics are exact.
     """
     with stage_rows(spark, sql.build_staging_rows(effects)) as rows:
         counts: list[Row] = spark.sql(merge_statement(effects, target, rows, is_ranged)).collect()

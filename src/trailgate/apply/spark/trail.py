@@ -84,7 +84,7 @@ def apply(
 def _target(
     spark: SparkSession, to: str, options: ApplyOptions, merge: Merge
 ) -> ApplyTarget | None:
-    """Return the target that the session writes, or None if the target's own library writes it."""
+    """Return the target that the session writes. Return None if the target's own library writes it."""
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
         raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
@@ -129,7 +129,7 @@ class TaskReading(ThreadReading):
 class _Task:
     """The work of a task.
 
-    Each part has the files that it needs; the definitions are sent once, with the task.
+    Each part contains the files that it needs; the definitions are sent once, with the task.
     """
 
     work: SplitWork

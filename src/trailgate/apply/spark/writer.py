@@ -108,7 +108,7 @@ class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: igno
 
 @with_brief_errors
 class ApplySink(SparkFormat):
-    """The format ``trailgate_apply``, which can only be written."""
+    """The format ``trailgate_apply``. It can only be written, not read."""
 
     format = "trailgate_apply"
     does = "It is written, as a batch and as a stream"

@@ -1,1 +1,4 @@
-"""The targets of apply, one module per kind. A target knows its tables, types and commits, and nothing about trails."""
+"""The targets of apply, with one module per type of database or file.
+
+A target knows its tables, types and commits, but nothing about trails.
+"""

@@ -7,7 +7,7 @@ row with an empty ``target`` for the position of all tables together:
     trailgate            /data/dirdat/ot  00000000020000012345
     trailgate  hr.jobs   /data/dirdat/ot  00000000020000012345
 
-Delta and Iceberg keep the position of a table in its commits. The position of all tables together
+Delta and Iceberg store the position of a table in its commits. The position of all tables together
 is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables.
 """
 

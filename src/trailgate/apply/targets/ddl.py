@@ -36,11 +36,11 @@ HELD: Final = (
 class DdlDialect:
     """How a database spells CREATE TABLE.
 
-    ``types`` are its names for the Arrow types in ``HELD``, in the same order. ``number`` is the
-    type for numbers that are text in Arrow, ``varchar`` the type for text of up to ``most``
-    characters, and ``text`` the type for longer text. Primary keys exist if ``keys``, but not on
-    columns of the ``unkeyed`` types. ``upper``: the database shows unquoted names in upper case, so
-    names in lower case are changed to upper case.
+    ``types`` are the database's names for the Arrow types in ``HELD``, in the same order.
+    ``number`` is the type for numbers that are text in Arrow, ``varchar`` the type for text of up
+    to ``most`` characters, and ``text`` the type for longer text. If ``keys``, tables get primary
+    keys, but not on columns of the ``unkeyed`` types. ``upper``: the database shows unquoted names
+    in upper case, so names in lower case are changed to upper case.
     """
 
     title: str

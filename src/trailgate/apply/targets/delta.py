@@ -152,7 +152,7 @@ class DeltaTarget:
         return replace(existing, columns=columns).without_computed()
 
     def plan_table(self, table: TargetTable) -> TargetTable:
-        """Return a table to create, unchanged, because Delta can represent all of its types."""
+        """Return the table unchanged, because Delta can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -297,7 +297,10 @@ class DeltaTarget:
     def _find_writer_properties(
         self, table: TargetTable, delta: DeltaTable
     ) -> WriterProperties | None:
-        """Return the properties of the files that a MERGE writes, once the table has files from which to plan them."""
+        """Return the writer properties for a MERGE.
+
+        They are planned from existing files, so there are none for a table without files.
+        """
         place = self._place(table)
         if place.address not in self._writing:
             planned = plan_writer_properties(place, delta)
@@ -368,7 +371,10 @@ class DeltaTarget:
         return self._open_place(self._place(table))
 
     def _open_place(self, place: DeltaPlace) -> DeltaTable | None:
-        """Return the open table at a place, or None if there is none. Opened tables are cached until ``release``."""
+        """Return the open table at a place, or None if it does not exist.
+
+        Open tables are cached until ``release``.
+        """
         path = place.address
         if path not in self._tables:
             try:

@@ -95,7 +95,7 @@ def read_delta_rows(
 
 
 def select_rows(rows: pa.RecordBatchReader, keys: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the rows of which each key column, by itself, has one of its values."""
+    """Return the rows whose value in each key column, considered separately, is a value of that column in ``keys``."""
     bitmaps = {name: IntegerKeys.of(values) for name, values in keys.items()}
     others = [
         pc.field(name).isin(values.unique())
@@ -143,7 +143,7 @@ def _literal(value: pa.Scalar) -> str:
 
 
 def build_delta_key_match(table: TargetTable) -> str:
-    """Return the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
+    """Build the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
     therefore compared as text, for which no file is skipped.

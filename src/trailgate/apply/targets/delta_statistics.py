@@ -1,4 +1,4 @@
-"""Find the columns whose statistics delta-rs rounds, and the table properties that turn these off.
+"""Find the columns whose statistics delta-rs rounds, and the table properties that disable these statistics.
 
 A Delta log states the smallest and greatest value of each column in a file, and readers skip files
 by these bounds. delta-rs writes bounds of decimals as JSON numbers: 64-bit integers, or floats if
@@ -30,7 +30,10 @@ COUNTED: Final = (
 
 
 def has_rounded_statistics(data_type: pa.DataType) -> bool:
-    """Return whether delta-rs rounds a column's statistics: decimals of more than 18 digits, or of more than 15 if they have a scale."""
+    """Return whether delta-rs rounds a column's statistics.
+
+    These are decimals of more than 18 digits, or of more than 15 digits if they have a scale.
+    """
     if not pa.types.is_decimal(data_type):
         return False
     return bool(data_type.precision > (FLOAT_DIGITS if data_type.scale else LONG_DIGITS))

@@ -176,7 +176,7 @@ class DuckDBTarget:
         return frozenset(one for (one,) in rows)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
-        """Return a table to create, unchanged, because DuckDB can represent all of its types."""
+        """Return the table unchanged, because DuckDB can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -290,10 +290,12 @@ class DuckDBTarget:
         determined: bool = False,
         is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Compare a table with other rows by key. Return the number of rows of each kind, and the first ``most`` differing rows. The kinds are explained in ``sql.py``.
+        """Compare a table with other rows by key.
 
-        With ``determined`` the table is one that ``apply/effects/determined.py`` describes: only
-        some keys and values are known. ``is_whole`` means that it contains all keys.
+        Returns the number of rows of each kind, and the first ``most`` differing rows. The kinds
+        are explained in ``sql.py``. With ``determined``, the table is one that
+        ``apply/effects/determined.py`` describes: only some keys and values are known. ``is_whole``
+        means that it contains all keys.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
@@ -457,7 +459,10 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _stored_type(name: str, type_name: str, text: str) -> DatabaseColumnType | None:
-    """Return what a column's type keeps besides its Arrow type, or None. ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations."""
+    """Return the database type if it stores less of a value than the Arrow type, otherwise None.
+
+    ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations.
+    """
     if type_name == "VARCHAR":
         # For example, the column "name" in: CREATE TABLE t("name" VARCHAR COLLATE NOCASE)
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'

@@ -1,7 +1,7 @@
-"""Decide which errors of a target may pass, so that apply retries, and which are permanent.
+"""Decide which errors of a target are temporary, so that apply retries, and which are permanent.
 
-PostgreSQL errors are classified by SQLSTATE, those of DuckDB and Delta by exception type and a part
-of the text. An error without a row in these tables is permanent.
+PostgreSQL errors are classified by SQLSTATE, errors of DuckDB and Delta by exception type and a
+part of the text. An error without a row in these tables is permanent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SQLSTATES: Final = MappingProxyType(
 
 
 class FaultSign(NamedTuple):
-    """How to recognize a fault of a target that may pass: the exception's type and a part of its text in lower case."""
+    """How to recognize a temporary fault of a target: by the exception's type and a part of its text in lower case."""
 
     of: type[Exception]
     text: str
@@ -52,7 +52,7 @@ class FaultSign(NamedTuple):
 
 
 def find_fault(error: Exception, signs: Iterable[FaultSign]) -> type[TrailgateError] | None:
-    """Return the kind of fault of the first ``FaultSign`` that matches an exception, or None if the error is permanent."""
+    """Return the class of our error for the first ``FaultSign`` that matches an exception, or None if the error is permanent."""
     text = str(error).casefold()
     return next(
         (one.fault for one in signs if isinstance(error, one.of) and one.text in text), None
@@ -72,5 +72,5 @@ DISK: Final = tuple(
 
 
 def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
-    """Return the kind of fault for a SQLSTATE, or None if the error is permanent."""
+    """Return the class of our error for a SQLSTATE, or None if the error is permanent."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

@@ -111,9 +111,10 @@ class IcebergTarget:
         return AppliedPosition("", last)
 
     def _find_position(self, table: Table) -> str | None:
-        """Return the last position that the table's property and the current snapshot's ancestors have.
+        """Return the last position that the table's property and the ancestors of its current snapshot contain.
 
-        The property remains if the snapshots are expired. A session sets only that of the snapshot.
+        The property remains if the snapshots are expired. A Spark session sets only the snapshot's
+        property.
         """
         stored = (one.get(self._property) for one in _read_commits(table))
         of_snapshot = next(filter(None, stored), "")
@@ -144,7 +145,7 @@ class IcebergTarget:
         return positions
 
     def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
-        """Return the CSN and commit time that the snapshot of a position has, if it is this target's."""
+        """Return the CSN and commit time stored in the snapshot of a position, if this target wrote it."""
         for one in _read_commits(table):
             if one.get(self._property) == position:
                 op_ts = one.get(f"trailgate.{self._group}.op_ts")
@@ -173,7 +174,7 @@ class IcebergTarget:
         return table.as_held(table.name, read_arrow_schema(loaded))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
-        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
+        """Return the table unchanged, because Iceberg can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:

@@ -62,7 +62,7 @@ class IcebergPlace:
 
     @property
     def exists(self) -> bool:
-        """Whether the catalog exists. A configured catalog is taken to exist."""
+        """Whether the catalog exists. A configured catalog is assumed to exist."""
         return self.folder is None or (self.folder / CATALOG_FILE).exists()
 
     def open(self) -> Catalog:
@@ -90,8 +90,8 @@ def load_iceberg_table(
 ) -> Table | None:
     """Load a table by its complete name, or return None if it does not exist.
 
-    Raises StorageError if the folder of the catalog was moved or copied. A catalog has the absolute
-    paths of its tables, so a copy would write to the tables of the original.
+    Raises StorageError if the folder of the catalog was moved or copied. A catalog contains the
+    absolute paths of its tables, so a copy would write to the tables of the original.
     """
     try:
         table = catalog.load_table(name)
@@ -120,7 +120,7 @@ def check_path(path: str) -> None:
 
 
 def _check_catalog_file(path: Path) -> None:
-    """Raise the error of a file that cannot be opened as a catalog.
+    """Raise the error for a file that cannot be opened as a catalog.
 
     pyiceberg itself would add its tables to any SQLite file, and wait for each lock twice.
     """

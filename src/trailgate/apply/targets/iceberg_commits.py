@@ -32,9 +32,9 @@ class SingleAttempt(Transaction):
 
 
 class ReplacedFiles(_OverwriteFiles):
-    """A snapshot that replaces data files, without the manifests that only list files deleted before.
+    """A snapshot that replaces data files, and drops the manifests that list only files deleted earlier.
 
-    pyiceberg keeps these forever, so that each commit would be slower than the one before.
+    pyiceberg keeps these manifests forever, so each commit would be slower than the one before.
     """
 
     def _existing_manifests(self) -> list[ManifestFile]:

@@ -1,7 +1,7 @@
 """Read the rows of Iceberg tables, find rows by key, and compute the new rows of a data file.
 
-pyiceberg finds rows by expressions, which become slow for thousands of keys. Here each data file
-whose bounds allow it is read, and Arrow looks its keys up. For example, changes to the keys 3 and 7
+pyiceberg finds rows by expressions, which become slow for thousands of keys. Here Arrow looks up
+the keys in each data file whose bounds allow one of them. For example, changes to the keys 3 and 7
 need the files with bounds 1..5 and 6..9, but not the one with 10..20.
 """
 
@@ -112,7 +112,7 @@ def read_files(table: Table, tasks: Sequence[FileScanTask]) -> pa.RecordBatchRea
 
 
 class KeyLookup:
-    """Finds the rows of Iceberg data files that have one of some keys."""
+    """Finds the rows of Iceberg data files whose key is in a given set."""
 
     def __init__(self, keys: Sequence[pa.Array]) -> None:
         self._keys = keys

@@ -29,7 +29,10 @@ class IntegerKeys:
 
     @classmethod
     def of(cls, values: pa.Array) -> Self | None:
-        """Return the bitmap of some keys, or None if they have another type, NULL, or too wide a range."""
+        """Build the bitmap of some keys.
+
+        Returns None if the keys have another type, include NULL, or have too wide a range.
+        """
         is_long = pa.types.is_integer(values.type) and values.type != pa.uint64()
         if not is_long or values.null_count or not len(values):
             return None

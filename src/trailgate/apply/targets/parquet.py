@@ -36,7 +36,7 @@ ENDING: Final = ".parquet"
 
 
 class ParquetTarget:
-    """The tables below a local folder, as Parquet files that are only added."""
+    """The tables below a local folder, as Parquet files. Existing files are never changed."""
 
     widens = False
     folds_names = False
@@ -100,7 +100,7 @@ class ParquetTarget:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 
     def plan_table(self, table: TargetTable) -> TargetTable:
-        """Return a table to create, unchanged, because Parquet can represent all of its types."""
+        """Return the table unchanged, because Parquet can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -108,10 +108,10 @@ class ParquetTarget:
         self._folder(table).mkdir(parents=True, exist_ok=True)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: the next Parquet file has the new columns."""
+        """Do nothing, because the next Parquet file contains the new columns."""
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: written Parquet files do not change."""
+        """Do nothing, because written Parquet files do not change."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Raise OptionError, because rows in Parquet files cannot be looked up by key."""

@@ -299,7 +299,10 @@ class PostgreSQLTarget:
         self._is_locked = True
 
     def _add_position_columns(self) -> None:
-        """Add the columns that a checkpoint table of an earlier version lacks. Runs no ALTER TABLE, which locks the table, if none is missing."""
+        """Add the columns that a checkpoint table of an earlier version does not have.
+
+        Without missing columns, no ALTER TABLE is run, because it would lock the table.
+        """
         rows = self._execute(
             f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
         )
@@ -357,7 +360,9 @@ class PostgreSQLTarget:
         return sql.check_key_types(existing)
 
     def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
-        """Return the OID, schema and name of a table. An exact match wins over a match that ignores case.
+        """Return the OID, schema and name of a table.
+
+        An exact match takes precedence over a match that ignores case.
 
         Raises DefinitionError if several tables match without case, or if it is a view.
         """
@@ -484,10 +489,11 @@ class PostgreSQLTarget:
     def _refused_casts(
         self, table: TargetTable, staging: str, at: int, first: RowRefusedError
     ) -> RowRefusedError:
-        """Find all staged values of a column that PostgreSQL refuses to cast. Return one error with all of them, or ``first`` if they cannot be found.
+        """Find all staged values of a column that PostgreSQL cannot cast.
 
-        A plain statement ends at the first such value. Only a PL/pgSQL function can catch the error
-        and continue. The function is temporary and disappears when the transaction is rolled back.
+        Returns one error with all of them, or ``first`` if they cannot be found. A plain statement
+        ends at the first such value. Only a PL/pgSQL function can catch the error and continue. The
+        function is temporary and disappears when the transaction is rolled back.
         """
         column = table.columns[at]
         assert column.stored is not None
@@ -553,10 +559,10 @@ class PostgreSQLTarget:
         self._store_position(table, at)
 
     def find_refused_rows(self, effects: TableChanges) -> RefusedRows:
-        """Return the refused rows of the changes for which ``write`` just raised RowRefusedError.
+        """Return the rejected rows of the changes for which ``write`` has just raised RowRefusedError.
 
-        Writes each row again by itself, in a PL/pgSQL function that catches the errors of rows. The
-        function is temporary, and disappears with the rows when the batch is rolled back.
+        Writes each row again separately, in a PL/pgSQL function that catches the errors of rows.
+        The function is temporary, and disappears with the rows when the batch is rolled back.
         """
         table, rows = effects.nets.table, sql.build_staging_rows(effects, defaults=True)
         self._execute(f"ROLLBACK TO SAVEPOINT {WRITING}")
@@ -593,7 +599,11 @@ class PostgreSQLTarget:
             waiting = again
 
     def _try_rows(self, table: TargetTable, own: str) -> dict[int, tuple[RowRefusedError, str]]:
-        """Write each of the rows to try. Return the errors of refused rows by their number, with the other table of a foreign key."""
+        """Write each row separately.
+
+        Return the errors of rejected rows by their number, each with the other table of a foreign
+        key.
+        """
         others = {
             (child, name): parent if child_name == own else child_name
             for name, child, child_name, parent in self._execute(
@@ -621,7 +631,7 @@ class PostgreSQLTarget:
         self._execute(f"RELEASE SAVEPOINT {WRITING}")
 
     def find_deferred_rows(self, table: TargetTable) -> RefusedRows:
-        """Return the rows of a table that lack the row that a deferred foreign key names, after ``check_deferred`` has raised an error."""
+        """Return the rows of a table that violate a deferred foreign key, after ``check_deferred`` has raised an error."""
         columns = [one for one in table.columns if one.name in _identifying(table)]
         quoted = sql.quote_sql_name
         found, errors, related = [], [], []
@@ -648,7 +658,7 @@ class PostgreSQLTarget:
     def _row_error(
         self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
     ) -> RowRefusedError:
-        """Return the error of a row that was tried alone, with the text that its statement would have had."""
+        """Build the error for a row that was written separately, with the text that its statement would have had."""
         text = f"PostgreSQL refuses: {' '.join(problem.split())}"
         text += f". {mask_logins(detail).strip()}" if detail else ""
         where = Where(source=self._shown, table=str(table), field=field or None)
@@ -755,7 +765,10 @@ class PostgreSQLTarget:
             raise self._refusal(error, table) from None
 
     def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
-        """Convert an error of psycopg. An integrity or data error is about a row; SQLSTATEs show faults that may pass."""
+        """Convert an error of psycopg.
+
+        An integrity or data error is about a row. Temporary faults are recognized by SQLSTATE.
+        """
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
         fault = find_sqlstate_fault(error.sqlstate or "")
@@ -865,7 +878,10 @@ def _column_type(one: _Attribute) -> _ColumnType:
 
 
 def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
-    """Return a column's Arrow type, and what its PostgreSQL type keeps besides. Types without an Arrow equivalent become text."""
+    """Return a column's Arrow type, and its PostgreSQL type if that stores less of a value.
+
+    Types without an Arrow equivalent become text.
+    """
     size = one.modifier
     if one.base == "numeric":
         return _numeric(one)
@@ -944,7 +960,10 @@ def _identifying(table: TargetTable) -> tuple[str, ...]:
 def _name_rows(
     effects: TableChanges, refused: Mapping[int, tuple[RowRefusedError, str]]
 ) -> RefusedRows:
-    """Return refused rows, which are numbered as in ``effects``, with the columns that identify them."""
+    """Describe rejected rows by the columns that identify them.
+
+    The rows are numbered as in ``effects``.
+    """
     nets, names = effects.nets, _identifying(effects.nets.table)
     numbers = sorted(refused)
     columns = nets.key

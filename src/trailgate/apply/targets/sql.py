@@ -56,8 +56,8 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
 
     The patch sets columns that the source does not have to NULL, because nothing of the old row
     remains. With ``defaults`` a replaced row keeps its effect instead, so that these columns can be
-    reset to their defaults. The column ``x`` then has a bit for each of them without a value: bit 0
-    for the first of ``find_extra_columns``, bit 1 for the second, and so on.
+    reset to their defaults. The column ``x`` then has a bit for each of these columns that has no
+    value: bit 0 for the first of ``find_extra_columns``, bit 1 for the second, and so on.
     """
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
@@ -147,7 +147,10 @@ class StagingDialect:
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield, for each column whose text may change, the statement that finds staged values that the database prints differently."""
+        """Yield a statement for each column that the database may print differently.
+
+        It finds the staged values whose printed text differs.
+        """
         for at in columns:
             stored = table.columns[at].stored
             if stored is not None and stored.is_printed:
@@ -162,7 +165,10 @@ class StagingDialect:
     def computed_values(
         self, table: TargetTable, staging: str
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield, for each column that the database computes, the statement that finds a row whose value differs from the trail's."""
+        """Yield a statement for each column that the database computes.
+
+        It finds a row whose value differs from the trail's.
+        """
         name, same = quote_sql_name(*table.name), self.match(table)
         for at, column in enumerate(table.columns):
             if at in table.key or column.extra or not (column.computed or column.on_insert):
@@ -175,7 +181,7 @@ class StagingDialect:
             yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Return columns and a statement that finds a row whose stored values differ from the staged ones.
+        """Return columns, and a statement that finds a row whose stored values differ from the staged values.
 
         The statement returns one row: the staged and stored value of each column in turn, and last
         whether the row exists. If it does not exist, all stored values are NULL.
@@ -277,12 +283,15 @@ def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
 
 
 def _lacking(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns without a value in rows with these bits."""
+    """Return the indexes of the columns without a value, for rows with these bits in ``x``."""
     return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
 def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns to insert for rows with these bits. The other columns get their defaults."""
+    """Return the indexes of the columns to insert, for rows with these bits in ``x``.
+
+    The other columns get their defaults.
+    """
     lacking = _lacking(table, bits)
     return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
 
@@ -341,7 +350,10 @@ def build_replacing_statements(
 
 
 def build_closing_statement(effects: TableChanges) -> str | None:
-    """Return the UPDATE that carries out the ``closing`` of changes, for example to end row versions after a truncate, or None without one."""
+    """Build the UPDATE for the ``closing`` of changes, for example to end row versions after a truncate.
+
+    Returns None if there is no ``closing``.
+    """
     closing = effects.closing
     if closing is None:
         return None
@@ -396,7 +408,12 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
-    """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
+    """Return the table.
+
+    Raises DefinitionError if a column that was applied earlier no longer exists.
+
+    Adding the column again would leave it NULL in all rows.
+    """
     # Names are compared without case, as a database may have folded them.
     names = {one.name.casefold() for one in existing.columns}
     asked = {one.name.casefold() for one in expected.columns}
@@ -455,7 +472,11 @@ def convert_value_errors(column: TargetColumn) -> Iterator[None]:
 def build_refused_values_error(
     table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
 ) -> ValuesRefusedError:
-    """Return one error for all refused values. ``rows`` are pairs of the trail's value and the database's, which is None if it cannot be cast."""
+    """Build one error for all rejected values.
+
+    ``rows`` are pairs of the trail's value and the database's value, which is None if it cannot be
+    cast.
+    """
     assert column.stored is not None
     errors: dict[str, RowRefusedError] = {}
     for sent, stored in rows:
@@ -513,9 +534,9 @@ def build_key_match(
 
 
 class MergeClauses(NamedTuple):
-    """The values that are written from a staged row ``s`` into the table ``t``: expressions by quoted column name.
+    """The values that are written from a staged row ``s`` into the table ``t``, as expressions by quoted column name.
 
-    Each clause applies to the staged rows that have its effect, see ``staged_effect``.
+    Each clause applies to the staged rows with one effect, see ``staged_effect``.
     """
 
     inserted: Mapping[str, str]
@@ -529,12 +550,12 @@ def build_merge_clauses(
     *,
     resets: bool = False,
 ) -> MergeClauses:
-    """Return the values that a MERGE, or an UPDATE and an INSERT, write.
+    """Build the values that a MERGE, or an UPDATE and an INSERT, write.
 
-    ``staged`` returns the staged value of a column by its index. Columns that the source does not
-    have are skipped if no row has a value for them, so that they get their defaults, and so are
-    computed columns. A value that was not logged keeps the table's value. With ``resets`` the
-    update clause resets the skipped columns of replaced rows to NULL.
+    ``staged`` returns the staged value of a column by its index. Computed columns are skipped.
+    Columns that the source does not have are also skipped if no row has a value for them, so that
+    they get their defaults. A value that was not logged keeps the table's value. With ``resets``
+    the update clause sets the skipped columns of replaced rows to NULL.
     """
     table = effects.nets.table
     replaces = resets and bool((effects.nets.effect == RowEffect.REPLACE).any())
@@ -562,10 +583,12 @@ def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
 
 
 class ComparisonScope(NamedTuple):
-    """Which expected rows and values of a comparison are known; ``key`` has the names of the key columns.
+    """Which expected rows and values are known in a comparison.
 
-    With ``determined`` only some keys and values are known (``apply/effects/determined.py``).
-    ``is_whole`` means that all keys are.
+    ``key`` has the names of the key columns.
+
+    With ``determined``, only some keys and values are known (``apply/effects/determined.py``).
+    ``is_whole`` means that all keys are known.
     """
 
     key: Sequence[str]
@@ -586,10 +609,10 @@ class ComparisonScope(NamedTuple):
 def build_comparison(
     expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
-    """Return two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
+    """Build two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
 
     The kinds are "equal", "different", "missing" (only expected), "extra" (only in the target),
-    "untouched" (nothing is known about the row), and "absent" (rightly not in the target). A
+    "untouched" (nothing is known about the row), and "absent" (correctly not in the target). A
     differing row has its kind, and then the expected and the actual value of each column.
     """
     same = {

@@ -1,8 +1,9 @@
-"""The interface of a target, and the table of all kinds of targets.
+"""The interface of a target, and the table of all types of targets.
 
 A batch is written table by table and then committed. If all tables are one transaction (DuckDB,
 PostgreSQL), the position is part of it. If each table has its own commits (Delta, Iceberg), every
-commit contains the position. Either way a target knows what it contains, whenever a run is killed.
+commit contains the position. Either way the target itself knows how far each table is applied, even
+if a run is killed.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from trailgate.errors import (
 class AppliedPosition:
     """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
-    ``digest`` is the digest of the operation's record, and ``reached`` is where the next batch
-    begins. Both are None if the operations came from a DataFrame or the position is of an earlier
-    version. Targets store all fields for the position of all tables (decision 0117).
+    ``digest`` is the digest of the operation's record, and ``reached`` is the beginning of the next
+    batch. Both are None if the operations came from a DataFrame or an earlier version stored the
+    position. Targets store all fields for the position of all tables (decision 0117).
     """
 
     trail: str
@@ -45,13 +46,18 @@ class AppliedPosition:
 
 
 class RowRefusedError(ApplyError):
-    """A constraint or type of the target refuses a row. After ``rollback`` nothing remains of what was written since the last commit."""
+    """Raised if a constraint or type of the target rejects a row.
+
+    After ``rollback``, nothing written since the last commit remains.
+    """
 
 
 class ValuesRefusedError(RowRefusedError):
-    """A column's type in the target refuses values. ``errors`` has the text of each value's error.
+    """Raised if a column's type in the target rejects values.
 
-    There may be more refused values; they are found in the next attempt, without these.
+    ``errors`` contains an error text for each value.
+
+    There may be more rejected values; they are found in the next attempt, without these.
     """
 
     errors: Mapping[str, RowRefusedError] = MappingProxyType({})
@@ -59,10 +65,10 @@ class ValuesRefusedError(RowRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows that constraints of a target refuse. ``keys`` and ``errors`` have one element per row.
+    """Rows that constraints of a target reject. ``keys`` and ``errors`` have one element per row.
 
     ``keys`` has the key columns, or the column ``_position`` for a table of operations. ``related``
-    is the other table of a foreign key that refuses the row, such as ``hr.jobs``, else "".
+    is the other table of a foreign key that rejects the row, such as ``hr.jobs``, else "".
     """
 
     keys: pa.Table
@@ -95,7 +101,7 @@ class GroupPosition(NamedTuple):
 
 
 def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
-    """Return the error that another run has advanced the group's position."""
+    """Build the error for a group whose position was advanced by another run."""
     return TargetConflictError(
         f"another run applies group {group} to this target",
         where=Where(source=source),
@@ -106,11 +112,11 @@ def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
 class ApplyTarget(Protocol):
     """The interface of targets: tables that changes are applied to.
 
-    Methods raise TrailgateError if the target refuses something.
+    Methods raise TrailgateError if the target rejects something.
 
-    ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table by
-    itself, before ``commit`` ends the batch. ``folds_names``: names that differ only in case are
-    those of one table.
+    ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table
+    separately, before ``commit`` ends the batch. ``folds_names``: names that differ only in case
+    mean the same table.
     """
 
     widens: bool
@@ -145,7 +151,7 @@ class ApplyTarget(Protocol):
         ...
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only those of the key."""
+        """Return the rows with any of the keys: all columns, or only the key columns."""
         ...
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
@@ -192,10 +198,10 @@ class CheckingTarget(ApplyTarget, Protocol):
 
 @runtime_checkable
 class FindingTarget(ApplyTarget, Protocol):
-    """A target that finds all rows that its constraints refuse, each alone."""
+    """A target that can find all rows that its constraints reject, each separately."""
 
     def find_refused_rows(self, effects: TableChanges) -> RefusedRows:
-        """Return the refused rows of the changes for which ``write`` just raised RowRefusedError, in the order of the changes."""
+        """Return the rejected rows of the changes for which ``write`` has just raised RowRefusedError, in the order of the changes."""
         ...
 
     def check_deferred(self) -> None:
@@ -203,7 +209,7 @@ class FindingTarget(ApplyTarget, Protocol):
         ...
 
     def find_deferred_rows(self, table: TargetTable) -> RefusedRows:
-        """Return the rows of a table that lack the row that a deferred foreign key names, after ``check_deferred`` has raised an error."""
+        """Return the rows of a table that violate a deferred foreign key, after ``check_deferred`` has raised an error."""
         ...
 
 

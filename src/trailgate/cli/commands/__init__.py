@@ -1,1 +1,4 @@
-"""The commands that belong to no feature, one module each. A module's function ``command`` is the command."""
+"""The commands that do not belong to a feature's package, one module each.
+
+A module's function ``command`` is the command.
+"""

@@ -1,4 +1,4 @@
-"""``trailgate assumptions``: list what is assumed about formats, why, where in the code, and the tests."""
+"""``trailgate assumptions``: list the assumptions about formats, with the reason, the place in the code, and the tests."""
 
 from __future__ import annotations
 

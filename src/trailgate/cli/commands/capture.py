@@ -161,7 +161,7 @@ def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> 
 
 
 def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
-    """Apply and publish what was captured into a trail, as far as that is asked for."""
+    """Apply and publish the operations that were captured into a trail, if the user asked for it."""
     if arguments.apply_to is not None:
         from trailgate.apply.commands.apply import apply_captured
 
@@ -219,7 +219,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
 def _work_beside(
     arguments: CaptureArguments, output: LiveOutput
 ) -> Iterator[list[CaptureCompanion]]:
-    """Yield what works beside a live capture: applying and publishing, as far as they are asked for."""
+    """Yield the work to do beside a live capture: applying and publishing, if the user asked for it."""
     with ExitStack() as stack:
         beside: list[CaptureCompanion] = []
         if arguments.apply_to is not None:
@@ -247,7 +247,10 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
 
 
 def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Apply the switches of the command line, which override the parameter file, to the capture's rules."""
+    """Apply the command line's switches to the capture's rules.
+
+    They take precedence over the parameter file.
+    """
     rules = loaded.capture.rules
     rules = replace(
         rules,

@@ -81,7 +81,7 @@ def _capture_and_show() -> None:
 
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
-    """Capture and apply the first messages, then the others, and query a table after each step."""
+    """Capture and apply the first messages, then the rest, and query a table after each step."""
     from trailgate.apply.commands.apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
@@ -145,7 +145,7 @@ def _read_back(session: Any) -> None:
 def unpack(folder: Path) -> None:
     """Copy the sample messages of the demo into a folder.
 
-    Replaces the folder of an earlier demo, and refuses any other.
+    The folder of an earlier demo is replaced; any other existing folder is an error.
     """
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():

@@ -1,4 +1,4 @@
-"""``trailgate explain``: show what the rules for XML messages match in one message."""
+"""``trailgate explain``: show the matches of the rules for XML messages in one message."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def command(
 
 
 def _name(source: Sequence[str]) -> str:
-    """Return a name for the properties: the name of the first folder or file of messages."""
+    """Derive a name for the properties from the first folder or file of messages."""
     if is_stream(source[0]):
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])
@@ -105,7 +105,7 @@ def _between(source: Sequence[str]) -> list[str]:
 def _print_state(proposal: Proposal, path: Path, sample: Sample, *, to_file: bool) -> None:
     """Print notes on the messages, the values that the user has to fill in, and the next step.
 
-    Goes to stderr if the properties themselves are printed to stdout.
+    They are printed to stderr if the properties themselves are printed to stdout.
     """
     to_stderr = not to_file
     if to_file:

@@ -1,4 +1,4 @@
-"""``trailgate redact``: write a copy of a trail with other values, which may be shared."""
+"""``trailgate redact``: write a copy of a trail with replaced values, which may be shared."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def _with_tables(
 
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
-    """Return a note that nothing was found, with the tables that the trail defines."""
+    """Return a note that no operation was found, with the tables that the trail defines."""
     from trailgate.storage.reading.trail_file import list_defined_tables
 
     what = "records" if options.records else "operations"

@@ -1,4 +1,8 @@
-"""``trailgate warm``: compile all kernels in advance, so that no later command or job waits for it."""
+"""``trailgate warm``: compile all kernels in advance, so that no later command or job has to wait for it.
+
+Without this, a kernel is compiled when a process has used it for some time, and stored in numba's
+cache.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,8 @@ def kernels() -> Iterator[CheckedKernel]:
 def kernel_modules() -> list[str]:
     """Return the names of the modules that contain kernels.
 
-    Their names are ``kernels`` or end with ``_kernels``, or they are in ``columnar.kernels``.
+    They are named ``kernels`` or end with ``_kernels``, or are in ``columnar.kernels`` or
+    ``formats.xml.kernels``.
     """
     every = pkgutil.walk_packages(trailgate.__path__, "trailgate.")
     return [
@@ -73,7 +78,7 @@ def kernel_modules() -> list[str]:
 def _compile(names: Sequence[tuple[str, str]]) -> list[KernelCacheEntry]:
     """Compile kernels, or find them in the cache, with one process per core.
 
-    Returns where each is cached.
+    Returns the cache entry of each kernel.
     """
     # Starting a process and importing numba costs a second, so each gets some kernels.
     processes = min(os.cpu_count() or 1, len(names) // FEW)

@@ -277,7 +277,7 @@ class _Cursor:
         return token if token is not None and token.kind is CopybookTokenType.WORD else None
 
     def _skip(self, *words: str) -> bool:
-        """Skip the next word if it is one of these; return whether it was."""
+        """Skip the next word if it is one of ``words``. Return whether it was skipped."""
         token = self._word()
         if token is not None and token.upper in words:
             self._position += 1
@@ -298,7 +298,7 @@ class _Cursor:
         return token
 
     def _number(self, what: str, after: CopybookToken) -> int:
-        """Consume a whole number, or the name of a constant, and return its value."""
+        """Consume an integer, or the name of a constant, and return its value."""
         token = self._expect(what, after)
         constant = self._constants.get(token.upper)
         if constant is not None:
@@ -489,9 +489,9 @@ class _Cursor:
             entry.conditions.append(ConditionName(entry.name, tuple(ranges)))
 
     def _ends_values(self, value: CopybookToken, some: bool) -> bool:
-        """Return True if the list of values ends before this token.
+        """Return True if the VALUE list ends before this token.
 
-        ``some``: it already has a value.
+        ``some`` means that the list already has a value.
         """
         if value.kind is CopybookTokenType.PERIOD or value.upper in _CLAUSES:
             return True

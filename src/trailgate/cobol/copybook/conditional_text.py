@@ -107,10 +107,10 @@ DEFINED: Final = ConstantState.DEFINED
 
 @dataclass(slots=True)
 class _Branches:
-    """An open IF or EVALUATE.
+    """The state of an open IF or EVALUATE.
 
-    ``active``: the current branch is compiled. ``taken``: this branch or an earlier one was.
-    ``inside``: the text around it is compiled.
+    ``active``: the current branch is compiled. ``taken``: the current or an earlier branch was
+    compiled. ``inside``: the text around the IF or EVALUATE is compiled.
     """
 
     begin: CopybookToken
@@ -129,12 +129,11 @@ class _Branches:
 
 @dataclass(slots=True)
 class CompileConstants:
-    """The constants of conditional text: those ``given`` by an option, and those defined by the text so far.
+    """The constants of conditional text: those ``given`` as options, and those that the text has defined so far.
 
-    ``named`` are the constants of ``$SET CONSTANT``, which pictures and OCCURS can name too;
-    one whose value is not an integer is None. ``mentioned`` are the words, in capitals, of
-    directives, of lines that are not compiled, and of other places where a constant can be
-    named.
+    ``named`` are the constants set by ``$SET CONSTANT``, which PICTURE and OCCURS clauses can use;
+    the value is None if it is not an integer. ``mentioned`` are all words, in capitals, that may be
+    names of constants: the words of directives, and of lines that are not compiled.
     """
 
     given: Mapping[str, Value]
@@ -163,10 +162,10 @@ class CompileConstants:
 
 
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse the option ``constants``: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or ``NAME`` alone.
+    """Parse the option ``constants``: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or only ``NAME``.
 
-    A name alone is defined without a value. Raises ValueError if a name is wrong or repeated, or if
-    nothing follows an equals sign.
+    ``NAME`` without a value is defined, but has no value. Raises ValueError if a name is invalid or
+    repeated, or if nothing follows an equals sign.
     """
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     names = {name.strip().upper() for name, _, _ in pairs}
@@ -178,8 +177,8 @@ def read_constants(text: str) -> tuple[tuple[str, str], ...]:
 def normalize_constants(constants: Any) -> tuple[tuple[str, str], ...]:
     """Normalize a mapping of compile-time constants to pairs of names (in capitals) and text.
 
-    None and False become OFF, True becomes DEFINED. Raises ValueError if it is not a mapping, or if
-    a name is wrong or repeated.
+    None and False become OFF, True becomes DEFINED. Raises ValueError if the argument is not a
+    mapping, or if a name is invalid or repeated.
     """
     constants_by_name: dict[str, str] = {}
     if isinstance(constants, tuple):
@@ -196,14 +195,14 @@ def normalize_constants(constants: Any) -> tuple[tuple[str, str], ...]:
 
 
 def parse_constants(pairs: Sequence[tuple[str, str]]) -> CompileConstants:
-    """Parse the values of the compile-time constants that an option states."""
+    """Parse the compile-time constants that were given as an option."""
     return CompileConstants({name: _value_of(text) for name, text in pairs})
 
 
 def warn_of_unused_constants(
     given: Sequence[tuple[str, str]], mentioned: Collection[str], source: str
 ) -> None:
-    """Log a warning for each constant of the option that no directive names."""
+    """Log a warning for each constant in the option that no directive uses."""
     for name, _ in given:
         if name not in mentioned:
             hint = did_you_mean(name, mentioned) or "Omit it, or correct its name"
@@ -252,7 +251,7 @@ def select_compiled_text(
 
 
 class _Directives:
-    """Obeys the directives of one file."""
+    """Executes the directives of one file."""
 
     def __init__(self, source: str, constants: CompileConstants) -> None:
         self._source, self._constants = source, constants
@@ -271,7 +270,7 @@ class _Directives:
             raise begin.error(f"{begin.text} without its end", f"Its end is {ends}")
 
     def obey(self, line: SourceLine) -> None:
-        """Obey one directive. Raises DefinitionError with its line."""
+        """Execute one directive. Raises DefinitionError with the directive's line."""
         match = _DIRECTIVE.match(line.text)
         mark, name, rest = (match[1], match[2].upper(), match.end()) if match else (">>", "", 0)
         column = line.column + (match.start(1) if match else 0)
@@ -343,7 +342,10 @@ class _Directives:
             branches.take(lambda: words.is_value_of(subject))
 
     def _branches(self, words: _Expression, begin: str) -> _Branches:
-        """Return the open IF or EVALUATE that a branch belongs to. Raises DefinitionError if none is open."""
+        """Return the open IF or EVALUATE that this branch belongs to.
+
+        Raises DefinitionError if none is open.
+        """
         ends = _ENDS_IF if begin == "IF" else _ENDS_EVALUATE
         if not self._open or self._open[-1].end != ends or self._open[-1].last:
             raise words.token.error(f"{words.token.text} without {begin} before it")
@@ -409,11 +411,11 @@ class _Expression:
         return self._position >= len(self._words) or self.next_is("OVERRIDE")
 
     def next_is(self, *texts: str) -> bool:
-        """Return True if the next word is one of these."""
+        """Return True if the next word is one of ``words``."""
         return self._position < len(self._words) and self._words[self._position].upper in texts
 
     def skip(self, *texts: str) -> bool:
-        """Skip the next word if it is one of these; return whether it was."""
+        """Skip the next word if it is one of ``words``. Return whether it was skipped."""
         if skipped := self.next_is(*texts):
             self._position += 1
         return skipped
@@ -502,7 +504,10 @@ class _Expression:
         return self._compare(left, relation, self.sum()) is not negated
 
     def _operator(self) -> str | None:
-        """Consume a comparison operator, such as ``<=`` or ``GREATER THAN``, or return None."""
+        """Consume a comparison operator, such as ``<=`` or ``GREATER THAN``.
+
+        Return None if there is none.
+        """
         for mark in _RELATIONS:
             if self.skip(mark):
                 return mark

@@ -31,9 +31,9 @@ _FORM: Final = "A literal, or + - * / of whole numbers, other constants, LENGTH 
 
 
 class ItemsBefore(NamedTuple):
-    """The items before a constant: a function that returns their layouts, and the next item's level.
+    """What an expression may refer to: the layouts of the items before the constant, and the level of the next item.
 
-    The level shows whether the next item is still inside the groups before the constant.
+    The level shows whether the next item is still inside the groups that precede the constant.
     """
 
     layouts: Callable[[], list[CopybookLayout]]
@@ -199,6 +199,6 @@ def _is_named(path: Sequence[CopybookField], names: Sequence[str]) -> bool:
 
 
 def _end_of_last(layouts: Sequence[CopybookLayout]) -> int:
-    """Return the offset after the last item, counting only its first element if it occurs."""
+    """Return the offset after the last item. Of a repeated item, only the first element is counted."""
     last = list(layouts[-1].root.walk())[-1] if layouts else None
     return 0 if last is None else last.offset + last.size

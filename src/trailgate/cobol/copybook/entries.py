@@ -125,7 +125,7 @@ class ParsedPicture:
 
 
 class PictureError(ValueError):
-    """A PICTURE is wrong. The caller adds the position in the copybook."""
+    """Raised for an invalid PICTURE. The caller adds the position in the copybook."""
 
     def __init__(self, problem: str, hint: str = "") -> None:
         super().__init__(problem)
@@ -133,7 +133,7 @@ class PictureError(ValueError):
 
 
 def parse_picture(text: str, *, comma: bool = False) -> ParsedPicture:
-    """Parse a PICTURE. Raises PictureError if it is wrong.
+    """Parse a PICTURE. Raises PictureError if it is invalid.
 
     ``comma`` means DECIMAL-POINT IS COMMA: commas and points are swapped before parsing.
     """
@@ -200,14 +200,14 @@ def _expand(text: str) -> list[tuple[str, int]]:
 
 
 def _check_number(text: str, symbols: str) -> None:
-    """Raise PictureError if the symbols of a number are in an order that COBOL does not have."""
+    """Raise PictureError if the symbols of a number are in an order that COBOL does not allow."""
     for wrong, problem, hint in _WRONG_NUMBERS:
         if re.fullmatch(wrong, symbols):
             raise PictureError(f"the picture {text} {problem}", hint)
 
 
 def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> ParsedPicture:
-    """Return the picture of a number: plain if it has only 9, S, V and P, otherwise edited."""
+    """Return the parsed picture of a number: numeric if it contains only 9, S, V and P, otherwise numeric-edited."""
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = PictureCategory.NUMBER if plain else PictureCategory.EDITED
     digits, scale = _digits(text, symbols)
@@ -254,7 +254,10 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
 
 
 def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the floating insertion symbols (``+``, ``-`` or ``$`` more than once): they print digits."""
+    """Return the floating insertion symbols: ``+``, ``-`` or ``$``, used more than once.
+
+    Each prints a digit.
+    """
     totals = Counter[str]()
     for symbol, count in symbols:
         totals[symbol] += count
@@ -263,7 +266,10 @@ def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
 
 @dataclass(slots=True)
 class CopybookEntry:
-    """One data description entry as written in the copybook. ``reader`` computes sizes and offsets later."""
+    """One data description entry as written in the copybook.
+
+    Sizes and offsets are computed later, in ``reader``.
+    """
 
     level: int
     name: str
@@ -357,7 +363,7 @@ def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
 
 
 def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
-    """Copy the picture, usage and items of its type into an entry."""
+    """Copy the picture, usage and items of the entry's TYPEDEF into the entry."""
     type_ = types.get(entry.type or "")
     if type_ is None:
         raise entry.token.error(f"{entry.name} has the type {entry.type}, which is not complete")
@@ -374,7 +380,10 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
 
 
 def _check(entry: CopybookEntry) -> None:
-    """Raise DefinitionError if an entry contradicts itself, and warn of a SEPARATE sign without an S, and of a comma after a point."""
+    """Raise DefinitionError if an entry contradicts itself.
+
+    Also warns if SIGN SEPARATE is used without an S, or if a comma follows a decimal point.
+    """
     name = entry.name
     if entry.children and entry.picture is not None:
         child = entry.children[0]

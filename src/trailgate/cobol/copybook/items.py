@@ -41,11 +41,11 @@ NOTHING: Final[Depends] = MappingProxyType({})
 class PlacedItem:
     """One occurrence of an elementary item, with its offset in each record.
 
-    ``active`` selects the records that have the element at a known offset; None means all.
-    ``name`` is its column's name, or the field's name if ``place_items`` was called without
-    names. ``lost`` maps each OCCURS that the offset depends on to the records that should have
-    the element, but whose counter is invalid. ``depends`` also includes the OCCURS around the
-    item.
+    ``active`` is a mask of the records that contain the item at a known offset; None means all
+    records. ``name`` is its column's name, or the field's name if ``place_items`` was called
+    without names. ``depends`` are the OCCURS that the item's offset or existence depends on.
+    ``lost`` maps each OCCURS that moves the item to a mask of the records that should contain the
+    item, but whose counter is invalid.
     """
 
     name: str
@@ -84,9 +84,10 @@ ItemNode = PlacedItem | GroupItem | RepeatedItem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadCount:
-    """The records (``rows``) whose counter is not a count that the OCCURS allows.
+    """The records whose counter has a value that the OCCURS does not allow.
 
-    ``unread`` selects the records among them in which the counter is not even a number.
+    ``rows`` is a mask of all these records, and ``unread`` a mask of those in which the counter is
+    not even a number.
     """
 
     field: CopybookField
@@ -98,7 +99,10 @@ class BadCount:
 
 
 class CounterValues(NamedTuple):
-    """The values of an OCCURS counter, one per record; ``unread`` selects records in which it is not a number."""
+    """The values of an OCCURS counter, one per record.
+
+    ``unread`` is a mask of the records in which the counter is not a number.
+    """
 
     values: Longs
     unread: Mask | None = None
@@ -109,10 +113,10 @@ CountReader = Callable[[PlacedItem], CounterValues]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedItems:
-    """The items of a layout with their offsets, and the bytes that each record takes (``extent``).
+    """The items of a layout with their offsets, and the number of bytes of each record (``extent``).
 
-    ``known`` selects the records whose extent is known because all their counters are valid; None
-    means all records.
+    ``known`` is a mask of the records whose extent is known because all their counters are valid;
+    None means all records.
     """
 
     root: ItemNode
@@ -128,11 +132,13 @@ def place_items(
     *,
     real: bool = False,
 ) -> PlacedItems:
-    """Compute the offset of each item of a layout. Raises DefinitionError if the layout has too many items.
+    """Compute the offset of each item of a layout.
 
-    ``names`` are the names of the flat columns. ``read`` returns the values of a counter; without
-    it, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
-    the bytes of the elements that a record has.
+    Raises DefinitionError if the layout has too many items.
+
+    ``names`` are the names of the flat columns. ``read`` returns the values of a counter; if it is
+    None, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
+    the bytes of the elements that a record contains.
     """
     counted = counter_keys(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
@@ -156,10 +162,10 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the key of a field among these counters, or None if it is not a counter.
+    """Return the counter key of a field, or None if the field is not a counter.
 
-    ``groups`` are the groups that contain the field, outermost first. Only counters whose name
-    is not unique are looked up with their groups.
+    ``groups`` are the groups that contain the field, outermost first. The key contains the groups
+    only if several counters have the same name.
     """
     name = field.name.upper()
     if (name, None) in keys:
@@ -202,7 +208,10 @@ def _known(depends: Depends) -> Mask | None:
 
 
 def _merge(first: Depends, second: Depends) -> Depends:
-    """Merge two sets of dependencies; a row is bad for an OCCURS if it is bad in either."""
+    """Merge two sets of dependencies.
+
+    A record that is bad for an OCCURS in either set is bad in the result.
+    """
     if not first or first is second:
         return second
     merged = dict(first)
@@ -213,18 +222,18 @@ def _merge(first: Depends, second: Depends) -> Depends:
 
 
 class _Distance(NamedTuple):
-    """A number of bytes, and the OCCURS on which it depends."""
+    """A number of bytes, and the OCCURS that it depends on."""
 
     bytes: Offset
     depends: Depends = NOTHING
 
     def plus(self, more: Offset, depends: Depends = NOTHING) -> _Distance:
-        """Return this distance, longer by ``more``."""
+        """Return this distance plus ``more`` bytes, which depend on ``depends``."""
         return _Distance(self.bytes + more, _merge(self.depends, depends))
 
 
 class _Around(NamedTuple):
-    """The surroundings of an item: groups, element indexes, OCCURS, and the records that have them."""
+    """The context of an item: its groups, element indexes and OCCURS, and the records that contain these."""
 
     groups: tuple[CopybookField, ...] = ()
     indexes: tuple[int, ...] = ()
@@ -232,7 +241,10 @@ class _Around(NamedTuple):
     depends: frozenset[Occurs] = frozenset()
 
     def element(self, index: int, mask: Mask | None) -> _Around:
-        """Return the surroundings of element ``index`` of an OCCURS; ``mask`` selects records that have it."""
+        """Return the context of element ``index`` of an OCCURS.
+
+        ``mask`` selects the records that have this element.
+        """
         return self._replace(indexes=(*self.indexes, index + 1), active=_both(self.active, mask))
 
 
@@ -246,7 +258,10 @@ class _Counted(NamedTuple):
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk over a layout. It carries offsets along, and reads each counter as it comes to it."""
+    """One walk over a layout.
+
+    It keeps track of the current offset, and reads each counter when it reaches the counter's item.
+    """
 
     layout: CopybookLayout
     names: Iterator[str] | None
@@ -321,7 +336,7 @@ class _Walk:
         return item, _Distance(field.size)
 
     def _count_column(self) -> None:
-        """Count a column. Raises DefinitionError if there are more than ``MAX_COLUMNS``."""
+        """Count a column, and raise DefinitionError if there are more than ``MAX_COLUMNS``."""
         self.columns += 1
         if self.columns > MAX_COLUMNS:
             problem = f"the record {self.layout.name} has more than {MAX_COLUMNS} elements"
@@ -332,8 +347,8 @@ class _Walk:
     ) -> tuple[ItemNode, _Distance]:
         """Place the items of a group.
 
-        Field offsets assume that each OCCURS has its maximum. The walk therefore subtracts the
-        bytes saved by shorter arrays before the item.
+        The offsets of fields assume that each OCCURS has its maximum number of elements. The walk
+        therefore subtracts the bytes that shorter arrays before the item save.
         """
         members = []
         saved = _Distance(0)  # bytes that the items before are shorter than their maximum
@@ -400,7 +415,10 @@ class FlatColumn:
 
 
 def flat_columns(layout: CopybookLayout) -> tuple[FlatColumn, ...]:
-    """Return the flat columns of a layout in order. Raises DefinitionError if there are too many."""
+    """Return the flat columns of a layout in order.
+
+    Raises DefinitionError if the layout has too many.
+    """
     items = list(columns_below(place_items(layout).root))
     return tuple(
         FlatColumn(name, item.field, int(item.offset))
@@ -453,9 +471,9 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:
-    """Return the shortest name for each path that no other path has.
+    """Return for each path the shortest name that is unique.
 
-    All paths start with their last part. As long as two paths have the same name, both take one
+    A path is a list of names from the item outwards. If two paths have the same name, both get one
     more part: B of A and B of C become ``A_B`` and ``C_B``.
     """
     distinct = list(dict.fromkeys(paths))

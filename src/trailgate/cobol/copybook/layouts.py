@@ -136,7 +136,7 @@ class Usage(Enum):
 
 
 class SignPosition(Enum):
-    """The position of a zoned number's sign."""
+    """Where a zoned number stores its sign: leading or trailing, and overpunched or separate."""
 
     NONE = "none"
     TRAILING = "trailing"  # overpunched on the last digit
@@ -180,9 +180,9 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest accepted count of an OCCURS: the declared one, but 0 if 1 is declared.
+        """The smallest count that is accepted: the declared minimum, but 0 if that is 1.
 
-        COBOL programs store 0 there too.
+        COBOL programs store 0 in such counters too.
         """
         return self.least if self.least > 1 else 0
 

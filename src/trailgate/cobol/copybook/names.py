@@ -33,10 +33,10 @@ class FillerPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemNames:
-    """How the items of a copybook are renamed to column names.
+    """The options for renaming the items of a copybook.
 
     ``renamed`` maps names of items, or of elements of an OCCURS, to new names. ``element_names``
-    names all elements of an OCCURS, by the name of its item.
+    maps the name of an item with OCCURS to names for all its elements.
     """
 
     style: NameStyle = NameStyle.COBOL

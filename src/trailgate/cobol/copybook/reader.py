@@ -143,7 +143,7 @@ def _paths(
 
 
 def _is_in(path: tuple[CopybookEntry, ...], qualifiers: tuple[str, ...]) -> bool:
-    """Return True if the item is inside groups with these names, innermost name first."""
+    """Return True if the item is inside groups with these names, given from the innermost outwards."""
     # `in` consumes the iterator up to the match, so the next qualifier must be the name of a group
     # further out.
     groups = iter([entry.name.upper() for entry in reversed(path[:-1])])
@@ -198,7 +198,7 @@ def inherit_sync(entry: CopybookEntry, *, sync: bool = False) -> None:
 
 
 def _accepts_usage(picture: ParsedPicture, usage: str | None) -> bool:
-    """Return True if an item with this picture can inherit the usage of its group."""
+    """Return True if an item with this picture can inherit its group's usage."""
     return usage in (None, "DISPLAY", "NATIONAL") or picture.category is PictureCategory.NUMBER
 
 
@@ -346,7 +346,7 @@ def _number(entry: CopybookEntry, picture: ParsedPicture) -> NumberFormat:
 
 
 def _binary_size(entry: CopybookEntry, digits: int, dialect: CobolDialect) -> int:
-    """Return the bytes of a binary number with this many digits in the compiler's dialect."""
+    """Return the size in bytes of a binary number with this many digits, by the rule of the dialect."""
     if digits > dialect.binary_digits:
         problem = f"{entry.name}: a binary number of {digits} digits"
         hint = f"It can have {dialect.binary_digits}; with compiler=micro-focus {MAX_DIGITS}"
@@ -402,7 +402,7 @@ def _field(entry: CopybookEntry, dialect: CobolDialect, offset: int) -> Copybook
 
 
 def _first_alignment(group: CopybookEntry, dialect: CobolDialect) -> int:
-    """Return the alignment of a group that follows from the SYNC of its first item, else 1.
+    """Return the alignment that a group needs because its first item has SYNC; 1 if that item has none.
 
     IBM inserts slack bytes before the group in this case; GnuCOBOL inserts them inside it.
     """

@@ -107,19 +107,19 @@ class ReplaceRule:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """The end of a match, and the comments inside it."""
+    """A match of a rule: the index after it, and the comments inside it."""
 
     end: int
     comments: list[CopybookToken]
 
 
 def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
-    """Mark the first token as glued to the token before it."""
+    """Mark the first token as following the token before it without a blank."""
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
 
 def no_hint(_: str) -> str:
-    """Return no hint for a missing member."""
+    """Return an empty hint, for a missing member that there is nothing to say about."""
     return ""
 
 
@@ -233,7 +233,7 @@ class CopybookText:
 
 
 def _check_rest(named: CopybookToken, rest: Sequence[CopybookToken]) -> None:
-    """Raise DefinitionError if other words than COPY's own follow the name of a member, as after a missing period."""
+    """Raise DefinitionError if a COPY statement contains words that do not belong to it, for example because its period is missing."""
     words, end = [token.upper for token in rest], 0
     end += 2 * (words[:1] in (["OF"], ["IN"]))
     end += words[end : end + 1] == ["SUPPRESS"]
@@ -244,7 +244,7 @@ def _check_rest(named: CopybookToken, rest: Sequence[CopybookToken]) -> None:
 
 
 class _Replaces:
-    """The REPLACE rules in force, those that LAST OFF restores, and all rules so far."""
+    """The REPLACE rules in force, the rules that LAST OFF restores, and all rules seen so far."""
 
     def __init__(self) -> None:
         self.rules: list[ReplaceRule] = []
@@ -316,7 +316,7 @@ def _statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[Copybo
 
 
 def _end_of_line(tokens: Sequence[CopybookToken], index: int) -> int:
-    """Return the index after the last word on this line, or of its period."""
+    """Return the index after the last word on this line, or after its period."""
     end = index
     while end < len(tokens) and tokens[end].line == tokens[index].line:
         if tokens[end].kind is CopybookTokenType.PERIOD:
@@ -374,7 +374,7 @@ def _operand(words: list[CopybookToken], index: int) -> tuple[tuple[CopybookToke
 
 
 def _unquote(words: tuple[CopybookToken, ...]) -> tuple[CopybookToken, ...]:
-    """Turn a literal into the word inside it: ``LEADING "OLD-"`` means ``LEADING ==OLD-==``."""
+    """Turn a literal into the word inside the quotes: ``LEADING "OLD-"`` means ``LEADING ==OLD-==``."""
     if len(words) == 1 and words[0].kind is CopybookTokenType.LITERAL:
         text = words[0].text[1:-1]
         return (replace(words[0], text=text, kind=CopybookTokenType.WORD),) if text.strip() else ()
@@ -384,7 +384,10 @@ def _unquote(words: tuple[CopybookToken, ...]) -> tuple[CopybookToken, ...]:
 def replace_words(
     tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
 ) -> list[CopybookToken]:
-    """Apply, at each position, the first REPLACE rule that matches. Replacements are not replaced again."""
+    """Replace words by the first matching REPLACE rule at each position.
+
+    Replaced text is not matched again.
+    """
     if not rules:
         return list(tokens)
     replaced_tokens: list[CopybookToken] = []
@@ -403,7 +406,10 @@ def replace_words(
 
 
 def _after(tokens: Sequence[CopybookToken], is_glued: bool) -> list[CopybookToken]:
-    """Return the words after a deletion. The first one is glued only if the deleted words were."""
+    """Return the words after deleted text.
+
+    The first of them is glued to the word before it only if the deleted words were.
+    """
     if is_glued or not tokens:
         return list(tokens)
     return [replace(tokens[0], glued=False), *tokens[1:]]

@@ -130,10 +130,10 @@ def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
 
 
 def looks_fixed(lines: list[str]) -> bool:
-    """Return True if every line of the copybook can be in fixed format.
+    """Return True if every line of the copybook is valid in fixed format.
 
-    Columns 1 to 6 are a sequence number or blank, never the start of an entry, and column 7 is an
-    indicator. A comment or directive that starts in column 1 fits both formats.
+    In fixed format, columns 1 to 6 are blank or a sequence number, and column 7 is an indicator. A
+    comment or directive that starts in column 1 is valid in both formats.
     """
     return all(
         _can_be_fixed(line)
@@ -143,7 +143,7 @@ def looks_fixed(lines: list[str]) -> bool:
 
 
 def _can_be_fixed(line: str) -> bool:
-    """Return True if columns 1 to 7 of a line fit fixed format."""
+    """Return True if columns 1 to 7 of a line are valid in fixed format."""
     head = line[:INDICATOR].ljust(INDICATOR)
     if not _SEQUENCE.fullmatch(head):
         return False
@@ -154,7 +154,10 @@ def _can_be_fixed(line: str) -> bool:
 
 
 def _directive_in(line: str, number: int) -> SourceLine | None:
-    """Return the directive on a fixed-format line, which starts in column 1 or after column 6, or None."""
+    """Return the directive on a line in fixed format, or None.
+
+    A directive starts in column 1 or after column 6.
+    """
     for begin in (INDICATOR, 0):
         if _DIRECTIVE.match(line, begin):
             text = _remove_comments(line[begin:END])
@@ -173,7 +176,11 @@ def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
-    """Parse a line in fixed format. The indicator in column 7 selects how; a debugging line (D) yields nothing."""
+    """Parse a line in fixed format.
+
+    The indicator in column 7 decides what the line is: text, comment, continuation or debugging
+    line. A debugging line (D) yields nothing.
+    """
     text = _remove_comments(line[TEXT:END])
     # If a comment starts before column 73, the text after it belongs to the comment.
     cut = line[END:].strip() if text == line[TEXT:END] else ""

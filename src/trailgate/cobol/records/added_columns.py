@@ -1,7 +1,7 @@
-"""Added columns that are not in the copybook: a record's bytes, number and offset, and file facts.
+"""Columns that are not in the copybook: a record's bytes, number and offset, and facts about its file.
 
-The first three are computed for each record. All others have one text for all records of a file,
-such as its name or a folder's partition value.
+The bytes, number and offset are computed for each record. All others, such as the file's name or a
+folder's partition value, are the same text for all records of a file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Read the counters of OCCURS DEPENDING ON, and place the items of each record by them.
+"""Read the counters of OCCURS DEPENDING ON, and compute from them the offsets of each record's items.
 
-A counter that cannot be read, or is out of range, affects only the items that depend on it.
+If a counter cannot be read or is out of range, only the items that depend on it are affected.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ from trailgate.errors import DefinitionError, Where
 
 
 class CounterReader:
-    """Places the items of a layout by the OCCURS counters of each record.
+    """Computes the offsets of a layout's items from the OCCURS counters of each record.
 
-    ``placed`` are the items with all counters at their maximum, and ``wanted`` the names of the columns
-    to read: the problems of a wanted counter are reported with its column.
+    ``placed`` are the items with every OCCURS at its maximum, and ``wanted`` the names of the
+    columns to read. If a counter is itself a wanted column, its problems are reported with that
+    column.
     """
 
     def __init__(
@@ -80,9 +81,9 @@ class CounterReader:
         self._decoders = {field: _counter(field, options) for field in set(counted)}
 
     def place(self, records: RecordBytes, findings: ChunkFindings) -> PlacedItems:
-        """Place the items of a layout by the records' own OCCURS counters, and report bad counters of wanted items.
+        """Compute the offsets of the items from the counters of these records, and report bad counters of wanted items.
 
-        A counter that cannot be read affects only the items that depend on it.
+        If a counter cannot be read, only the items that depend on it are affected.
         """
         counters: dict[CounterKey | None, ChunkFindings] = {}
         keys = counter_keys(self._layout)
@@ -121,9 +122,10 @@ class CounterReader:
     def _count(
         self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
     ) -> CounterValues:
-        """Read a counter in all records. Problems are added to ``findings``.
+        """Read a counter in all records, and add its problems to ``findings``.
 
-        If the counter is also a wanted column, its own problems are reported there, and not twice.
+        If the counter is also a wanted column, decoding that column reports the problems, so they
+        are not reported here.
         """
         wanted = item.name in self._wanted
         absent = None
@@ -167,7 +169,7 @@ class CounterReader:
 
 
 def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
-    """Map the values of an OCCURS counter to counts. Unknown values become NULL."""
+    """Map the values of an OCCURS counter to counts. A value without a count becomes NULL."""
     texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
     # An unknown text has the index null, and take makes a null of it.
     codes = pc.index_in(texts, pa.array(list(counts), pa.string()))
@@ -179,7 +181,7 @@ def _explain_uncounted(_: bytes) -> FaultExplanation:
 
 
 def _counter(field: CopybookField, options: RecordOptions) -> Decoder:
-    """Return the decoder of a counter field: a whole number, or values that stand for one (countMap)."""
+    """Return the decoder of a counter: of a whole number, or of codes that countMap maps to counts."""
     as_integer = replace(
         options.values, integers=IntegerRepresentation.INT64, numbers=NumberRepresentation.VALUE
     )

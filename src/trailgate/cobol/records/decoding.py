@@ -109,15 +109,15 @@ class RecordDecoder:
         self._counters = CounterReader(layout, self.options, self._placed, self._wanted)
 
     def of_file(self, _: str) -> RecordDecoder:
-        """Return the decoder of a file's records: this decoder, as it is the same for all files."""
+        """Return this decoder, because it can decode any file."""
         return self
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks of records that can be decoded independently: the chunks unchanged, as records do not depend on each other."""
+        """Return the chunks unchanged, because records of one layout can be decoded independently."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return the first row, from ``row`` on, at which the records can be split: ``row`` itself."""
+        """Return the first row, from ``row`` on, at which the records can be split: always ``row`` itself."""
         return min(row, len(records))
 
     @cached_property
@@ -147,9 +147,9 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield all records of the layout in chunks, each chunk with the problems found in decoding it.
+        """Yield all records in chunks, each with the problems that decoding finds in it.
 
-        Also counts the records to which an option for short records applied, as decoding does.
+        Like decoding, this also counts the records to which an option for short records applied.
         """
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, len(records), rows):
@@ -162,7 +162,7 @@ class RecordDecoder:
     def _decode_items(
         self, records: RecordBytes
     ) -> tuple[PlacedItems, Mapping[PlacedItem, pa.Array], ChunkFindings]:
-        """Return the placed items, the wanted columns, and the problems found in them."""
+        """Decode one chunk. Return the placed items, the wanted columns, and the problems."""
         findings, placed = ChunkFindings(len(records)), self._placed
         if self.layout.varies:
             placed = self._counters.place(records, findings)
@@ -170,7 +170,7 @@ class RecordDecoder:
         return placed, self._columns(records, placed, findings), findings
 
     def _count_short(self, findings: ChunkFindings) -> None:
-        """Add the counts of this chunk, including its short records, to the tally."""
+        """Add this chunk's counts, including the number of short records, to the tally."""
         findings.count(f"short={self.options.short.value}", self.layout.name, findings.short)
         self.tally.update(findings.tally)
 
@@ -196,7 +196,7 @@ class RecordDecoder:
     def _check_surplus(
         self, records: RecordBytes, placed: PlacedItems, findings: ChunkFindings
     ) -> None:
-        """Report records with trailing bytes, or count those whose trailing bytes are dropped."""
+        """Report records with trailing bytes, or count them if their trailing bytes are dropped."""
         policy = self.options.surplus
         longer = trailing_fault(records, placed.extent, placed.known, self.layout.name)
         if longer is None:
@@ -230,7 +230,7 @@ class RecordDecoder:
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
     def _is_complete(self, records: RecordBytes) -> bool:
-        """Return whether every record has every wanted item, at the same offset."""
+        """Return whether every wanted item is in every record, at the same offset."""
         return (
             self._even_end is not None
             and records.step is not None
@@ -252,7 +252,10 @@ class RecordDecoder:
         members: list[PlacedItem],
         presence: list[Presence],
     ) -> DecodedColumn:
-        """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
+        """Decode all values of several items of one format in one call.
+
+        The values of the first item come first, then those of the second.
+        """
         rows, decode = len(records), self._decoder_of(item)[0]
         # An empty matrix is decoded too, as the column's type is needed.
         if not rows:
@@ -275,10 +278,12 @@ class RecordDecoder:
         presence: list[Presence],
         findings: ChunkFindings,
     ) -> Iterator[tuple[PlacedItem, pa.Array]]:
-        """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
+        """Decode all items of one format from one matrix.
 
-        ``presence`` has two masks for each item: the records that have it, and the records that
-        have only a part of it and are padded. Problems are added to ``findings``.
+        Its first rows are the values of the first item, then come those of the second, and so on.
+
+        ``presence`` has two masks for each item: the records that contain it, and the records that
+        contain only a part of it, which is padded. Problems are added to ``findings``.
         """
         _, explain, classify = self._decoder_of(kind)
         rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
@@ -332,7 +337,10 @@ class RecordDecoder:
                 copy_short_items(records, item, short, self._presence.fill(item.field), part)
 
     def _decoder_of(self, field: CopybookField) -> tuple[Decoder, Explain, Classify]:
-        """Return the decoder, explainer and classifier of a field's format, which are made once."""
+        """Return the decoder, explainer and classifier of a field's format.
+
+        They are created once per format.
+        """
         kind = _kind(field)
         if kind not in self._decoders:
             # The field itself is bound, so that an error names it.
@@ -346,7 +354,7 @@ class RecordDecoder:
 
 
 def _even_end(alike: Mapping[CopybookField, list[PlacedItem]]) -> int | None:
-    """Return the offset after the last item, or None if records may lack an item or have it at another offset."""
+    """Return the offset after the last item, or None if some records may lack an item or have it at a different offset."""
     end = 0
     for item in (item for members in alike.values() for item in members):
         if item.active is not None or not isinstance(item.offset, int):
@@ -364,9 +372,9 @@ def _rows_of(size: int) -> int:
 
 
 def _kind(field: CopybookField) -> CopybookField:
-    """Return a field with only the attributes that its decoding depends on.
+    """Return a copy of the field with only the attributes that affect decoding.
 
-    Two fields with equal results are decoded together.
+    Fields with equal copies are decoded together.
     """
     picture = field.picture if field.usage in PICTURED else ""
     return CopybookField(

@@ -1,8 +1,8 @@
-"""Add facts from the copybook to a schema, as metadata of its Arrow fields.
+"""Describe the items of the copybook in a schema, as metadata of its Arrow fields.
 
-A field's metadata has its item's picture, usage, offset, length and more, for example ``comment``:
-"PIC S9(5) packed, offset 3, length 3". A struct or list describes its group or repeated item.
-Offsets assume that every OCCURS has its maximum.
+A field's metadata contains its item's picture, usage, offset, length and more, for example
+``comment``: "PIC S9(5) packed, offset 3, length 3". A struct or list describes its group or
+repeated item. Offsets assume that every OCCURS has its maximum number of elements.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, 
 
 
 def describe_occurs(field: CopybookField) -> str:
-    """Describe how often an item occurs: ``3``, ``0 to 3 by N``, or "" for an item that occurs once."""
+    """Describe the number of occurrences: ``3``, ``0 to 3 by N``, or "" for an item that occurs once."""
     if field.occurs is None:
         return ""
     if field.occurs.counter:

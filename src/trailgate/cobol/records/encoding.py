@@ -78,12 +78,15 @@ class RecordEncoder:
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
-        """Encode a batch of rows as records of the layout. Raises EncodeError with record and field.
+        """Encode a batch of rows as records of the layout.
 
-        Every item needs a column, unless a REDEFINES shares its bytes: of several columns for the
-        same bytes, the last column that is not NULL wins. Additional columns are errors, except those
-        that reading with the same options adds. With one of these, ``_raw``, a record keeps its
-        original bytes wherever a column is missing, or has the value that these bytes have.
+        Raises EncodeError with record and field.
+
+        Every item needs a column, except items that share their bytes with another item
+        (REDEFINES): if several columns describe the same bytes, the last column that is not NULL is
+        written. Columns that are not items are errors, unless they are columns that reading with
+        the same options adds. If one of them is ``_raw``, a record keeps its original bytes for
+        every item whose column is missing or unchanged.
         """
         if isinstance(columns, pa.RecordBatch):
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
@@ -121,7 +124,10 @@ class RecordEncoder:
     def _place(
         self, columns: Mapping[str, pa.Array], original: OriginalBytes | None
     ) -> PlacedItems:
-        """Place the items by the counters in the columns. Raises EncodeError if a count is not allowed."""
+        """Compute the offsets of the items from the counters in the columns.
+
+        Raises EncodeError if a count is not allowed.
+        """
         real = self.options.depending is DependingLength.REAL
         if original is not None and self.layout.varies:
             counters = self._counters & set(columns)
@@ -200,7 +206,7 @@ class RecordEncoder:
         changed: Mapping[str, Mask] | None,
         rows: int,
     ) -> Mask:
-        """Return a mask of the records in which the item is not written: NULL without a policy, or no column."""
+        """Return a mask of the records in which the item is not written, because it has no column, or is NULL and no policy applies."""
         if item.name not in columns:
             return np.full(rows, changed is None)
         if not self._leaves_null(item.field):
@@ -213,7 +219,7 @@ class RecordEncoder:
         return self.options.values.blank is BlankPolicy.NULL and field.usage in _BLANKS
 
     def _leaves_null(self, field: CopybookField) -> bool:
-        """Return True if a NULL leaves the field's bytes to other items that share them."""
+        """Return True if a NULL in this field leaves its bytes to other items that share them."""
         policy = self._nulls.get(field.usage, NullAs.ERROR)
         return field in self._shared and policy is NullAs.ERROR
 
@@ -228,7 +234,7 @@ class RecordEncoder:
     def _write(
         self, written: _Written, item: PlacedItem, values: pa.Array, changed: Mask | None
     ) -> None:
-        """Write an item's values into the records that have it, if they changed."""
+        """Write an item's values into the records that contain it, if the values changed."""
         active, count = item.active, len(written.matrix)
         if changed is not None:
             active = _both(changed, active)
@@ -299,7 +305,10 @@ def _both(rows: Mask, others: Mask | None) -> Mask:
 
 
 def _bytes_at(item: PlacedItem, rows: Longs) -> Longs:
-    """Return the offsets of an item's bytes, one row per record, or a single row if all are the same."""
+    """Return the offset of each byte of an item, with one row per record.
+
+    If all rows are equal, only one row is returned.
+    """
     at = item.offset if isinstance(item.offset, int) else item.offset[rows]
     # Example: an item of 2 bytes at 5 in one record and at 7 in the next: [[5, 6], [7, 8]].
     offsets: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
@@ -307,7 +316,7 @@ def _bytes_at(item: PlacedItem, rows: Longs) -> Longs:
 
 
 def _overlaid(root: CopybookField) -> frozenset[CopybookField]:
-    """Return the fields that share bytes with another field (REDEFINES)."""
+    """Return the fields that share their bytes with another field (REDEFINES)."""
     shared: set[CopybookField] = set()
     for group in root.walk():
         shown_again = {child.redefines.upper() for child in group.children if child.redefines}
@@ -326,7 +335,7 @@ def _counter_columns(root: ItemNode, layout: CopybookLayout) -> frozenset[str]:
 
 
 def _unfit(values: pa.Array, name: str, error: pa.ArrowException) -> EncodeError:
-    """Return the error of a column whose type or values Arrow cannot convert to those of its item."""
+    """Return the error for a column that Arrow cannot convert to the type of its item."""
     reason = str(error).partition("\n")[0]
     problem = f"{values.type} values do not fit the item: {reason}"
     hint = "read_records(...).schema is the schema that the columns need"
@@ -356,10 +365,10 @@ def _count(
 
 @dataclass(frozen=True, slots=True)
 class BlockLimits:
-    """The limits of a block of a record file: the number of records, and the bytes including its descriptor word.
+    """The limits of a block of a record file: the number of records, and the number of bytes including the descriptor word.
 
-    Without ``length`` the bytes are unlimited. A record that is too long is an error if ``strict``,
-    otherwise it becomes a block by itself.
+    If ``length`` is None, the number of bytes is unlimited. A record that is too long is an error
+    if ``strict``, otherwise it becomes a block by itself.
     """
 
     records: int | None = 1
@@ -367,7 +376,9 @@ class BlockLimits:
     strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
-        """Return the indexes of the records that start a block. ``sizes`` are the records' bytes.
+        """Return the indexes of the records at which blocks begin.
+
+        ``sizes`` are the sizes of the records.
 
         Raises EncodeError if a record is too long for a block.
         """
@@ -394,7 +405,7 @@ FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the ma
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
-    """Return the number of records in complete blocks, to which later records cannot be added."""
+    """Return how many of the records are in full blocks, to which no later record can be added."""
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     # The last block has room, so it begins at the first record that is not complete.
@@ -493,7 +504,7 @@ def _words(counted: Longs, form: Sequence[int]) -> Octets:
 
 
 def _check_readable(data: Octets, begins: Longs, ends: Longs, framing: Framing) -> None:
-    """Raise EncodeError unless reading the file returns the same records."""
+    """Raise EncodeError unless reading the written file returns the same records."""
     try:
         frames = find_frames(data, framing, finish=True)
     except DecodeError as error:

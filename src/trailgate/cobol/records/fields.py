@@ -91,11 +91,11 @@ class RecordBytes:
         return replace(self._rows(cut), first=first, given_numbers=numbers)
 
     def take(self, rows: Longs) -> RecordBytes:
-        """Return the records at these indexes, numbered from 1."""
+        """Return the records at these indexes. They are renumbered from 1."""
         return replace(self._rows(rows), first=0, step=None, given_numbers=None)
 
     def without(self, rows: Mask) -> RecordBytes:
-        """Return the records that a mask does not select. They keep their numbers."""
+        """Return the records that the mask does not select. They keep their numbers."""
         kept = np.flatnonzero(~rows)
         return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
@@ -158,7 +158,7 @@ def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) 
 
 
 def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
-    """Return a mask of the records that end before the item's end, or None if none do."""
+    """Return a mask of the records that end before the item's last byte, or None if no record does."""
     end = item.offset + item.field.size
     if records.step is not None and isinstance(end, int):
         return None if end <= records.step else np.ones(len(records), bool)
@@ -169,7 +169,7 @@ def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
 def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, target: Octets) -> None:
     """Copy the bytes of an item from each record into the rows of a matrix.
 
-    Rows that are not usable stay unchanged.
+    The rows of records that are not ``usable`` stay unchanged.
     """
     size = item.field.size
     # Each row viewed as one void scalar of ``size`` bytes, so that numpy copies it at once.
@@ -242,7 +242,7 @@ PolicyCounts = Counter[tuple[str, str, str]]
 
 
 class PolicyTally(PolicyCounts):
-    """Counts of the values or records that each policy option decided on.
+    """Counts how many values or records each policy option was applied to.
 
     The key is the option with its value (``padding=left``), the record's name, and the item ("" for
     records).
@@ -266,7 +266,7 @@ class PolicyTally(PolicyCounts):
 
 @dataclass(slots=True)
 class ChunkFindings:
-    """The problems in a chunk of records, and the counts of policy options that were applied."""
+    """The problems found in a chunk of records, and the counts of the policy options that were applied."""
 
     rows: int
     faults: list[FieldFault] = member(default_factory=list)
@@ -328,9 +328,11 @@ class FaultyRecords(NamedTuple):
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
 ) -> FieldFault | None:
-    """Report records with bytes after the end of the layout (``name``), or return None if no record can have them.
+    """Find the records with bytes after the end of the layout ``name``.
 
-    ``known`` selects the records whose extent is known, None for all.
+    Return None if no record can have any.
+
+    ``known`` is a mask of the records whose extent is known; None means all.
     """
     if records.step is not None and isinstance(extent, int) and records.step <= extent:
         return None
@@ -362,7 +364,10 @@ def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -
 
 
 def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
-    """Return a field's bytes in several records, which are fewer in a record that ends inside the field."""
+    """Return the bytes of a field in several records.
+
+    They are cut if a record ends inside the field.
+    """
     ends = records.ends[rows]
     # A record may end before the field: start and end are then equal, and the bytes empty.
     starts = np.minimum(records.starts[rows] + fault.offsets(rows), ends)
@@ -370,7 +375,7 @@ def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
 
 
 def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) -> DecodeError:
-    """Build the error of the first bad field in the first record that has one.
+    """Build the error for the first bad field in the first bad record.
 
     ``page`` is the code page in which the bytes are shown as text.
     """
@@ -386,7 +391,7 @@ def first_error(records: RecordBytes, faults: list[FieldFault], page: CodePage) 
 
 
 def error_column(records: RecordBytes, faults: list[FieldFault]) -> pa.Array:
-    """Build the column of errors: a list per record, empty for a record without errors."""
+    """Build the column ``_errors``: a list per record, which is empty if the record has no errors."""
     where = [np.flatnonzero(fault.rows) for fault in faults]
     errors = [_errors(records, f, rows) for f, rows in zip(faults, where, strict=True)]
     values = pa.concat_arrays([pa.array([], ERROR), *errors])

@@ -115,7 +115,7 @@ class Framing:
 
     @property
     def words(self) -> Longs:
-        """The kernel's description of the record and block descriptor words."""
+        """The record and block descriptor words as numbers for the kernels, see ``find_descriptor_records``."""
         record_words = (self.little, self.twisted, self.adjustment)
         block_words = (self.block_little, self.block_twisted, self.block_adjustment)
         blocks = (
@@ -137,7 +137,7 @@ class Framing:
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
     def others(self, starts: Longs, ends: Longs) -> Mask | None:
-        """Return a mask of the records outside the length limits, or None if no limits are set."""
+        """Return a mask of the records whose length is outside the limits, or None if no limits are set."""
         if not self.least and self.most is None:
             return None
         lengths = ends - starts
@@ -206,7 +206,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Reco
 
 
 def _framing_hint(framing: Framing) -> str:
-    """Return the hint for a file that ends inside a record."""
+    """Return the hint for the error of a file that ends inside a record."""
     if framing.kind is FrameKind.LENGTH_FIELD and framing.lengths is None:
         place = f"{framing.field_width} bytes at offset {framing.field_offset} of each record"
         return f"Its length was read from {place} (lengthWidth, lengthOffset). If an item of the copybook has it, set lengthField=ITEM"
@@ -259,7 +259,9 @@ def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | No
 
 
 def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
-    """Find the records of ascending byte runs ``data[start:end]``, for lines or fixed length.
+    """Find the records in runs of bytes ``data[start:end]``, for lines or records of fixed length.
+
+    The runs are in ascending order.
 
     The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
     """
@@ -358,9 +360,9 @@ def _find_micro_focus(data: Octets, framing: Framing, finish: bool) -> RecordFra
 
 
 def _width_of_words(data: Octets) -> int:
-    """Return the width of the record words of a Micro Focus file (2 or 4) from its header.
+    """Determine the width of the record words of a Micro Focus file (2 or 4) from its header.
 
-    Returns 0 if the header is not complete yet. Raises DecodeError for a different header, and for
+    Returns 0 if the header is still incomplete. Raises DecodeError for an unknown header, and for
     files that are compressed or not sequential.
     """
     head = data[:HEADER_BYTES].tobytes()

@@ -36,7 +36,8 @@ class Indicator(NamedTuple):
     def absent(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
         """Return a mask of the records in which the indicator states that its item is NULL.
 
-        A record whose indicator byte is invalid is added to ``faults``, and counts as NULL.
+        If the indicator byte is invalid, the record is added to ``faults``, and its item counts as
+        NULL.
         """
         size, short = self.item.field.size, find_cut_records(records, self.item)
         matrix = np.zeros((len(records), size), np.uint8)
@@ -65,11 +66,11 @@ class Indicator(NamedTuple):
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:
-    """Return the NULL indicators of a layout by the item that they belong to.
+    """Return the NULL indicators of a layout, each under the item that it belongs to.
 
-    An element of an OCCURS has an indicator of the same indexes, or one from a group around it.
-    Names that the layout does not have are ignored. Raises OptionError if an indicator does not
-    exist, or has too few bits.
+    The indicator of an element of an OCCURS has the same indexes, or belongs to a group around the
+    element. Names that are not in the layout are ignored. Raises OptionError if an indicator does
+    not exist, or has too few bits.
     """
     if not names:
         return {}
@@ -99,7 +100,7 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Place
 
 
 def _find_bits(items: list[PlacedItem], name: str) -> dict[PlacedItem, Indicator]:
-    """Map each item after the item ``name`` to one of its bits, in order: bit 0 is the first item's null indicator.
+    """Assign the bits of the item ``name`` to the items after it, in order: bit 0 is the first item's null indicator.
 
     Returns {} if the item does not exist. Raises OptionError if it has too few bits.
     """

@@ -1,8 +1,7 @@
-"""Keep the original bytes of records (column ``_raw``) wherever the other columns are unchanged.
+"""Keep the original bytes of records (column ``_raw``) for all columns that are unchanged.
 
 Records are written with the bytes that they were read from, except for items whose column has a new
-value. FILLER, unusual signs and padding, and fields that are not valid values thus stay as they
-were.
+value. FILLER, unusual signs and padding, and invalid values are thus preserved.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ from trailgate.errors import EncodeError, Where
 
 
 class OriginalBytes:
-    """The original bytes of records (column ``_raw``). ``present`` selects the rows that have them."""
+    """The original bytes of records (column ``_raw``).
+
+    ``present`` is a mask of the rows that have them.
+    """
 
     def __init__(self, raws: pa.Array, layout: CopybookLayout, options: RecordOptions) -> None:
         if pa.types.is_string(raws.type):

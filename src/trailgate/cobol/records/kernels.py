@@ -213,9 +213,9 @@ def find_spanned_records(
 class LengthTables(NamedTuple):
     """The rules of ``RecordLengths`` as flat arrays.
 
-    ``key`` is the number of bytes that the key needs, the default rule, and the width of ``shifts``.
-    A row of ``rules`` is: base length, minimum length, first term, end of terms. A row of ``terms``
-    is: offset, width, encoding, factor, maximum.
+    ``key`` has three numbers: the number of bytes that the key needs, the default rule, and the
+    width of ``shifts``. A row of ``rules`` is: base length, minimum length, first term, end of
+    terms. A row of ``terms`` is: offset, width, encoding, factor, maximum.
     """
 
     key: Longs
@@ -292,9 +292,11 @@ def find_computed_records(
 
 @kernel(writes=("padded",))
 def find_padding_runs(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
-    """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
+    """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes.
 
-    For example, with blanks as pads ``" "`` and an empty run are marked, and ``" x"`` is not.
+    Returns the number of such runs.
+
+    For example, if blanks are pads, ``" "`` and an empty run are marked, and ``" x"`` is not.
     """
     count = 0
     for row in range(len(starts)):
@@ -328,7 +330,7 @@ def copy_present(
 def _rule_of(
     data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
 ) -> int:
-    """Return the rule of the first value that equals the record's bytes at ``places``, or ``rest`` if none does.
+    """Return the rule for the record's bytes at the offsets ``places``: that of the first equal value, or ``rest`` if no value is equal.
 
     A byte of -1 in a value matches any byte.
     """
@@ -349,7 +351,7 @@ def _rule_of(
 
 @inner
 def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
-    """Decode a whole number. Returns -1 if the bytes are not a number, or a negative one."""
+    """Decode a whole number. Returns -1 if the bytes are not a number, or if it is negative."""
     if coding <= SIGNED_LITTLE:
         little = coding == LITTLE or coding == SIGNED_LITTLE
         if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:

@@ -1,7 +1,7 @@
-"""Find the fields by which the kind of a record is chosen.
+"""Find the fields that determine the kind of a record.
 
-Such a field is an item, or a group of characters, with the same offset and size in the layout of
-each kind.
+Such a field is an item, or a group of characters, with the same offset and size in the layouts of
+all kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record,
 def key_fields(
     layouts: Sequence[CopybookLayout], names: Sequence[str]
 ) -> tuple[CopybookField, ...]:
-    """Return the fields of these names, with their offsets, to choose the kind of a record.
+    """Find the fields with these names, and their offsets, by which the kind of a record is determined.
 
     Raises OptionError if a field is not suitable.
     """
@@ -33,7 +33,7 @@ def key_fields(
 
 
 def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
-    """Return one key field. Raises OptionError if its offset or size differs between layouts."""
+    """Find one key field. Raises OptionError if its offset or size differs between layouts."""
     candidates = [_fields_named(layout, name) for layout in layouts]
     if not any(candidates):
         known = {field.name for layout in layouts for field in layout.root.walk()}
@@ -60,7 +60,9 @@ def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
 
 
 def _fields_named(layout: CopybookLayout, name: str) -> list[CopybookField]:
-    """Return the items of a name with their offsets, or else the groups of that name.
+    """Return the items with a name and their offsets.
+
+    If there are none, return the groups with that name.
 
     Fields with the same offset and size (redefinitions) are returned once.
     """

@@ -1,7 +1,7 @@
-"""Rules that choose the kind of a record by the values of fields.
+"""Rules that determine the kind of a record from the values of its fields.
 
-They are written as ``KIND: H=HEADER, D|E=DETAIL, 10 THRU 19=ITEM, *=OTHER``. Several fields choose
-together, as in ``KIND + PART: D + 1=DETAIL, D + *=OTHER``: one value for each field, where ``*``
+They are written as ``KIND: H=HEADER, D|E=DETAIL, 10 THRU 19=ITEM, *=OTHER``. Several fields can be
+combined, as in ``KIND + PART: D + 1=DETAIL, D + *=OTHER``: one value for each field, where ``*``
 matches any value.
 
 Values are compared by the field's type. Numbers compare as numbers, so ``01`` equals 1. Text is
@@ -50,7 +50,7 @@ class ValueRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """A rule that chooses a record kind: one value range per key field, and the kind of the records with such values."""
+    """One rule: a value range per key field, and the record kind of the records whose values are in these ranges."""
 
     values: tuple[ValueRange, ...]
     record: str
@@ -61,7 +61,7 @@ class KindRule:
 
 @dataclass(frozen=True, slots=True)
 class RecordKinds:
-    """The kinds of COBOL records in a file, and the fields whose values choose between them.
+    """The record kinds of a file, and the fields whose values determine a record's kind.
 
     Records that no rule matches are of the kind ``rest``. If ``rest`` is None, they are skipped if
     ``others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
@@ -75,12 +75,12 @@ class RecordKinds:
 
     @property
     def field(self) -> str:
-        """The names of the key fields joined as errors show them, such as ``TYPE + SUBTYPE``."""
+        """The names of the key fields, joined for error messages: ``TYPE + SUBTYPE``."""
         return " + ".join(self.fields)
 
     @property
     def records(self) -> tuple[str, ...]:
-        """The names of the kinds' records, in order."""
+        """The names of the kinds' record layouts, in order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
@@ -184,7 +184,7 @@ class RecordKinds:
     def _refuse_rules_without_effect(
         self, tests: Sequence[tuple[Sequence[_Interval], KindRule]]
     ) -> None:
-        """Raise OptionError if all values of a rule already have another record by a rule before it.
+        """Raise OptionError if a rule can never apply, because earlier rules assign all its values to another record.
 
         An example is ``C=CUST, C=ORD``. Rules of the same record may overlap.
         """
@@ -216,7 +216,7 @@ class KeyColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """The comparable values of a field from ``low`` to ``high``: None for blanks, or any value."""
+    """An interval of a field's comparable values. None stands for blanks, or for any value."""
 
     low: Any = None
     high: Any = None
@@ -252,7 +252,7 @@ def _interval(name: str, order: Callable[[str], Any], values: ValueRange) -> _In
 
 
 def _text_of(values: Any) -> str:
-    """Convert the values of several fields to the text form, ``'1' + '2'``."""
+    """Format the values of several fields as text, ``'1' + '2'``."""
     if not isinstance(values, tuple):
         return str(values)
     quoted = ("'" + str(value).replace("'", "''") + "'" for value in values)
@@ -263,7 +263,7 @@ def _text_of(values: Any) -> str:
 
 
 def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
-    """Return a rule for each alternative between bars. An empty one stands for blanks."""
+    """Parse the alternatives that bars separate into rules. An empty alternative stands for blanks."""
     rules = []
     for alternative in _split(values, "|"):
         parts = _split(alternative, "+") if fields > 1 else [alternative]

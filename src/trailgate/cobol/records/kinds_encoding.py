@@ -1,8 +1,8 @@
 """Encode columns as records of several kinds: from one struct column per kind, or from the table of one kind.
 
 This is the reverse of ``record_kinds``. The rows of each kind are encoded together by their layout,
-and put back in row order. Then the field that chooses the kind is read as a reader would read it: a
-record that would be read as a different kind is an error.
+and put back in row order. Then the kind of each record is determined from its bytes as a reader
+would do it. A record that would be read as a different kind is an error.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class KindsEncoder:
         return kind
 
     def _encode_parts(self, parts: Sequence[RowsOfKind], count: int) -> RecordBytes:
-        """Encode the rows of each kind, and join them in row order."""
+        """Encode the rows of each kind, and put the records in row order."""
         data, starts, ends = [], np.zeros((2, count), np.int64), 0
         for part in parts:
             try:
@@ -159,7 +159,7 @@ class KindsEncoder:
         return RecordBytes(joined[: int(offsets[-1])], offsets[:-1], offsets[1:])
 
     def _check(self, records: RecordBytes, kinds: Longs, parts: Sequence[RowsOfKind]) -> None:
-        """Raise EncodeError if a record would be read as a different kind, or as none."""
+        """Raise EncodeError if a reader would assign a record to a different kind, or to no kind."""
         del parts
         try:
             kinds_read = self._decoder.kinds_of(records)
@@ -178,7 +178,7 @@ def _is_id(name: str) -> bool:
 
 
 def _at_row(error: EncodeError, rows: Longs) -> EncodeError:
-    """Return the error with the record's number in the output instead of its number in the part."""
+    """Return the error with the record's number in the whole output instead of its number in the part."""
     record = error.where.record
     if record is None:
         return error

@@ -48,7 +48,7 @@ class _Branch(NamedTuple):
 
 
 class NestedEncoder(KindsEncoder):
-    """Encodes trees of records: each row's nested lists become records after their parent, batch by batch, for one file."""
+    """Encodes trees of records for one file, batch by batch: the rows of nested lists become records after their parent record."""
 
     _decoder: NestedDecoder
 
@@ -130,7 +130,7 @@ class NestedEncoder(KindsEncoder):
             )
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
-        """Return a mask of the records that have their original bytes."""
+        """Return a mask of the records whose original bytes are known."""
         if RAW_COLUMN not in self._added_names or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
         branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
@@ -147,10 +147,10 @@ class NestedEncoder(KindsEncoder):
     def _check_between(
         self, branches: Sequence[_Branch], branch_numbers: Sequence[Longs], offsets: Longs
     ) -> None:
-        """Raise EncodeError for a row without children that was inside the tree before it.
+        """Raise EncodeError if a row without children was originally inside the tree before it.
 
-        Such a row would be written after the tree, not where it was. The same error is raised if
-        this is merely possible, because the original bytes are kept and offsets are unknown.
+        Such a row would be written after the tree, not at its original position. The error is also
+        raised if this is only possible, because original bytes are kept and offsets are unknown.
         """
         if not len(offsets):
             return
@@ -186,7 +186,7 @@ class NestedEncoder(KindsEncoder):
         raise EncodeError(problem, where=Where(record=number + 1), hint=hint)
 
     def _facts(self, branches: Sequence[_Branch], offsets: Longs) -> Longs:
-        """Return the facts of each row that ``_last`` stores for two of them."""
+        """Compute what ``_last`` stores about each of two rows."""
         last, begins, unknown, kept = np.zeros((4, len(offsets)), np.int64)
         for branch in branches:
             rows, has_bytes = branch.path[:, 0], self._kept(branch.columns, len(branch.path))
@@ -214,7 +214,7 @@ class NestedEncoder(KindsEncoder):
 
 
 def _order(branches: Sequence[_Branch]) -> Longs:
-    """Return the records of all branches, concatenated, in the order in which they are written."""
+    """Return the order in which the records of all branches, concatenated, are written."""
     width = max((branch.path.shape[1] for branch in branches), default=1)
     if not branches:
         return np.zeros(0, np.int64)
@@ -245,7 +245,7 @@ def _offsets(column: pa.Array | None, rows: int) -> Longs:
 
 
 def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:
-    """Return the lists of the records of a kind. Raises EncodeError if the column is not a list."""
+    """Return the list column of a child kind. Raises EncodeError if the column is not a list."""
     if values is None:
         problem = f"no column for the records {child} below {name}"
         raise EncodeError(

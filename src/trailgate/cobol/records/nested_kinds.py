@@ -48,7 +48,7 @@ class OrphanPolicy(Enum):
 
 
 class NestedDecoder(KindsDecoder):
-    """Decodes trees of records. ``whole`` cuts the input so that no tree is split."""
+    """Decodes trees of records. ``whole`` cuts the input between trees."""
 
     _path = ""
 
@@ -76,7 +76,7 @@ class NestedDecoder(KindsDecoder):
                     raise OptionError(problem, hint="Rename one of them by the option rename")
 
     def _is_shown(self, name: str) -> bool:
-        """Return True if records of a kind have columns: items, errors, or children with columns."""
+        """Return True if the records of a kind have any columns: items, errors, or children with columns."""
         below = self._children[self._numbers[name]]
         is_root = len(self._chains[self._numbers[name]]) == 1
         errors = self._options.errors is BadFieldPolicy.COLUMN and not is_root
@@ -152,7 +152,7 @@ class NestedDecoder(KindsDecoder):
         return np.flatnonzero(np.isin(self._chosen(records)[2], self._ends))
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
-        """Return the root records as rows, and all records in their trees."""
+        """Choose the root records as rows, together with all records of their trees."""
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         kind = kind[rows]

@@ -1,4 +1,7 @@
-"""What to write for NULL: a policy per type of field, such as blanks or zero. The default is an error."""
+"""Policies for writing NULL, one per type of field: for example as blanks or as zero.
+
+By default NULL is an error.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class NullAs(Enum):
-    """What a policy writes for NULL, such as blanks or zero."""
+    """The value that a policy writes for NULL, such as blanks or zero."""
 
     ERROR = "error"
     BLANK = "blank"
@@ -54,9 +57,11 @@ NullPolicies = Mapping[Usage, NullAs]
 
 
 def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
-    """Parse what to write for NULL in fields of each USAGE, from ``{TYPE: VALUE}``. Raises OptionError.
+    """Parse the policies for writing NULL from ``{TYPE: VALUE}``, for example ``{"packed": "zero"}``.
 
-    ``*`` means all types that allow the policy. For example, ``{"packed": "zero"}``.
+    Raises OptionError.
+
+    ``*`` means all types that allow the policy.
     """
     policies: dict[Usage, NullAs] = {}
     for name in sorted(pairs, key=lambda name: name != "*"):

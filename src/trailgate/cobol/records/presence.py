@@ -1,4 +1,4 @@
-"""Find the records that have a value for an item, and pad or report records that end too early.
+"""Find the records that contain a value for an item, and pad or report records that end too early.
 
 A record may lack an item because it is shorter than its layout, because an OCCURS DEPENDING ON has
 fewer elements, or because an indicator states NULL. The policy for short records (the option
@@ -38,7 +38,10 @@ _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 class Presence(NamedTuple):
-    """Masks of the records that contain a value for an item (None: all of them), and of those whose value was padded (None: none of them)."""
+    """Two masks of records: those that contain a value for an item, and those whose value was padded.
+
+    None means all records in the first mask, and no records in the second.
+    """
 
     present: Mask | None = None
     padded: Mask | None = None
@@ -48,7 +51,7 @@ EVERYWHERE: Final = Presence()
 
 
 class PresenceFinder:
-    """Finds the records that contain a value for an item, by the policy for short records."""
+    """Finds the records that contain a value for an item, and applies the policy for short records."""
 
     def __init__(self, options: RecordOptions) -> None:
         self._options = options
@@ -60,7 +63,7 @@ class PresenceFinder:
         findings: ChunkFindings,
         indicator: Indicator | None = None,
     ) -> Presence:
-        """Return the records that have a value for an item, and whose ``indicator`` does not state NULL."""
+        """Return the records that contain a value for an item, and in which ``indicator`` does not state NULL."""
         usable, filled = self._in_bytes(records, item, findings)
         if indicator is None:
             return Presence(usable, filled)
@@ -74,10 +77,10 @@ class PresenceFinder:
     def _in_bytes(
         self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
     ) -> Presence:
-        """Return the records that have bytes for the item, by the policy for short records.
+        """Return the records that contain bytes of the item, after the policy for short records.
 
-        Other records are reported as too short. For example, with ``short=pad`` text that a record
-        cuts is padded with blanks.
+        Other records are reported as too short. For example, with ``short=pad``, text that the end
+        of a record cuts is padded with blanks.
         """
         policy = self._options.short
         short = None if policy is ShortRecordPolicy.ERROR else find_cut_records(records, item)

@@ -1,9 +1,9 @@
-"""Decode files with several kinds of records, which are distinguished by a field in each record.
+"""Decode files with several kinds of records, which a field in each record distinguishes.
 
 The field has the same offset in all layouts, so it is decoded first, for all records of a chunk.
 The records of each kind are then decoded together by their own layout. Each kind becomes a struct
-column, NULL in the rows of the other kinds, and rows stay in file order; or each kind becomes a
-separate table.
+column, which is NULL in the rows of other kinds, and rows stay in file order; or each kind becomes
+a separate table.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class RecordTrees(NamedTuple):
 class ChosenRows(NamedTuple):
     """The records that become rows: their indexes, kinds, and id columns.
 
-    ``state`` has the last ids, from which the ids of later records continue. ``trees`` has the nested records, if
-    lists are used.
+    ``state`` contains the last ids, so that the ids of later records can continue. ``trees`` are
+    the nested records, if lists are used.
     """
 
     rows: Longs
@@ -82,7 +82,7 @@ def find_kind_layouts(
 ) -> dict[str, CopybookLayout]:
     """Return the layout of each kind of record.
 
-    Raises OptionError, with the field and its values, if a rule names no record or segment.
+    Raises OptionError, with the field and its value, if a rule names an unknown record or segment.
     """
     found = {}
     for name in kinds.records:
@@ -98,7 +98,7 @@ def find_kind_layouts(
 class KindsDecoder:
     """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
-    Of the selected columns, each kind has the columns in its layout; a kind without any
+    If columns are selected, each kind gets those that are in its layout; a kind with none of them
     has no struct and no table. If kinds have parents, each file needs its own decoder
     (``of_file``).
     """
@@ -143,7 +143,7 @@ class KindsDecoder:
         self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
     def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder]:
-        """Return a decoder of the key fields that collects their errors, and another decoder that stops at them."""
+        """Return two decoders of the key fields. The first collects errors, the second raises them."""
         values = replace(
             self._options.values,
             integers=IntegerRepresentation.INT64,
@@ -191,7 +191,7 @@ class KindsDecoder:
 
     @property
     def _with_rows(self) -> Sequence[str]:
-        """The kinds whose records become rows."""
+        """The kinds whose records become rows, not elements of lists."""
         return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
@@ -208,7 +208,7 @@ class KindsDecoder:
         return RecordIds.fields(self._chains) if self._chains else []
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks of records that can be decoded one after the other: the chunks unchanged."""
+        """Return the chunks unchanged, because they can be decoded one after the other."""
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
@@ -295,7 +295,10 @@ class KindsDecoder:
             self.ids.advance(state)
 
     def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
-        """Yield all records of each kind (or of one kind) in parts, each part with its problems, and also the records of unknown kind."""
+        """Yield the records of each kind (or of one kind) in parts, each with its problems.
+
+        Records of unknown kind are yielded too.
+        """
         _, bad, kind = self._chosen(records)
         unknown = bad | ((kind < 0) & (not self._kinds.others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
@@ -350,7 +353,7 @@ class KindsDecoder:
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as an index, or -1 if the record is skipped.
 
-        Raises DecodeError if a key field is bad, or if a kind is unknown and others are not
+        Raises DecodeError if a key field is bad, or if a kind is unknown and unknown kinds are not
         skipped.
         """
         values, bad, kind = self._chosen(records)
@@ -368,7 +371,7 @@ class KindsDecoder:
             self.tally["kinds, *", "skipped", ""] += skipped
 
     def _chosen(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
-        """Return the key fields' columns, a mask of bad records, and the kinds as numbers (-1 if unknown)."""
+        """Return the key columns, a mask of the records with bad keys, and the kinds as numbers (-1 if unknown)."""
         decoded = self._key.decode(records)
         columns = decoded.columns[: len(self._fields)]
         bad = np.zeros(len(records), bool)
@@ -393,7 +396,7 @@ class KindsDecoder:
         return columns, bad, kind
 
     def _known(self) -> str:
-        """Return a hint with the values of the known kinds."""
+        """Return a hint that lists the values of the known kinds."""
         return f"Known: {', '.join(map(str, self._kinds.rules))}"
 
     def _unknown_error(
@@ -447,14 +450,17 @@ class SegmentDecoder:
             yield batch
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
-        """Yield all records of the kind in parts, each part with its problems, and also the records of unknown kind."""
+        """Yield the records of this kind in parts, each with its problems.
+
+        Records of unknown kind are yielded too.
+        """
         return self._kinds.faults(records, self.name)
 
 
 def _not_blank(errors: pa.Array) -> Mask:
-    """Return a mask of the records with a bad key field that is not just low-values.
+    """Return a mask of the records whose key field is bad, unless it consists of low-values.
 
-    Blank key fields are not errors, as they are decoded as NULL.
+    Blank key fields are not errors; they are decoded as NULL.
     """
     low = pc.match_substring_regex(errors.flatten().field("raw"), "^00( 00)*$")
     wrong = ~low.to_numpy(zero_copy_only=False)

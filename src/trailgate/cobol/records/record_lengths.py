@@ -1,11 +1,11 @@
 """Compute the length of a record from its own bytes, for files without descriptors or delimiters.
 
 A ``LengthRule`` is a sum: a constant, plus for each ``LengthTerm`` a number in the record times a
-factor. There are several rules if there are several kinds of records, chosen by the value of a
-field. Rules come from an expression over items (``parse_length_expression``), from a table of values
-(``lengths_by_value``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For example, a
-record of a 2-byte counter N and N items of 10 bytes has the length 2 + 10 * N. The kernel
-``find_computed_records`` evaluates the rules.
+factor. There are several rules if there are several kinds of records, distinguished by the value of
+a field. Rules come from an expression over items (``parse_length_expression``), from a table of
+values (``lengths_by_value``), or from layouts with OCCURS DEPENDING ON (``layout_lengths``). For
+example, a record that consists of a 2-byte counter N and N items of 10 bytes has the length 2 + 10
+* N. The kernel ``find_computed_records`` evaluates the rules.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class LengthRule:
 
 @dataclass(frozen=True, slots=True)
 class RecordLengths:
-    """The length rules of a file without descriptors: how each record's length is computed.
+    """The length rules of a file without descriptors.
 
     A record whose bytes at the offsets ``places`` equal ``values[i]`` has the rule ``chosen[i]``;
     all others have the rule ``rest``. A byte of -1 in a value matches any byte.
@@ -216,7 +216,11 @@ def layout_lengths(
 def _key_values(
     field: CopybookField, values: ValueRange, options: ValueOptions
 ) -> list[Sequence[int]]:
-    """Return the possible bytes of a field for a value: any (-1), blanks or low-values, or its encoding."""
+    """Encode a key value as the bytes that a record may contain.
+
+    Each result has one number per byte; -1 matches any byte. Blanks have two results: blanks and
+    low-values.
+    """
     if values.low is None:
         return [[-1] * field.size]
     if not values.low.strip(PADDING):
@@ -258,7 +262,7 @@ def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _item(name: str, layouts: Sequence[CopybookLayout]) -> tuple[int, CopybookField]:
-    """Return the offset and field of an item that all layouts have at the same offset.
+    """Find an item that has the same offset in all layouts. Return its offset and its field.
 
     Raises OptionError if there is no such item.
     """
@@ -313,7 +317,7 @@ def _coding(field: CopybookField, dialect: CobolDialect) -> int:
 
 
 def _raw_value(field: CopybookField, value: str, options: ValueOptions) -> bytes:
-    """Return the bytes of a field for a value. Raises OptionError if the field cannot have it."""
+    """Encode a value as the bytes of a field. Raises OptionError if the field cannot contain it."""
     try:
         column = pa.array([value if field.number is None else int(value)])
         raw: bytes = encoder(field, options)(column)[0].tobytes()
@@ -324,11 +328,13 @@ def _raw_value(field: CopybookField, value: str, options: ValueOptions) -> bytes
 
 
 def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
-    """Return the length rule of a layout. Raises OptionError if the length is not a sum of its counters.
+    """Derive the length rule of a layout.
 
-    ``place_items`` computes offsets and lengths for given counts. So the rule is fitted: one trial
-    with all counters at their minimum, a trial with each counter increased by 1, and random trials that
-    must confirm that the result is linear.
+    Raises OptionError if the length is not a sum of its counters.
+
+    ``place_items`` computes offsets and lengths for given counts, so the rule is fitted: one trial
+    with all counters at their minimum, one trial per counter with that counter increased by 1, and
+    random trials that must confirm that the result is linear.
     """
     limits = _limits(layout)
     items, _, _ = _try_counts(layout, np.zeros((1, 0), np.int64))

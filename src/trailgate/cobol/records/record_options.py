@@ -1,4 +1,4 @@
-"""The options by which records become columns: shapes of columns, and policies for unusual bytes."""
+"""Options for decoding records into columns: the shape of columns, and policies for unusual bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class ColumnShape(Enum):
 
 
 class DependingLength(Enum):
-    """The number of elements of an OCCURS DEPENDING ON in the record's bytes: the real or the maximum number."""
+    """Whether an OCCURS DEPENDING ON has its real or its maximum number of elements in the record's bytes."""
 
     MOST = "most"  # always the maximum
     REAL = "real"  # as many as the counter states: the items after it move
 
 
 class BadFieldPolicy(Enum):
-    """What to do with a field whose bytes are not a value."""
+    """What to do with a field whose bytes are not a valid value."""
 
     STOP = "stop"
     COLUMN = "column"  # NULL, with its error in the column _errors

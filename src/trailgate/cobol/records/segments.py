@@ -16,7 +16,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class SegmentLength(Enum):
-    """Where a segment's record ends if the segment is the last item of its layout."""
+    """Where a record ends whose last item is a segment."""
 
     OWN = "own"  # after its last item
     RECORD = "record"  # where the longest segment ends
@@ -58,10 +58,10 @@ def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> Copybook
 
 
 def find_layout_to_write(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Return the layout by which to write a record or segment.
+    """Return the layout with which to write a record or segment.
 
-    If nothing follows the segment in its record, the layout ends after the segment's own last item,
-    even if other definitions of its bytes are longer.
+    If the segment is the last item of its record, the layout ends after the segment's last item,
+    even if other definitions of the same bytes are longer.
     """
     layout = find_layout(layouts, name)
     if name is None or any(layout is one for one in layouts):
@@ -86,7 +86,7 @@ def _is_last(group: CopybookField, path: Sequence[CopybookField]) -> bool:
 
 
 def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
-    """Return a group that ends with the item at ``path``, without other definitions of its bytes."""
+    """Return a copy of the group that ends with the item at ``path``, and without other definitions of the item's bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     alone = _alone(chosen, rest) if rest else _as_nameless(chosen)
@@ -108,7 +108,7 @@ def segment_names(layouts: Sequence[CopybookLayout]) -> list[str]:
 
 
 def segment_layout(layout: CopybookLayout, path: Sequence[CopybookField]) -> CopybookLayout:
-    """Build the layout of the segment at ``path``, the fields from the record's item down to it.
+    """Build the layout of a segment. ``path`` leads from the record down to the segment.
 
     The segment's items become items of the group around it. If the segment redefines another field,
     that field stays as FILLER, so that the items after it keep their offsets.
@@ -146,7 +146,10 @@ def _as_nameless(segment: CopybookField) -> CopybookField:
 
 
 def _alternatives(group: CopybookField, chosen: CopybookField) -> list[CopybookField]:
-    """Return all fields of a group that share bytes with ``chosen``, the redefined one first."""
+    """Return all fields of a group that share their bytes with ``chosen``.
+
+    The field that the others redefine is the first.
+    """
     bases: list[CopybookField] = []
     for at, child in enumerate(group.children):
         base = child
@@ -173,7 +176,7 @@ def _paths(field: CopybookField) -> Iterator[tuple[CopybookField, ...]]:
 
 
 def _is_segment(root: CopybookField, path: Sequence[CopybookField]) -> bool:
-    """Return True if a path leads to a group that is, or is inside, one of several definitions.
+    """Return True if the path leads to a segment: to a group that is one of several definitions, or is inside one.
 
     An elementary item must itself be one of the definitions. Repeated fields are never segments.
     """

@@ -31,7 +31,10 @@ def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
 
 @dataclass(slots=True)
 class TreeColumns:
-    """Flat columns by name, and the lengths of the lists in order (NULL if a list is missing)."""
+    """The flat columns by name, and the lengths of the lists, in order.
+
+    A length is NULL if its list is missing.
+    """
 
     columns: dict[str, pa.Array] = member(default_factory=dict)
     lengths: list[pa.Array | None] = member(default_factory=list)
@@ -46,7 +49,7 @@ class TreeColumns:
             self.columns[node.name] = values
 
     def add_members(self, group: GroupItem, values: Mapping[str, pa.Array] | None) -> None:
-        """Add the flat columns of a group. Raises EncodeError if it has no item for a column."""
+        """Add the flat columns of a group. Raises EncodeError if a column has no item in the group."""
         named = dict(named_members(group))
         for name in values or ():
             if name not in named:

@@ -65,12 +65,12 @@ def _little(field: CopybookField, options: ValueOptions) -> bool:
 
 
 def _is_limited(field: CopybookField, options: ValueOptions) -> bool:
-    """Return True if the picture's digits limit the value, not only the bytes."""
+    """Return True if values are limited by the digits of the picture, not only by the size of the field."""
     return options.strict and field.usage in (Usage.BINARY, Usage.LITTLE)
 
 
 def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
-    """Return the smallest and largest accepted number. It never exceeds a decimal128 column."""
+    """Return the smallest and largest accepted number. Both fit into a decimal128 column."""
     number = number_of(field)
     low, high = integer_limits(field.size, number.signed)
     # Example: if the picture counts, S9(4) COMP takes -9999 to 9999, although two bytes reach 32767.
@@ -79,11 +79,11 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
 
 
 def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
-    """Return the column type of a COBOL binary number, with enough digits for its bytes or for its picture.
+    """Choose the column type of a COBOL binary number, with enough digits for its bytes or for its picture.
 
-    Integers with up to 18 digits in the picture become int64, unless decimals are asked for. Their
-    bytes can represent 19 digits, but those fit int64 too, except for unsigned COMP-5 and COMP-X of
-    eight bytes. Larger numbers get the widest possible decimal.
+    Integers with up to 18 digits in the picture become int64, unless the options ask for decimals.
+    Their bytes can represent 19 digits, but those also fit into int64, except for unsigned COMP-5
+    and COMP-X of eight bytes. Larger numbers get the widest possible decimal.
     """
     number = number_of(field)
     _, high = integer_limits(field.size, number.signed)
@@ -159,7 +159,10 @@ def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np
 
 
 def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
-    """Return a mask of the rows above ``bound``: the high words decide, or the low words if equal."""
+    """Return a mask of the rows above ``bound``.
+
+    The high words are compared first, and the low words if these are equal.
+    """
     # Example: the bound 2**64 + 5 has the high word 1 and the low word 5.
     high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
     top = high.dtype.type(bound >> 64)
@@ -189,7 +192,7 @@ def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
-    """Build the column of 64-bit words; an int64 array is signed, a uint64 array is not."""
+    """Build a column from 64-bit words. An int64 array is signed, a uint64 array unsigned."""
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
         return column_of(form, words, rows, bad)
@@ -230,9 +233,9 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def _picture_warning(field: CopybookField, options: ValueOptions) -> Callable[[pa.Array], None]:
-    """Return a function that warns once if written numbers have more digits than the picture.
+    """Return a function that warns once if a written number has more digits than the picture.
 
-    COMP-5 and COMP-X have no such limit, and strict signs refuse these numbers.
+    COMP-5 and COMP-X have no such limit, and with strict signs such numbers are errors.
     """
     most = 10 ** number_of(field).digits - 1
     is_silent = field.usage not in (Usage.BINARY, Usage.LITTLE) or _is_limited(field, options)
@@ -256,7 +259,7 @@ def _decimal(bound: int) -> pa.Scalar:
 
 
 def explain_binary(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why the bytes of a binary item are not a number of the picture."""
+    """Return a function that explains why the bytes of a binary item are not a number with the digits of its picture."""
     if field.size > _WORD and not _is_limited(field, options):
         problem = (
             f"a binary number of more than {binary_form(field, options).type.precision} digits"
@@ -280,7 +283,7 @@ def _ibm(options: ValueOptions) -> bool:
 
 
 def _order(options: ValueOptions) -> str:
-    """Return numpy's byte-order prefix for IEEE floats, which follow the machine's native order."""
+    """Return numpy's byte-order prefix for IEEE floats, which have the machine's native byte order."""
     return "<" if options.dialect.native is Endian.LITTLE else ">"
 
 

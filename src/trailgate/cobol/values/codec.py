@@ -38,7 +38,7 @@ class PaddingPolicy(Enum):
 
 
 class TrimSide(Enum):
-    """The sides of text on which blanks are removed, regardless of the side its field is padded on."""
+    """On which side text is trimmed, whatever side its field is padded on."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -46,14 +46,14 @@ class TrimSide(Enum):
 
 
 class NumberRepresentation(Enum):
-    """The option for the column type of decimal and binary numbers."""
+    """The column type of decimal and binary numbers."""
 
     VALUE = "value"
     TEXT = "text"  # for example "-00123.45": all digits of the picture
 
 
 class IntegerRepresentation(Enum):
-    """The option for the Arrow type of integers of up to 18 digits."""
+    """The Arrow type of integers with up to 18 digits."""
 
     INT64 = "int64"
     DECIMAL = "decimal"
@@ -95,7 +95,10 @@ class ValueOptions:
 
 
 class AppliedPolicy(NamedTuple):
-    """Rows of an item that were read only because of a policy; ``policy`` names it, for example ``blank=null``."""
+    """The rows of an item that could only be read by a policy.
+
+    ``policy`` is its name, for example ``blank=null``.
+    """
 
     policy: str
     rows: Mask
@@ -117,7 +120,7 @@ class FaultExplanation(NamedTuple):
 
 
 class FaultReason(Enum):
-    """The reason why a field or a record is bad. Problems are counted by reason."""
+    """The reason why a field or a record is bad. The summary counts bad values by reason."""
 
     SIGN = "sign"
     DIGIT = "digit"

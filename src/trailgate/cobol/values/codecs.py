@@ -133,7 +133,10 @@ def explainer(field: CopybookField, options: ValueOptions = OPTIONS) -> Explain:
 
 
 def _is_text(field: CopybookField, options: ValueOptions) -> bool:
-    """Return True if ``numbers=text`` turns the field into text. Raises OptionError with ``integers``."""
+    """Return True if the option ``numbers=text`` makes this field a text column.
+
+    Raises OptionError if it is combined with ``integers``.
+    """
     if options.numbers is NumberRepresentation.VALUE:
         return False
     if options.integers is not IntegerRepresentation.INT64:
@@ -153,7 +156,10 @@ def _as_text(number: NumberFormat, decode: Decoder) -> Decoder:
 
 
 def _keeps_zeros(field: CopybookField, options: ValueOptions) -> bool:
-    """Return True if ``integers=text`` turns the field into text: decimal, unsigned, without a scale."""
+    """Return True if the option ``integers=text`` makes this field a text column.
+
+    It applies to unsigned decimal fields without a scale.
+    """
     number = field.number
     if number is None or number.signed or number.scale or field.usage not in _DECIMAL:
         return False
@@ -173,7 +179,7 @@ def _with_zeros(field: CopybookField, decode: Decoder) -> Decoder:
 
 
 def _from_text(field: CopybookField, encode: Encoder) -> Encoder:
-    """Wrap an encoder so that it also accepts numbers as text. It raises EncodeError for other text."""
+    """Wrap an encoder so that it also accepts numbers as text. Other text raises EncodeError."""
     scale = max(field.number.scale, 0) if field.number else 0
     kind = pa.decimal128(DECIMAL_DIGITS, scale)
 

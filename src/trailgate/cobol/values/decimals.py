@@ -1,9 +1,9 @@
-"""Decode and encode numbers of decimal digits: zoned (DISPLAY, a digit per byte) and packed (two).
+"""Decode and encode decimal numbers: zoned (DISPLAY, one digit per byte) and packed (two digits per byte).
 
-Zoned numbers come in ASCII and EBCDIC, with every form of sign. A field's bytes are described by a
-``DigitBytes``: a table maps each byte to its digits, another the sign's byte to a sign. The kernels
-then read all rows of a column with these tables. Encoders turn a column into a matrix of digits,
-and then into bytes. For example, packed ``12 34 5D`` with scale 2 is -123.45.
+Zoned numbers come in ASCII and EBCDIC, with every form of sign. ``DigitBytes`` describes the bytes
+of a field: one table maps each byte to its digits, another table maps the byte with the sign to a
+sign. The kernels decode all rows of a column with these tables. Encoders turn a column into a
+matrix of digits, and then into bytes. For example, packed ``12 34 5D`` with scale 2 is -123.45.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """The column type of a decimal field, and its trailing zeros (from Ps in the picture)."""
+    """The column type of a decimal field, and the number of zeros to append (from Ps in the picture)."""
 
     type: pa.DataType
     zeros: int
@@ -107,7 +107,7 @@ def number_of(field: CopybookField) -> NumberFormat:
 def number_form(
     field: CopybookField, options: ValueOptions, digits: int | None = None
 ) -> NumberForm:
-    """Return the column type of a decimal field's values, for the digits of its picture or for ``digits``."""
+    """Choose the column type of a decimal field, for the digits of its picture or for ``digits`` digits."""
     number = number_of(field)
     # Example: 999PPP has 3 digits and 3 zeros, so its precision is 6. VPPP999 has 3 digits and the
     # scale 6: again the precision is 6.
@@ -128,7 +128,7 @@ def number_form(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigitBytes:
-    """How to read the bytes of a decimal field. ``kernels`` describes the tables.
+    """The tables that decode the bytes of a decimal field (see ``kernels``).
 
     ``digits`` maps each byte to its value in ``base`` (10 for zoned, 100 for packed), and ``signs``
     maps the byte at ``sign_at`` to a sign and its digit.
@@ -147,9 +147,10 @@ class DigitBytes:
 def decode_digits(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, written: Octets | None = None
 ) -> DecodedColumn:
-    """Decode a column of decimal digits; each row of ``matrix`` is one value.
+    """Decode a column of decimal digits. Each row of ``matrix`` is one value.
 
-    If the matrix was converted (national characters), ``written`` are the field's original bytes.
+    If the matrix was converted from national characters, ``written`` are the original bytes of the
+    field.
     """
     rows = len(matrix)
     numbers, bad = _numbers(form, digit_bytes, matrix)
@@ -221,8 +222,8 @@ def _without_blanks(
 ) -> tuple[Mask | None, Mask, list[AppliedPolicy]]:
     """Apply the options for rows that consist only of blanks or only of low-values.
 
-    Returns the rows that stay bad (or None), the rows that become NULL, and a note for each option
-    used.
+    Returns a mask of the rows that stay bad (or None), a mask of the rows that become NULL, and the
+    rows to which each option was applied.
     """
     rows = np.flatnonzero(bad)
     bad_bytes = matrix[rows]
@@ -267,7 +268,10 @@ class DigitRows:
 
 
 def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
-    """Convert numbers to rows of digits as the picture needs. Raises EncodeError if a number does not fit."""
+    """Convert numbers to rows of digits, in the format of the picture.
+
+    Raises EncodeError if a number does not fit.
+    """
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not BlankPolicy.NULL:
         refuse_nulls(values)
@@ -306,7 +310,10 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
 
 
 def _as_decimal128(values: pa.Array) -> pa.Array:
-    """Cast decimals of 32, 64 or 256 bits to 128. Raises EncodeError for the first that does not fit."""
+    """Cast decimals of 32, 64 or 256 bits to 128 bits.
+
+    Raises EncodeError for the first that does not fit.
+    """
     kind = pa.decimal128(DECIMAL_DIGITS, values.type.scale)
 
     def convert(part: pa.Array) -> pa.Array:
@@ -346,7 +353,10 @@ def text_of(values: pa.Array, number: NumberFormat) -> pa.Array:
 
 
 def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
-    """Append ``steps`` zeros to the digits, or remove ``-steps`` zeros. Raises EncodeError for others."""
+    """Append ``steps`` zeros to the digits, or remove ``-steps`` zeros.
+
+    Raises EncodeError if a removed digit is not zero.
+    """
     if steps >= 0:
         return pc.binary_join_element_wise(digits, "0" * steps, "")
     # At least one digit must remain before the cut: "5" with -2 steps is padded to "005".
@@ -359,7 +369,7 @@ def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
 
 
 def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
-    """Return an error for the first row that ``wrong`` selects."""
+    """Build an error for the first row in the mask ``wrong``."""
     row = int(np.argmax(wrong))
     return encode_error(problem, row, values[row].as_py())
 
@@ -405,7 +415,10 @@ def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
 
 
 def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
-    """Guess the actual usage of the bytes, and ask, for example "Is it COMP-3?". Returns "" without a guess."""
+    """Guess which usage the bytes really have, as a question: "Is it COMP-3?".
+
+    Returns "" if there is no guess.
+    """
     text = raw.hex()
     body = raw[:-1] or raw
     if field.usage is not Usage.ZONED and set(body) <= set(digits):
@@ -446,7 +459,7 @@ def digit_table(characters: bytes) -> Longs:
 
 
 def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
-    """Return a table that maps each overpunched byte to its digit, plus MINUS if negative."""
+    """Build a table that maps each overpunched byte to its digit, plus MINUS if it is negative."""
     table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
         if signed or not minus:
@@ -455,7 +468,7 @@ def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
 
 
 def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    """Return the ten bytes of each sign zone. Compilers write only C, D and F."""
+    """Return the ten bytes of each sign zone that is accepted. Compilers write only C, D and F."""
     minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
     zones = [(True, z) for z in minus] + [(False, z) for z in plus]
     return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
@@ -489,13 +502,13 @@ def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def sign_offset(field: CopybookField) -> tuple[int, bool]:
-    """Return the offset of a DISPLAY number's sign byte, and True if the byte is only a sign."""
+    """Return the offset of a DISPLAY number's sign byte, and whether the byte contains only the sign."""
     sign = number_of(field).sign
     return (0 if sign in _LEADING else field.size - 1), sign.separate
 
 
 def could_be_sign(field: CopybookField, options: ValueOptions) -> Mask:
-    """Return a mask of the byte values that can only be a sign byte, not a plain digit."""
+    """Return a mask of the byte values that occur only as the sign byte, never as a plain digit."""
     zone, separate = zone_of(field, options), _separate_signs(field, options)
     mask = np.zeros(256, bool)
     if separate is not None:
@@ -549,7 +562,7 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
 
 
 def _signs(*, signed: bool, strict: bool) -> Longs:
-    """Return a table that maps the last byte of a packed number to its digit and sign."""
+    """Build a table that maps the last byte of a packed number to its digit and sign."""
     minus = [0xD] if strict else [0xB, 0xD]
     plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
     # The high nibble is the last digit, the low nibble is the sign.
@@ -559,7 +572,10 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest allowed first byte. If the field has a nibble more than digits, its first nibble must be 0."""
+    """Return the largest valid first byte.
+
+    If the field has one nibble more than digits, its first nibble must be 0.
+    """
     # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
     return 0x0F if nibbles > digits else 0xFF
 

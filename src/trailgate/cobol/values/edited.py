@@ -1,9 +1,9 @@
 """Read and print edited numbers, such as ``1,234.50-`` with the picture ``Z,ZZ9.99-``.
 
-A picture becomes a list of positions, one per printed character, each of a ``PrintedPositionType``: a
-digit, a suppressed digit, a floating symbol, an insertion, a sign. Reading and printing process the
-positions from left to right, each for all rows at once, with a state per row: whether the first
-digit has come, and which sign was seen.
+A picture becomes a list of positions, one per printed character, each with a
+``PrintedPositionType``: a digit, a suppressed digit, a floating symbol, an insertion, a sign. Both
+directions process the positions from left to right, each for all rows at once. For each row they
+keep track of whether the first digit has been reached, and of the sign.
 """
 
 from __future__ import annotations
@@ -155,7 +155,10 @@ def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uin
 
 @dataclass(slots=True)
 class _Read:
-    """The state of the rows after the positions read so far. ``fills`` are the accepted fill characters."""
+    """The state of each row after the positions read so far.
+
+    ``fills`` are the accepted fill characters.
+    """
 
     bad: Mask
     started: Mask
@@ -196,7 +199,7 @@ def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def _any_of(column: Octets, characters: str) -> Mask:
-    """Return a mask of the rows whose character is one of these."""
+    """Return a mask of the rows whose character is one of ``characters``."""
     return np.isin(column, np.frombuffer(characters.encode(), np.uint8))
 
 
@@ -253,7 +256,7 @@ def _read_credit(state: _Read, column: Octets, position: PrintedPosition) -> Non
 
 
 def _torn_credit(shown: Octets, printed: tuple[PrintedPosition, ...]) -> Mask:
-    """Return a mask of the rows with only one letter of CR or DB."""
+    """Return a mask of the rows with only one of the two letters of CR or DB."""
     columns = [
         at for at, position in enumerate(printed) if position.kind is PrintedPositionType.CREDIT
     ]
@@ -305,9 +308,9 @@ def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
 def _print(written: DigitRows, negative: Mask, printed: tuple[PrintedPosition, ...]) -> Octets:
     """Print rows of digits by the positions of the picture.
 
-    ``started`` selects the rows whose first significant digit has been printed. A floating symbol
-    moves right until then: ``float_at`` is its last suppressed position. For example, 12 with
-    ``--,--9`` prints as five blanks and digits with the sign before the first digit.
+    ``started`` is a mask of the rows whose first significant digit has been printed. Until then a
+    floating symbol moves right: ``float_at`` is its last suppressed position. For example, 12 with
+    ``--,--9`` is printed with blanks, then the sign directly before the first digit.
     """
     rows = len(negative)
     shown = np.full((rows, len(printed)), ord(" "), np.uint8)

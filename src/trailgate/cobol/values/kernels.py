@@ -37,7 +37,7 @@ _SIX: Final = np.uint64(6)
 
 
 class DecimalRows(NamedTuple):
-    """Rows of bytes: row i is the ``size`` bytes from ``i * step``."""
+    """Rows of bytes: row i consists of the ``size`` bytes from ``i * step`` on."""
 
     data: Octets
     step: int
@@ -204,13 +204,15 @@ def replace_padding(
     trim: bool,
     done: Mask,
 ) -> int:
-    """Replace the padding of DISPLAY numbers by zeros. Sets ``done`` for changed rows, returns their count.
+    """Replace the padding of DISPLAY numbers by zeros.
+
+    Mark the changed rows in ``done``, and return their number.
 
     Each number has ``size`` bytes. ``pads`` marks padding bytes, and ``zero`` is the digit 0;
-    ``signs`` and ``sign_at`` are the same as in ``decode_narrow_numbers``. By default only padding before
-    the first digit is replaced; with ``every``, all padding; with ``trim``, the digits are moved to
-    the right. For example, ``" 12 "`` becomes ``"012 "``, with ``every`` ``"0120"``, and with
-    ``trim`` ``"0012"``. Rows without a digit stay unchanged.
+    ``signs`` and ``sign_at`` are the same as in ``decode_narrow_numbers``. By default only padding
+    before the first digit is replaced; with ``every``, all padding; with ``trim``, the digits are
+    moved to the right. For example, ``" 12 "`` becomes ``"012 "``, with ``every`` ``"0120"``, and
+    with ``trim`` ``"0012"``. Rows without a digit stay unchanged.
     """
     changed = 0
     first = 1 if separate and sign_at == 0 else 0

@@ -1,8 +1,8 @@
 """Numbers in national (UTF-16) characters, and printed floating point such as ``+9(3).99E+99``.
 
 A national number is read by the codec of its single-byte form: if the high byte of each character
-is zero, the low byte is the digit. Printed floating point is matched against a pattern made from
-its picture.
+is zero, the low byte is the digit. Printed floating point is matched against a regular expression
+made from its picture.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
 
 
 def _narrow(field: CopybookField) -> CopybookField:
-    """Return the single-byte field that the low bytes of a national field form."""
+    """Return the field of single bytes that remains if each national character is reduced to its low byte."""
     return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
 
 
@@ -93,7 +93,7 @@ def _pattern(picture: str) -> str:
 
 
 def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of printed floating point: the nearest float64."""
+    """Return a decoder that converts printed floating point to the nearest float64."""
     page = page_of(field, options)
     pattern = _pattern(field.picture)
     point = field.picture.index("V") if "V" in field.picture else None
@@ -133,7 +133,7 @@ def _width(picture: str) -> int:
 
 
 def encode_float_text(field: CopybookField, _: ValueOptions) -> Encoder:
-    """Raise EncodeError, since a float64 can be printed in several ways."""
+    """Raise EncodeError. A float64 could be printed in several ways, so this usage is not written."""
     raise EncodeError(f"{field.name}: printed floating point ({field.picture}) cannot be written")
 
 

@@ -1,6 +1,7 @@
-"""Classify bytes that are not a value by their reason (``FaultReason``), for complete columns.
+"""Classify invalid bytes by reason (``FaultReason``), for complete columns.
 
-An ``explainer`` states one problem in words; the functions here only count, so they must be fast.
+An ``explainer`` describes one problem in words. The functions here are only used for counting, so
+they must be fast.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def classifier(field: CopybookField, options: ValueOptions) -> Classify:
 
 
 def _chosen(rest: FaultReason, *choices: tuple[FaultReason, Mask]) -> Octets:
-    """Return, for each row, the first reason whose mask selects it, or ``rest``."""
+    """Return for each row the first reason whose mask selects the row, or ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
     masks = [mask for _, mask in choices]
     return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
@@ -56,7 +57,10 @@ def _of_picture(_: CopybookField, __: ValueOptions) -> Classify:
 
 
 def _of_zoned(field: CopybookField, options: ValueOptions) -> Classify:
-    """Classify bad DISPLAY numbers. The sign is overpunched on a digit, or a separate byte (``alone``)."""
+    """Classify bad DISPLAY numbers.
+
+    If ``alone``, the sign is a separate byte; otherwise it is overpunched on a digit.
+    """
     zone, sign_at, alone = zone_of(field, options), *sign_offset(field)
     signs = could_be_sign(field, options)
     pads = np.zeros(256, bool)

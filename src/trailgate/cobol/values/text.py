@@ -64,7 +64,7 @@ _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
 def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
     """Return the code page of a COBOL text field.
 
-    Raises OptionError if the page does not fit the field's USAGE.
+    Raises OptionError if the code page does not fit the field's USAGE.
     """
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
@@ -142,7 +142,10 @@ def _trimmer(field: CopybookField, side: TrimSide | None) -> Callable[[pa.Array]
 
 
 def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of text fields, padded with blanks. It raises EncodeError if a text is too long."""
+    """Return the encoder of text fields, which pads with blanks.
+
+    It raises EncodeError if a text is too long.
+    """
     page, size = text_page(field, options), field.size
     padding = np.resize(np.frombuffer(page.blank, np.uint8), size)
 
@@ -210,6 +213,9 @@ def _unhex(row: int, text: str) -> bytes:
 
 
 def explain_bytes(field: CopybookField, _: ValueOptions) -> Explain:
-    """Return an explanation for usages in which every bit pattern is a value. It is not expected to run."""
+    """Return a placeholder explanation for usages in which every bit pattern is a valid value.
+
+    It is never called.
+    """
     kind = "" if field.usage is Usage.RAW else ", not a floating point number"
     return lambda raw: FaultExplanation(f"{len(raw)} bytes{kind}")

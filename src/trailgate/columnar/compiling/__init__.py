@@ -1,12 +1,14 @@
-"""Kernels: loops over arrays, run as native code, compiled by numba, or as the Python functions that they are.
+"""Kernels: loops over arrays that run as native code, compiled by numba, or as plain Python functions.
 
-- ``checked_kernel`` has the decorator ``kernel``: it checks the arguments of every call, and chooses how
-  a loop runs.
+- ``checked_kernel`` has the decorator ``kernel``: it checks the arguments of every call, and
+  chooses how a loop runs.
 - ``contracts`` reads a kernel's contract from its annotations.
-- ``parts`` has the decorators of functions that kernels call, and the fingerprint of all code of a kernel.
+- ``parts`` has the decorators of functions that kernels call, and the fingerprint of all code of a
+  kernel.
 - ``choice`` reads ``TRAILGATE_LOOPS``, which forces one way for all loops.
-- ``native`` finds loops in ``trailgate/_loops.abi3.so``, which ``make native`` builds and a wheel contains.
-- ``numba_loops`` compiles a loop with numba. ``indexes`` and ``instructions`` are what it adds to numba.
+- ``native`` finds loops in ``trailgate/_loops.abi3.so``, which ``make native`` builds and a wheel
+  contains.
+- ``numba_loops`` compiles a loop with numba. ``indexes`` and ``instructions`` extend numba for it.
 """
 
 from trailgate.columnar.compiling.checked_kernel import INTERPRETED, CheckedKernel, kernel

@@ -48,8 +48,8 @@ _LOG: Final = logging.getLogger(__name__)
 class CheckedKernel:
     """A compiled loop whose arguments are checked against its contract at each call.
 
-    A native loop is used from the first call. Otherwise it is compiled once its arguments had more
-    than ``INTERPRETED`` bytes in total.
+    A native loop is used from the first call. Otherwise the function is compiled after its
+    arguments have had more than ``INTERPRETED`` bytes in total.
     """
 
     def __init__(self, function: Callable[..., Any], writes: tuple[str, ...]) -> None:
@@ -59,7 +59,7 @@ class CheckedKernel:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function. Raises TypeError for arguments that break the contract."""
+        """Call the function. Raises TypeError for arguments that violate the contract."""
         native = self.native
         if native is not None:
             try:
@@ -88,7 +88,10 @@ class CheckedKernel:
             raise
 
     def _check(self, arguments: tuple[Any, ...]) -> list[Any]:
-        """Return the flat arguments as the kernel gets them. Raises TypeError if they break the contract."""
+        """Return the arguments in the flat form that the kernel expects.
+
+        Raises TypeError if they violate the contract.
+        """
         contract = self._checks
         if self._has_groups:
             arguments = flatten_groups(arguments)
@@ -178,13 +181,13 @@ class KernelCacheEntry(NamedTuple):
 
 
 class _Notice:
-    """Warns once per process that loops are not compiled, since they take a hundred times as long."""
+    """Warns once per process that loops are not compiled, because they then take a hundred times as long."""
 
     def __init__(self) -> None:
         self.noted = False
 
     def say(self) -> None:
-        """Log the warning, unless it was logged before or plain Python is what the environment asks for."""
+        """Log the warning, unless it was logged before, or the environment asks for plain Python."""
         if not self.noted and forced_loops() is not Loops.PLAIN:
             _LOG.warning(
                 "loops run as plain Python, which is slow: numba is not installed. %s",

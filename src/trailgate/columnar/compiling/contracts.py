@@ -1,8 +1,8 @@
 """The contract of a kernel: the types of its arguments, as its annotations state them.
 
-A parameter is an array of one type, a number, or a group: a NamedTuple of arrays and numbers. A group
-only exists for the reader. Each of its fields has its own row in the contract, named ``group.field``,
-and a kernel is compiled and called with the fields one by one.
+A parameter is an array of one type, a number, or a group: a NamedTuple of arrays and numbers.
+Groups only make the source readable. Each field of a group has its own row in the contract, named
+``group.field``, and a kernel is compiled and called with the fields one by one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ class ArrayContract(NamedTuple):
     writes: bool
 
     def passed(self, name: str, value: Any) -> Any:
-        """Convert an argument to the array that the kernel gets. Raises TypeError if it breaks the contract."""
+        """Convert an argument to the array that is passed to the kernel.
+
+        Raises TypeError if it violates the contract.
+        """
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
         flags = value.flags
@@ -32,7 +35,7 @@ class ArrayContract(NamedTuple):
         return value
 
     def guard(self, value: Any) -> Any:
-        """Return the array, read-only unless the kernel writes to it, as compiled code would treat it."""
+        """Return the array, read-only unless the kernel writes to it, so that plain Python is as strict as compiled code."""
         if self.writes or not value.flags.writeable:
             return value
         view = value.view()
@@ -46,7 +49,10 @@ class NumberContract(NamedTuple):
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Convert an argument to the number that the kernel gets. Raises TypeError for anything else."""
+        """Convert an argument to the number that is passed to the kernel.
+
+        Raises TypeError for anything else.
+        """
         if type(value) is self.kind:
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):
@@ -87,7 +93,7 @@ def is_group(hint: Any) -> bool:
 
 
 def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return, for each parameter of a kernel, its NamedTuple class if it is a group of arguments, or None."""
+    """Return for each parameter of a kernel its NamedTuple class if it is a group of arguments, or None."""
     return {name: hint if is_group(hint) else None for name, hint in _hints(function).items()}
 
 
@@ -126,7 +132,10 @@ def _contract(hint: Any, writes: bool) -> ArrayContract | NumberContract:
 
 
 def _items(hint: Any) -> Iterator[type[np.generic]]:
-    """Yield the scalar types in an annotation. Releases of numpy nest them in ``NDArray`` differently."""
+    """Yield the scalar types in an annotation.
+
+    How ``NDArray`` nests them depends on the release of numpy.
+    """
     if isinstance(hint, type) and issubclass(hint, np.generic):
         yield hint
     for part in get_args(hint):

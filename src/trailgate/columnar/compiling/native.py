@@ -1,9 +1,9 @@
-"""Loops that were compiled when a wheel was built, or by ``make native``: ``trailgate/_loops.abi3.so``.
+"""Native loops, compiled when a wheel was built or by ``make native``, in ``trailgate/_loops.abi3.so``.
 
 The extension checks the types of all arguments before a loop runs, releases the GIL, and raises
-TypeError for arguments that a loop does not take. A loop of a checkout is used only if it was built
-from the same code as the kernel has now. A wheel states no fingerprints, since its loops and its
-sources were built together.
+TypeError for arguments that a loop does not accept. In a checkout, a loop is used only if the
+kernel's code has not changed since the loop was built. A wheel contains no fingerprints, because
+its loops and its sources were built together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def extension() -> Any:
 
 
 def native_loop(function: FunctionType) -> Callable[..., Any] | None:
-    """Return a kernel's native loop, or None if it has none or its code has changed since the loop was built."""
+    """Return a kernel's native loop, or None if it was not built or the kernel's code has changed since."""
     loops = extension()
     found = loops and loops.find(f"{function.__module__}.{function.__name__}")
     if not found:

@@ -41,8 +41,9 @@ def called(function: FunctionType) -> dict[str, FunctionType]:
 def fingerprint(function: FunctionType) -> str:
     """Return a digest of everything that a kernel is compiled from.
 
-    That is the kernel, the inner functions that it calls, the constants that they name, the fields of
-    the groups that it takes or they build, and the modules that compile it. The bytecode is part of it, so each Python has its own fingerprints.
+    This includes the kernel, the inner functions that it calls, the constants that they name, the
+    fields of the groups that they use, and the modules that compile it. The bytecode is part of it,
+    so each Python version has its own fingerprints.
     """
     from hashlib import sha256  # noqa: PLC0415  slow to import, and not needed by a wheel
 

@@ -1,11 +1,11 @@
-"""Decimals and bits of change events, whose bytes are base64 in JSON.
+"""Decimals and bit strings of change events. In JSON their bytes are base64.
 
 A decimal is an unscaled big-endian two's complement number and a scale: the bytes `01 2C` with a
 scale of 2 are 3.00.
 
-Bits (`io.debezium.data.Bits`) are bytes in little-endian order, and the schema has the number of
-bits: the seven bits 0001011 are the byte 0B, in base64 `"Cw=="`. They become the text `0001011`, or
-the number 11.
+Bit strings (`io.debezium.data.Bits`) are bytes in little-endian order, and the schema states the
+number of bits: the seven bits 0001011 are the byte 0B, in base64 `"Cw=="`. They become the text
+`0001011`, or the number 11.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Read numbers of one to eight bytes. None if a value has more bytes, or no bytes."""
+    """Decode numbers of one to eight bytes. Returns None if a value has more bytes, or no bytes."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
@@ -88,9 +88,8 @@ def _text(raw: bytes, scale: int) -> str:
 def variable_decimals(values: JsonValues) -> pa.Array:
     """Format Debezium's numbers that state their own scale, such as `{"scale": 2, "value": "BAA="}`.
 
-    Other values are unchanged.
-
-    Raises DecodeError, with the row in `where.record`, if an object is not such a number.
+    Other values are unchanged. Raises DecodeError, with the row in `where.record`, for an object
+    that is not such a number.
     """
     nodes, kinds = values.nodes, values.kinds
     objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
@@ -144,7 +143,7 @@ def bit_numbers(values: JsonValues) -> pa.Array:
 def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
     """Create a decoder of Debezium's bit strings to text of `length` digits 0 and 1, the most significant bit first.
 
-    If the length is 0 or longer than a column can be, a value has all bits of its bytes.
+    If the length is 0 or greater than a column allows, the text has all bits of the bytes.
     """
 
     def decode(values: JsonValues) -> pa.Array:

@@ -52,7 +52,7 @@ class DebeziumOptions(MetadataOptions):
     """How change events are read. `docs/properties.md` describes each property.
 
     `times`, `decimals` and `binary` are the connector's notations of values, for messages without a
-    schema; empty if unknown. With `rows`, messages are rows made by the transformation
+    schema; empty if unknown. With `rows`, messages are flattened rows from the transformation
     ExtractNewRecordState. Members whose names begin with `prefix` are then metadata, not columns.
     """
 
@@ -89,7 +89,7 @@ def debezium_setup(
 ) -> tuple[DebeziumOptions, Definitions]:
     """Read the options and the tables of the Debezium parser.
 
-    No tables are needed if events may describe them.
+    If events may describe their tables, none need to be defined.
     """
     definitions = PropertyReader(properties, PARSER).definitions(files, needed=False)
     options = debezium_options(properties)
@@ -109,10 +109,9 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
 
     def source(name: str) -> ValueSource | None:
-        """Return where a value of an event comes from.
+        """Return the source of a metadata value of an event.
 
-        With model=row, a value without a property comes from the member that Debezium's
-        transformation adds.
+        With model=row, the default source is the member that Debezium's transformation adds.
         """
         if rows and read.entry(name) is None and name in ROW_MEMBERS:
             members = (f"{prefix}{member}" for member in ROW_MEMBERS[name])

@@ -64,7 +64,7 @@ def _encodings(raw: bytes) -> dict[str, list[str]]:
 
 
 class PlaceholderFinder:
-    """Finds Debezium's placeholder among the values of one column: the values that were not logged.
+    """Finds Debezium's placeholder among the values of one column. These values were not logged.
 
     `raw` is the placeholder's bytes, `family` the column's type family. `schema_type` is the
     column's type in the event's schema ("" without a schema), and `binary` the
@@ -88,7 +88,7 @@ class PlaceholderFinder:
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
     def find(self, values: JsonValues) -> Mask | None:
-        """Return the mask of values that are the placeholder, or None if there are none."""
+        """Return a mask of the values that are the placeholder, or None if there are none."""
         strings = self._find_strings(values)
         nested = self._find_nested(values) if values.nested else None
         if strings is None or nested is None:
@@ -123,7 +123,7 @@ class PlaceholderFinder:
 
 
 def _map_strings(plain: str) -> list[str]:
-    """Return the placeholder of an hstore column that is written as JSON text."""
+    """Return the placeholder for an hstore column that is written as JSON text."""
     pairs = {plain: plain}
     return [_compact(pairs), json.dumps(pairs, ensure_ascii=False)]
 

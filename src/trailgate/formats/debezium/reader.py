@@ -80,7 +80,7 @@ _NO_SCHEMA: Final = b""
 
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
-    """Change events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
+    """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`."""
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
@@ -135,7 +135,7 @@ class DebeziumRecords(JsonRecords):
         return pc.if_else(alone, own, ids)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for a change event that lacks a required member."""
+        """Return the problem and the hint for a change event without a required member."""
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
         assert self.options is not None
@@ -147,8 +147,8 @@ class DebeziumRecords(JsonRecords):
     def times(self) -> Longs | None:
         """Return each change event's commit time in microseconds since 1970 UTC.
 
-        None if properties take the time from another member, or if an event has no time, which the
-        caller reports.
+        Returns None if properties define a different source of the time, or if an event has no
+        time, which the caller reports.
         """
         assert self.options is not None
         source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix
@@ -233,7 +233,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
     """Find the change events among JSON documents. BEGIN and END events and tombstones are skipped.
 
-    Raises BadMessagesError if a document is something else.
+    Raises BadMessagesError for any other document.
     """
     nodes = documents.nodes
     payload, schema = nodes.members(documents.document, ["payload", "schema"])
@@ -283,7 +283,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
 
 
 class DebeziumFormat(MessageFormat[DebeziumRecords]):
-    """Reads change events with one set of options. Schemas and converters are remembered."""
+    """Reads change events with one set of options. Schemas and converters are cached."""
 
     def __init__(self, options: DebeziumOptions) -> None:
         self.options = options

@@ -1,6 +1,6 @@
 """Convert dates and times of change events to ISO text without a zone.
 
-They come as numbers since 1970 or since midnight, in units from days to nanoseconds, or as ISO
+In events they are numbers since 1970 or since midnight, in units from days to nanoseconds, or ISO
 text.
 """
 
@@ -150,9 +150,9 @@ def iso_strings(values: JsonValues) -> pa.Array:
 
 
 def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
-    """Convert the times of the given rows, which all have an offset, to UTC.
+    """Convert the times in the given rows, which all have an offset, to UTC.
 
-    The fraction is copied as it is, because offsets are whole seconds.
+    The fraction is copied unchanged, because offsets are whole seconds.
     """
     part = pc.extract_regex(values.take(pa.array(rows)), _ZONED)
     hours, minutes, seconds = (
@@ -194,7 +194,7 @@ def zoned_strings(values: JsonValues) -> pa.Array:
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Remove the final Z of times. None if times with other zones may be among them."""
+    """Remove the final Z of times. Returns None if some of them may have other zones."""
     offsets, data = text_view(values)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     used = data[offsets[0] : offsets[-1]]

@@ -1,10 +1,11 @@
 """Convert the column values of change events, by the event's schema or else by properties.
 
-Kafka Connect's JSON converter writes a schema beside each event. It has for each column a Connect
-type such as `int64`, and often a semantic name such as `io.debezium.time.MicroTimestamp`. `TYPES`
-has one row per name (Debezium, data type mappings): a function that converts the JSON values to
-text, and the column for tables that are inferred. The column's own parser then reads the text, as
-for any format. Without a schema, `BARE` and the `debezium.*.mode` properties decide.
+Kafka Connect's JSON converter writes a schema beside each event. For each column the schema
+contains a Connect type such as `int64`, and often a semantic name such as
+`io.debezium.time.MicroTimestamp`. `TYPES` has one row per name (Debezium, data type mappings): a
+function that converts the JSON values to text, and the column for tables that are inferred. The
+column's own parser then parses the text, as for any format. Without a schema, `BARE` and the
+`debezium.*.mode` properties decide.
 """
 
 from __future__ import annotations
@@ -134,12 +135,12 @@ MakeColumn = Callable[[ConnectFieldType], Column]
 
 
 def as_text(values: JsonValues) -> pa.Array:
-    """Convert the values of a change event to text: strings as they are, numbers by their digits, `true` and `false`."""
+    """Convert the values of a change event to text: strings unchanged, numbers by their digits, `true` and `false`."""
     return values.strings
 
 
 def _strings(*kinds: int) -> Encoding:
-    """Create a decoder that accepts values of these JSON types as they are.
+    """Create a decoder that returns values of these JSON types unchanged.
 
     Without types, it accepts all except objects and arrays.
     """
@@ -186,9 +187,9 @@ def precise_decimals(scale: int) -> Decode:
 def decode_by_json_type(
     values: JsonValues, others: pa.Array, decoders: Mapping[int, Decode]
 ) -> pa.Array:
-    """Decode each value of a change event by the decoder for its JSON type.
+    """Decode each value of a change event with the decoder for its JSON type.
 
-    Values of other types are taken from `others`.
+    For values of other types, the result is taken from `others`.
     """
     kinds, result = values.kinds, others
     for kind, decode in decoders.items():
@@ -238,7 +239,7 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits, or 0 if a text column is too short for them (bit varying without a length)."""
+    """Return the number of bits, or 0 if a text column is too short for all of them (bit varying without a length)."""
     text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
@@ -263,7 +264,7 @@ def _take_structures(values: JsonValues) -> pa.Array:
 
 
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of times: to UTC, or with the zone if the column has room for it."""
+    """Choose a decoder of times: to UTC, or with the zone if the column is long enough for it."""
     return zoned_strings if column.zoned else iso_strings
 
 
@@ -273,7 +274,7 @@ def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
 
 
 def _decimal_column(field_type: ConnectFieldType) -> Column:
-    """Return an integer column with a scale if 64 bits are enough, otherwise a number as text."""
+    """Return the column for a decimal: an integer with a scale if 64 bits are enough, otherwise a number as text."""
     scale = _parameter(field_type, "scale")
     precision = _parameter(field_type, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
@@ -293,7 +294,7 @@ def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int
 
 
 class DebeziumTypeRow(NamedTuple):
-    """One Debezium type: how its values become text, and the column type that can store all of them.
+    """One Debezium type: how its values are converted to text, and the column type that can store all of them.
 
     If `column` is None, the Connect type determines the column.
     """
@@ -422,10 +423,10 @@ def _decoder(
 
 
 def _custom_decoder(column: Column, field_type: ConnectFieldType) -> Decode:
-    """Return a decoder for a type that neither Debezium nor Connect defines, as a custom converter may write it.
+    """Return a decoder for a type that neither Debezium nor Connect defines, but a custom converter may write.
 
-    A text column gets its text, or the JSON text of its structure. For other columns its meaning is
-    unknown.
+    For a text column it returns the text, or the JSON text of a structure. For other columns the
+    meaning of the type is unknown.
     """
     if column.family is TypeFamily.TEXT and field_type.type in ("string", "struct", "array", "map"):
         return TYPES[field_type.type].encoding(field_type, column)
@@ -477,7 +478,7 @@ def _bare_numbers(column: Column, mode: str) -> Decode:
 
 
 def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
-    """Create a decoder of numbers without a schema: numbers as they are, strings by `decimal.handling.mode`."""
+    """Create a decoder of numbers without a schema: numbers unchanged, strings by `decimal.handling.mode`."""
     strings = _refusing(
         "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",

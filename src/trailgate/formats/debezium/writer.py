@@ -1,7 +1,7 @@
 """Write operations as Debezium change events: the reverse of `reader.py`.
 
-Columns are written like a connector with decimal.handling.mode=string,
-time.precision.mode=isostring and binary.handling.mode=bytes. Each event has its ordinal in its
+Columns are written like those of a connector with decimal.handling.mode=string,
+time.precision.mode=isostring and binary.handling.mode=bytes. Each event states its ordinal in its
 transaction and in its table. BEGIN and END events are written around each transaction. The message
 key is the table's key, so that a partitioned log keeps the events of a row in order.
 """
@@ -98,18 +98,18 @@ LETTERS: Final[Mapping[int, str]] = MappingProxyType(
 
 @dataclass(slots=True)
 class OpenTransaction:
-    """The transaction that is open between batches of change events: the number of its operations so far, by table."""
+    """The transaction that is open between two batches of change events: the number of its operations so far, by table."""
 
     counts: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionOrdinals:
-    """The transactions of a batch's operations, and the ordinals that change events state.
+    """The transactions of a batch's operations, and the ordinals that their change events state.
 
     `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
-    are each operation's ordinal, from 1, in its transaction and among the transaction's operations
-    of its table.
+    are each operation's ordinal, from 1: in its transaction, and among the operations of the
+    transaction on the same table.
     """
 
     begins: Mask
@@ -167,7 +167,7 @@ def _count_tables(
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
     """Count operations by transaction and table.
 
-    Return the table names, each operation's ordinal in its transaction and table, and a matrix
+    Returns the table names, each operation's ordinal in its transaction and table, and a matrix
     whose columns are (transaction, table, count). Operations before the batch are included. The
     tables of a transaction are in the order of their first operations, so that an END event does
     not depend on where batches begin.
@@ -305,7 +305,7 @@ def _base64(values: pa.Array) -> pa.Array:
 
 
 def _iso(values: pa.Array) -> pa.Array:
-    """Format ISO times in UTC (assumed: that is how Debezium writes IsoDate and IsoTimestamp)."""
+    """Format ISO times in UTC. Assumed: Debezium writes IsoDate and IsoTimestamp in this way."""
     return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
 
 
@@ -348,7 +348,8 @@ def event_schema(table: Table, prefix: str) -> bytes:
 def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
     """Write the message keys of change events of one table and type: the after values, or the before values of deletes.
 
-    None for truncates and tables without a key. Raises EncodeError if a key value is missing.
+    Returns None for truncates and tables without a key. Raises EncodeError if a key value is
+    missing.
     """
     numbers = block.table.marked_keys
     if not numbers or block.op_type[0] == TRUNCATE:
@@ -366,7 +367,7 @@ def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool)
 
 
 def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
-    """Return an object as the payload beside its schema, as Connect's JSON converter writes it."""
+    """Return an object as a payload beside its schema, in the form of Connect's JSON converter."""
     if not schemas:
         return pieces
     return [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
@@ -384,7 +385,7 @@ def key_schema(table: Table, prefix: str) -> bytes:
 def _member(block: ChangeBlock, number: int) -> JsonMember:
     """Return a key column as a member.
 
-    A value missing in the after image did not change: the before value is used.
+    If a value is missing in the after image, it did not change, and the before value is used.
     """
     images = block.before[number], block.after[number]
     # A delete's key is in its before image, every other operation's in its after image.
@@ -520,7 +521,7 @@ class DebeziumWriter:
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
-        """Replace missing values as the option `missing` demands.
+        """Replace missing values as the option `missing` requires.
 
         Raises EncodeError if it is "error".
         """

@@ -1,15 +1,15 @@
 r"""Read delimited messages, a batch at a time (capture properties §6).
 
 A record has n header fields, then for each column a value and, if configured, its name and its
-before value. They are grouped by kind (`isgrouped`) or by column:
+before value. They are grouped by type (`isgrouped`) or by column:
 
     METACOL 1..n [,COLNAME 1..m] [,COLBEFOREVAL 1..m] ,COLVALUE 1..m \n
     I,GG.ORDERS,2024-05-01:10:00:00,,7,,new          header of 3; ID = NULL -> 7, STATE = NULL -> new
 
 A compiled scan (`columnar.fields`) finds the spans of all fields. Header fields are read first.
 Records of one table, operation type and number of fields are then read together: `ColumnPairing`
-knows which field belongs to which column, and `FieldValues` copies one column at a time, without
-quotes and with escapes undone. NULL and empty text stay distinct.
+assigns fields to columns, and `FieldValues` copies one column at a time, without quotes and with
+escapes decoded. NULL and empty text stay distinct.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DELETE: Final = ord("D")
 
 
 class FieldValues:
-    """Copies the values of delimited fields out of a batch's bytes, a column at a time."""
+    """Copies the values of delimited fields from a batch's bytes, a column at a time."""
 
     def __init__(self, data: Octets, fields: DelimitedFields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
@@ -77,8 +77,8 @@ class FieldValues:
     def check_text(self, messages: MessageBatch) -> None:
         """Check once that all delimited bodies are UTF-8. Raises BadMessagesError if some are not.
 
-        Delimiters that are not ASCII may cut a character in two. In that case each column is
-        checked separately, later.
+        Delimiters that are not ASCII may split a character. In that case each column is checked
+        separately, later.
         """
         options = self.options
         quotes = (options.quote or b"") + (options.quote_escaped or b"")
@@ -180,10 +180,10 @@ class FieldValues:
         return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
-        """Undo the escapes in the fields `first + place` (decision 0026).
+        """Decode the escapes in the fields `first + place` (decision 0026).
 
-        capture properties §6.3: escapes are removed "only in quoted values". Its examples without a
-        quote property have them in all values.
+        capture properties §6.3: escapes are removed "only in quoted values". In its examples
+        without a quote property, all values contain them.
         """
         options = self.options
         if options.quote and not seen & kernels.QUOTED:
@@ -250,7 +250,7 @@ class ColumnPairing:
 
 @dataclass(frozen=True, slots=True)
 class DelimitedRecords(MessageRecords):
-    """Delimited records: lists of fields, the first of which are the header."""
+    """Delimited records: lists of fields, which begin with the header fields."""
 
     fields: DelimitedFields
     values: FieldValues
@@ -266,7 +266,10 @@ class DelimitedRecords(MessageRecords):
         return self.values.codes(self.fields.first, place)
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return the distinct values of a header field and each delimited record's index into them. None if they are many."""
+        """Return the distinct values of a header field and each delimited record's index into them.
+
+        Returns None if there are many.
+        """
         place = self.values.options.header.index(name)
         codes, known = self.values.spans(self.fields.first, place, 1)
         return None if known is None else (self.values.text(self.fields.first[known], place), codes)
@@ -303,7 +306,7 @@ class DelimitedRecords(MessageRecords):
 class DelimitedImageReader:
     """Reads the images of delimited records. Converters are created once per table.
 
-    A record may end after any column. With `whole` it must have all columns of its table.
+    A record may end after any column. With `whole`, it must have all columns of its table.
     """
 
     def __init__(self, options: DelimitedOptions, *, whole: bool = False) -> None:
@@ -353,7 +356,7 @@ class DelimitedImageReader:
     def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
         """Return the pairing of columns with fields.
 
-        If the number of fields does not fit, add errors and return None.
+        If the number of fields is wrong, add errors and return None.
         """
         options, table = self.options, group.table
         bounds, row = group.records.fields.bounds, group.rows[0]
@@ -497,8 +500,8 @@ MakeValues = Callable[[Octets, DelimitedFields, DelimitedOptions], FieldValues]
 class DelimitedFormat(MessageFormat[DelimitedRecords]):
     """Reads delimited messages with one set of options.
 
-    `values` and `images` replace the classes that copy values and read images, for formats that are
-    nearly delimited, such as event publishing.
+    Formats that are nearly delimited, such as event publishing, pass `values` and `images` to
+    replace the classes that copy values and read images.
     """
 
     def __init__(
@@ -529,7 +532,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Split delimited messages into records and fields.
 
-        Rejects a record with fewer fields than the header.
+        A record with fewer fields than the header is an error.
         """
         data, starts = octets(messages.data), messages.without_marks().starts
         try:

@@ -1,6 +1,6 @@
-"""The layouts of fixed-width records: columns with offsets, whatever defines them.
+"""The layouts of fixed-width records: columns with offsets, from any kind of definition.
 
-The header and the records come from a copybook, from a definitions file, or from the properties. A
+The header and the records are defined by a copybook, a definitions file, or the properties. A
 copybook's columns follow the rules of `definitions/gendef.py`. A definitions file places columns at
 their Fetch Offset, with their External Length (capture properties §5.3). The columns of a header,
 and of a table defined in the properties, follow each other without gaps.
@@ -41,7 +41,10 @@ _NO_DATABASE: Final = DatabaseLines()
 
 @dataclass(frozen=True, slots=True)
 class ColumnSlot:
-    """The field of a fixed-width record that has a column's value. It starts at `offset` in the record."""
+    """The field of a fixed-width record that contains a column's value.
+
+    It starts at `offset` in the record.
+    """
 
     column: Column
     field: CopybookField
@@ -86,9 +89,8 @@ def copybook_layout(
 ) -> RecordLayout:
     """Create the fixed-width layout of a copybook's record.
 
-    Redefining fields are columns only with `redefines`.
-
-    In the trail, a text of n characters has room for n times `text_bytes` bytes.
+    Redefining fields become columns only with `redefines`. In the trail, a text of n characters has
+    room for n times `text_bytes` bytes.
     """
     # Removing a field does not move others: offsets are already computed.
     root = layout.root if redefines else _without_redefinitions(layout.root)
@@ -135,7 +137,7 @@ def table_layout(table: Table) -> RecordLayout:
 
 
 def placement_note(layout: RecordLayout) -> str | None:
-    """Return a warning if a definitions file has other column offsets than Defgen would write, or None."""
+    """Return a warning if the column offsets in a definitions file differ from those that Defgen would write, or None."""
     fault = None if layout.defined is None else find_layout_fault(layout.defined)
     if layout.defined is None or fault is None:
         return None
@@ -164,7 +166,7 @@ def _slot(column: Column, offset: int) -> ColumnSlot:
 class FixedWidthSchema:
     """The layouts of a fixed-width capture: the header that every record begins with, and the possible records.
 
-    With `binds`, a header field with the name of a metadata item is that item.
+    With `binds`, a header field with the name of a metadata value is the source of that value.
     """
 
     header: RecordLayout
@@ -181,7 +183,7 @@ def read_layouts(
 
 
 def _kind(read: PropertyReader) -> str:
-    """Return the schema type: the property, or the only type whose file is named."""
+    """Return the type of the schema: the property, or else the type whose file is named, if there is only one."""
     given = read.text(_SCHEMA_TYPE).casefold()
     if given:
         return given
@@ -235,7 +237,7 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return the maximum UTF-8 bytes of a character: the property, or what the code page needs.
+    """Return the maximum number of UTF-8 bytes per character: the property, or the maximum for the code page.
 
     For messages in UTF-8 it is 1, as if they were ASCII, so that CHAR(n) stays n bytes.
     """
@@ -252,7 +254,7 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
 
 
 def _check_depending(layout: CopybookLayout) -> None:
-    """Refuse fields after a field of varying length, because compilers disagree on whether they move."""
+    """Raise an error for fields after a field of varying length, because compilers disagree on whether they move."""
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:

@@ -1,7 +1,8 @@
 """The options of fixed-width messages: the `fixed.*` properties, and the layouts that they name.
 
-Layouts are read first (`layouts.py`), because metadata properties name fields of the header. Header
-fields that are not metadata are *carried*: they become the first columns of every record's table.
+Layouts are read first (`layouts.py`), because metadata properties refer to fields of the header.
+Header fields that are not used as metadata are *carried*: they become the first columns of every
+record's table.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class FixedWidthOptions(MetadataOptions):
 def fixed_width_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[FixedWidthOptions, Definitions]:
-    """Read the options of fixed-width messages with their layouts, and the tables that the records become."""
+    """Read the options of fixed-width messages with their layouts, and the tables of the records."""
     read = PropertyReader(properties, "fixed")
     values = _values(read)
     schema = read_layouts(read, files, values.dialect)
@@ -110,7 +111,7 @@ def _options(
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
-    """Check before any message is read that every field of a layout can be read.
+    """Check that every field of a layout can be read, before any message is read.
 
     Raises the field's error.
     """
@@ -193,7 +194,7 @@ def _code(read: PropertyReader, name: str, page: str) -> bytes:
 
 
 def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
-    """Return the sources whose joined strings name a record's table."""
+    """Return the sources whose strings, joined, are the name of a record's table."""
     entry = read.entry("table")
     if entry is None:
         return (read.required_source("table", "schemaandtable"),)

@@ -101,9 +101,11 @@ class FixedWidthRecords(MessageRecords):
         return pc.utf8_trim(values, " ")
 
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
-        """Decode a fixed-width field in the given records. Returns None if values cannot be converted.
+        """Decode a fixed-width field in the given records.
 
-        `refuse` is called with the rows of bad values, and a function that creates the
+        Returns None if values cannot be converted.
+
+        In that case `refuse` is called with the rows of bad values, and a function that creates the
         error for a row.
         """
         slot = reader.slot
@@ -172,8 +174,8 @@ class FixedWidthRecords(MessageRecords):
 class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
-    Columns that are stored in the header come first. `ends` has, for each column, the smallest
-    record length that includes it and all columns before it.
+    Columns that are stored in the header come first. `ends` contains for each column the smallest
+    record length that includes this column and all columns before it.
     """
 
     readers: tuple[FieldReader, ...]
@@ -201,9 +203,9 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
 def check_ends(
     group: MessageRecordGroup[FixedWidthRecords], plan: RecordPlan, count: int, blank: int
 ) -> None:
-    """Check the ends of fixed-width records that contain only the first `count` columns completely.
+    """Check the ends of fixed-width records in which only the first `count` columns are complete.
 
-    Adds an error to each record that has further bytes, ends inside a column, or lacks a key column.
+    Adds an error to each record that has further bytes, ends inside a column, or has no key column.
     """
     if count == len(plan.readers):
         _refuse_trailing(group, plan.size, blank)
@@ -243,7 +245,7 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
 
 
 def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
-    """Return the mask of spans that contain more than blanks. No span is empty."""
+    """Return a mask of the spans that contain anything but blanks. No span is empty."""
     marked = np.append(units.units != blank, False)
     # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
     # every second result is a span. The appended False allows an end at the very end of the data.
@@ -253,7 +255,7 @@ def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> M
 
 
 class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
-    """Reads fixed-width records with one set of options. A plan is made once per table."""
+    """Reads fixed-width records with one set of options. A plan is created once per table."""
 
     def __init__(self, options: FixedWidthOptions) -> None:
         self.options = options

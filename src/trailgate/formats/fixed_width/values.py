@@ -1,9 +1,9 @@
 """Decode the fields of fixed-width records into column values.
 
-Offsets count units: bytes, or characters in UTF-8 messages without binary fields. A field of all
-records is a matrix of units with one row per record. Numbers of a copybook are converted directly.
-Text, dates, and all columns of a definitions file become text first, which is parsed by
-`model.values`.
+Offsets count units: bytes, or characters in UTF-8 messages without binary fields. The values of a
+field in all records are a matrix of units with one row per record. Numbers of a copybook are
+converted directly. Text, dates, and all columns of a definitions file become text first, which is
+parsed by `model.values`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _SUBSTITUTE: Final = 0x1A  # replaces non-ASCII characters in fields that need b
 class MessageUnits:
     """The bodies of fixed-width messages in units: bytes, or code points if the text is not all ASCII.
 
-    `first_bytes` has the byte offset of each unit, and the end. It is None if units are bytes.
-    Example: "aé" has the units 61, E9 and first_bytes 0, 1, 3.
+    `first_bytes` has the byte offset of each unit, and the end of the last one. It is None if units
+    are bytes. Example: "aé" has the units 61, E9 and first_bytes 0, 1, 3.
     """
 
     messages: MessageBatch
@@ -178,7 +178,7 @@ def _is_printed(field: CopybookField) -> bool:
 
 
 def _decode(field: CopybookField, options: ValueOptions) -> Decode:
-    """Return a decoder of bytes that also accepts characters."""
+    """Return a decoder for units that are bytes, or characters."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
     def decode(units: UnitMatrix) -> DecodedColumn:
@@ -203,7 +203,7 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
-    """Return the column's parser. With fixed.blank=null, blank values are NULL."""
+    """Return the column's parser. With fixed.blank=null, it returns NULL for blank values."""
     parse = parser_for(column, form)
     if options.blank is not BlankPolicy.NULL:
         return parse
@@ -253,7 +253,8 @@ def _as_text(values: pa.Array) -> pa.Array:
 def _number_text(values: pa.Array, field: CopybookField) -> pa.Array:
     """Format numbers as text.
 
-    Whole numbers get leading zeros up to the digits of their field, as DISPLAY prints them.
+    Integers get leading zeros up to the digits of their field, as COBOL's DISPLAY statement prints
+    them.
     """
     text, number = _as_text(values), field.number
     if number is None or number.scale:

@@ -1,7 +1,7 @@
 """Scan a batch of JSON messages into nodes, and nodes into records.
 
-`JsonScanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is `JsonNodes`:
-parallel arrays with one element per value, in the order of the text. For
+`JsonScanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is
+`JsonNodes`: parallel arrays with one element per value, in the order of the text. For
 `{"op":"U","after":{"ID":7}}`:
 
     node   name    type     text             last
@@ -12,7 +12,7 @@ parallel arrays with one element per value, in the order of the text. For
 
 `last` is the node after a value and everything in it, so a node's members are found by jumping from
 `i + 1` to `last[i + 1]` and so on until `last[i]`. `JsonRecords` are the top-level values of the
-messages. Names are numbered once and remembered from batch to batch.
+messages. Names are numbered once, and keep their numbers from batch to batch.
 """
 
 from __future__ import annotations
@@ -128,10 +128,10 @@ KINDS = {
 class JsonNodes:
     """The values in a batch of JSON messages, as parallel arrays; the module docstring has an example.
 
-    `text` has the messages, followed by the decoded strings that had escapes. Node i has the name
-    `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a string without its
-    quotes. The nodes i + 1 to before `last[i]` are inside it. `root` and `message` are the node and
-    the message of each record.
+    `text` contains the messages, followed by the decoded form of the strings that have escapes.
+    Node i has the name `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a
+    string without its quotes. The nodes i + 1 to before `last[i]` are inside it. `root` and
+    `message` are the node and the message of each record.
     """
 
     text: Octets
@@ -146,13 +146,14 @@ class JsonNodes:
 
     @property
     def arrays(self) -> NodeArrays:
-        """The JSON nodes as kernels take them."""
+        """The JSON nodes in the form that kernels accept."""
         return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
         """Find, for each name, the member of each parent object.
 
-        `NO_NODE` if an object lacks the member or the parent is not an object.
+        The result is `NO_NODE` if an object does not have the member, or the parent is not an
+        object.
         """
         if not any(name in self.names for name in names):
             return [np.full(len(parents), NO_NODE)] * len(names)
@@ -224,7 +225,7 @@ class JsonNodes:
 
 
 class JsonScanner:
-    """Scans batches of JSON messages. The member names of one batch are known in the next.
+    """Scans batches of JSON messages. Member names keep their numbers from batch to batch.
 
     Members of objects become nodes down to `levels` below a record, except in record members named
     `opaque`.
@@ -369,7 +370,7 @@ class _Room:
         self.roots = RootArrays(np.empty(records, np.int64), np.empty(records, np.int64))
 
     def double(self) -> _Room:
-        """Return arrays twice as large, with the same content."""
+        """Return arrays that are twice as large, with the same content."""
         room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
         arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
         larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)
@@ -381,7 +382,7 @@ class _Room:
 def _errors(
     text: Octets, starts: Longs, ends: Longs, problem: Octets, place: Longs
 ) -> MessageErrors:
-    """Return the errors of the messages that have a problem. `place` is where it is in the text."""
+    """Return the errors of the messages that have a problem. `place` is its offset in the text."""
     numbers = np.flatnonzero(problem)
     begins, stops, at = starts[numbers], ends[numbers], place[numbers]
     # Characters are counted one by one where they are not ASCII. A zero byte may be that of a schema registry.
@@ -409,7 +410,10 @@ def _errors(
 def _ascii_errors(
     text: Octets, begins: Longs, ends: Longs, at: Longs, codes: Octets
 ) -> ErrorColumns:
-    """Return the errors of messages of ASCII. They lie in `text` from `begins` to `ends`, the fault `at` a place in it."""
+    """Build the errors of messages that are ASCII.
+
+    They are the spans from `begins` to `ends` of `text`, and the fault is at the offset `at`.
+    """
     count, known = len(codes), range(max(PROBLEMS) + 1)
     which = pa.array(codes, pa.int64())
     problem = pa.array([PROBLEMS.get(code, ("", ""))[0] for code in known]).take(which)
@@ -466,7 +470,9 @@ class JsonRecords(MessageRecords):
     found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return a member of the JSON documents as text, null for JSON null or if it is missing.
+        """Return a member of the JSON documents as text.
+
+        It is null for JSON null or if the member is missing.
 
         Raises BadMessagesError if it is an object or an array.
         """
@@ -477,7 +483,7 @@ class JsonRecords(MessageRecords):
     def node_at(self, path: str) -> Longs:
         """Return the JSON node at a path of names separated by points, or `NO_NODE`.
 
-        A member whose name is the complete path takes precedence.
+        A member with the complete path as its name takes precedence.
         """
         if path not in self.found:
             self.found[path] = self._node_at(path)
@@ -524,7 +530,7 @@ class JsonRecords(MessageRecords):
 
 
 def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
-    """Return a text with the name of each JSON type."""
+    """Return the names of JSON types as text."""
     # Format the text once for each distinct type, and repeat it by index.
     known, which = np.unique(kinds, return_inverse=True)
     texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]
@@ -543,8 +549,8 @@ def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
 def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     """Return a member of each JSON record as a map of names to strings, null if it is missing.
 
-    None if no record has it. Raises BadMessagesError if such a member is not an object, or contains
-    objects or arrays.
+    Returns None if no record has the member. Raises BadMessagesError if such a member is not an
+    object, or contains objects or arrays.
     """
     nodes = records.nodes
     parents = records.node_at(name)

@@ -2,7 +2,7 @@
 
 `place_members` finds the node of every (column, row) pair of an image in one pass. Each column is
 then converted from text by the functions of `converter_for`. Members that are not columns, and
-columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is decoded here too.
+columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is also decoded here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class JsonValues:
 
     @property
     def kinds(self) -> Octets:
-        """The JSON type of this column's value in each row, 0 if it is missing."""
+        """The JSON type of this column's value in each row, or 0 if it is missing."""
         return self.nodes.kinds(self.cells)
 
     def __len__(self) -> int:
@@ -156,11 +156,11 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         keyed: bool,
         key_hint: str = "",
     ) -> Image:
-        """Build an image from one JSON object per record; `NO_NODE` if a record has none.
+        """Build an image from one JSON object per record (`NO_NODE` if a record has none).
 
-        Members in `passed_over` are ignored unless they are columns. With a `prefix` only members
-        whose names begin with it are columns. With `keyed` a record without the value of a key is
-        an error, which has the `key_hint`.
+        Members in `passed_over` are ignored unless they are columns. With a `prefix`, only members
+        whose names begin with it are columns. With `keyed`, a record without the value of a key
+        column is an error, with the hint `key_hint`.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
         size = len(columns) * rows
@@ -190,7 +190,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         )
 
     def _check_keys(self, missing: npt.NDArray[np.bool_], hint: str) -> None:
-        """Add an error to each record that lacks the value of a key column."""
+        """Add an error to each record without the value of a key column."""
         for i in self.table.marked_keys:
             if missing[i].any():
                 name = self.table.columns[i].name
@@ -198,7 +198,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
                 self._refuse(rows, f"key column {name} is missing", name, hint)
 
     def check_images(self, parents: Longs, what: str, *, wanted: bool, hint: str = "") -> None:
-        """Add an error to each record whose JSON lacks an image although it is `wanted`, or has one although it is not.
+        """Add an error to each record whose JSON has no image although it is `wanted`, or has one although it is not.
 
         `what` is the image's name in errors.
         """
@@ -227,7 +227,8 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     ) -> Longs:
         """Return the meaning of each name for `place_members`: a column, UNKNOWN or PASSED_OVER.
 
-        With n columns, n + i means "column i is missing if this member is true" (`ID_isMissing`).
+        If there are n columns, n + i means "column i is missing if this member is true"
+        (`ID_isMissing`).
         """
         count = len(self.table.columns)
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
@@ -258,7 +259,10 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _refuse_named(
         self, members: Longs, of_name: Callable[[str], tuple[str, str, str | None]]
     ) -> None:
-        """Add an error to each row that has one of these members, by its name: problem, hint and field."""
+        """Add an error to each row that has one of these members.
+
+        `of_name` returns problem, hint and field for a member's name.
+        """
         nodes, at = self.records.nodes, np.flatnonzero(members >= 0)
         if not len(at):
             return
@@ -311,10 +315,8 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 def converter_for(column: Column, binary: str) -> ConvertValues:
     """Return the function that converts the JSON members of a column to its type.
 
-    `binary` is the notation of bytes: "hex" or "base64".
-
-    Numbers are parsed from their digits, true and false from their letters. Only text columns
-    accept objects and arrays.
+    `binary` is the notation of bytes: "hex" or "base64". Numbers are parsed from their digits, and
+    true and false from these words. Only text columns accept objects and arrays.
     """
     parse = parser_for(column)
     is_text, is_bytes = column.family is TypeFamily.TEXT, column.family is TypeFamily.BYTES

@@ -1,7 +1,7 @@
 """Write JSON messages column by column, one message per operation.
 
-A message is a sequence of `JsonMember`s: a literal such as `,"ID":` and a column of values after it. In
-each row a member has a value, is `null`, or is missing. Members become the pieces of a template
+A message is a sequence of `JsonMember`s: a literal such as `,"ID":` followed by a column of values.
+In each row a member has a value, is `null`, or is missing. Members become the pieces of a template
 (`columnar/templates.py`), which writes all rows at once. Messages are measured by table and
 operation type, and written in the order of the batch.
 """
@@ -51,9 +51,10 @@ KINDS: Final = {
 
 
 class JsonMember(NamedTuple):
-    """A member of a written JSON object: a literal such as `"ID":`, then the value of the row.
+    """A member of a written JSON object: a literal such as `"ID":`, then the value in the row.
 
-    A null value is written as `null`. In the rows of the mask `missing`, the whole member is left out.
+    A null value is written as `null`. In the rows of the mask `missing`, the whole member is
+    omitted.
     """
 
     literal: bytes
@@ -68,9 +69,9 @@ def json_literal(value: object) -> bytes:
 
 
 def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
-    """Measure JSON rows made of these members.
+    """Measure JSON rows that consist of these members.
 
-    The first member after an opening brace must not begin with a comma. Which member that is
+    The first member after an opening brace must not begin with a comma. Which member is the first
     differs by row, because members may be missing.
     """
     pieces: list[RowPiece] = []
@@ -137,7 +138,7 @@ def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
 def map_members(maps: pa.MapArray) -> pa.Array:
     """Format the entries of each map as JSON members separated by commas, such as `"a":"1","b":"2"`.
 
-    Null for a null map.
+    A null map becomes null.
     """
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy().astype(np.int64)
@@ -155,10 +156,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
 
 
 def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
-    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` to one string.
-
-    The first has no comma before it.
-    """
+    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` to one string, with commas between them."""
     rows = int(offsets[-1])
     first = np.zeros(rows, bool)
     # The first member of each non-empty group. Example: offsets 0 2 2 3 mark the members 0 and 2.

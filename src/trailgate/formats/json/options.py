@@ -51,8 +51,8 @@ class JsonOptions(MetadataOptions):
     """How GoldenGate's JSON messages are read. `docs/properties.md` describes each property.
 
     `before`, `after` and `tokens` are paths to members. In the model "row", columns are members of
-    the object at the path `row` (the message itself if empty), beside the members `others`, which
-    are not columns. In the model "flat", they are members of the message named for example
+    the object at the path `row` (the message itself if empty); `others` are members of it that are
+    not columns. In the model "flat", columns are members of the message with names such as
     `after.ID`: `before` or `after`, the `delimiter`, and the column. `binary` is the notation of
     bytes, or "" if it is unknown.
     """
@@ -70,7 +70,10 @@ class JsonOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive operations with the same transaction id form one transaction. True if no transaction indicator is configured."""
+        """Whether consecutive operations with the same transaction id form one transaction.
+
+        This is the case if no transaction indicator is configured.
+        """
         return self.txind is None and self.txid.kind is SourceKind.FIELD
 
     @property
@@ -136,7 +139,7 @@ def json_options(properties: Properties) -> JsonOptions:
 def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
     """Return the number of member levels to scan.
 
-    That is the end of the longest path, or one level below the images and tokens.
+    This is the length of the longest path, or one level below the images and tokens.
     """
     deepest = max((1 + path.count(".") for path in paths), default=0)
     return max(_LEAST_LEVELS, deepest, *(2 + path.count(".") for path in images if path))

@@ -57,8 +57,8 @@ class JsonOperations(JsonRecords):
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for a JSON message without a metadata member.
 
-        The hint names the member that encloses all others, if there is one, or the format
-        that such messages have.
+        The hint names the member that encloses all others, if there is one, or the format that
+        messages of this form have.
         """
         problem = JsonRecords.missing_problem(self, name, what)[0]
         names = self.nodes.names

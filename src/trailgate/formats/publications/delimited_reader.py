@@ -1,10 +1,10 @@
-"""Read delimited publications with the delimited engine, plus what is special about publications.
+"""Read delimited publications with the engine for delimited messages, and handle their special features.
 
-- Values are in the code page of the messages (`CodePageValues`). Undecodable bytes affect only their
-  own field.
+- Values are in the code page of the messages (`CodePageValues`). Undecodable bytes affect only
+  their own field.
 - The header is fixed, and its fields are checked (`_check`).
-- Numbers may have another decimal point; before values of large objects are always NULL and mean
-  nothing.
+- Numbers may have a different decimal point. Before values of large objects are always NULL and
+  have no meaning.
 - Messages of one transaction are numbered, so that missing and redelivered ones can be detected
   (`boundaries`).
 """
@@ -104,7 +104,8 @@ _SEGMENTS: Final = (
 class CodePageValues(FieldValues):
     """Copies field values of delimited publications and decodes them from a code page.
 
-    `undecodable` has the mask of bad rows by field position, for the columns read last.
+    `undecodable` contains a mask of the bad rows for each field position, for the columns that were
+    read last.
     """
 
     def __init__(
@@ -121,7 +122,10 @@ class CodePageValues(FieldValues):
         self.undecodable: dict[int, Mask] = {}
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check whether all publications are UTF-8. If they are, values need not be checked again."""
+        """Check whether all publications are UTF-8.
+
+        If they are, values need not be checked separately.
+        """
         self.checked = self.page.name == "utf-8" and are_utf8(messages)
 
     def columns(
@@ -189,7 +193,7 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
 
 
 def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
-    """Decode the bad rows again, with U+FFFD for what is not a character."""
+    """Decode the bad rows again, with U+FFFD in place of bytes that are not a character."""
     strings = text.to_pylist()
     for row in np.flatnonzero(bad).tolist():
         strings[row] = raw[row].as_py().decode(page, "replace")
@@ -231,10 +235,10 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return known[name]
 
     def _with_ids(self, ids: pa.Array) -> pa.Array:
-        """Return the transactions' ids.
+        """Return the ids of transactions.
 
-        Raises BadMessagesError if a record has none, because all such records would be one
-        transaction.
+        Raises BadMessagesError if a record has no id, because all records without one would form
+        one transaction.
         """
         none = np.flatnonzero(np.diff(text_view(ids)[0]) == len(POINT))
         if len(none):
@@ -244,11 +248,11 @@ class DelimitedPublicationRecords(DelimitedRecords):
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
         """Return the segment numbers of the records next to each message boundary inside a transaction.
 
-        Two messages of one transaction must have consecutive numbers, or one of them is
-        missing. The batch's first and last record are included too, because their
-        transaction may continue in another batch. If two neighbours have the same number,
-        one may be a redelivery: a record that is alone in its message then also gets a
-        digest of its content.
+        Two messages of one transaction must have consecutive numbers, or one of them is missing.
+        The first and last record of the batch are included too, because their transaction may
+        continue in another batch. If two neighbours have the same number, one of them may be
+        redelivered: for a record that is alone in its message, a digest of its content is also
+        returned.
         """
         count = len(self.message)
         marks = np.zeros(count, bool)
@@ -281,7 +285,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return self.field_error(row, place, error)
 
     def _content_of(self, row: int) -> bytes:
-        """Return a record's bytes without the time of sending, which differs after a redelivery."""
+        """Return a record's bytes without the time of sending, because a redelivered message has a different time."""
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
@@ -385,7 +389,7 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
         Errors are added to `errors`.
 
         IBM: "The before values for LOB columns are always NULL". Such a value is therefore unknown,
-        that is, missing.
+        and counts as missing.
         """
         before, after = self._engine.images(records, table, kind, rows, errors)
         _refuse_values(MessageRecordGroup(records, table, rows, errors), kind)
@@ -414,10 +418,10 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
 
 
 class _PublicationImages(DelimitedImageReader):
-    """Reads images with all columns, and numbers with another decimal point.
+    """Reads images that must have all columns, and numbers that may have a different decimal point.
 
-    IBM: "All of the columns are published for all subscribed rows". With fewer fields it is unknown
-    which columns they are.
+    IBM: "All of the columns are published for all subscribed rows". If a record has fewer fields,
+    it is unknown which columns they are.
     """
 
     def __init__(self, options: DelimitedOptions, point: str) -> None:
@@ -441,7 +445,7 @@ class _PublicationImages(DelimitedImageReader):
 
 
 def _equals_neighbour(numbers: Longs) -> Mask:
-    """Return the mask of numbers that equal the number before or after them."""
+    """Return a mask of the numbers that equal the number before or after them."""
     # same[i] compares the numbers i - 1 and i, and is False at both edges: for 5, 7, 7 it is F F T
     # F. A number equals a neighbour if the mark at its left or at its right is set.
     same = np.zeros(len(numbers) + 1, bool)
@@ -508,7 +512,7 @@ def _refuse_keys(
     pairing: ColumnPairing,
     undecodable: Mapping[int, Mask],
 ) -> None:
-    """Add an error to each record with an undecodable key. Without it the row cannot be found."""
+    """Add an error to each record with an undecodable key, because its row cannot be identified."""
     table = group.table
     for place, bad in undecodable.items():
         column = pairing.column_of(place)
@@ -534,14 +538,14 @@ def _without_lobs(table: Table, before: Image) -> Image:
 
 
 def _known(column: StateColumn) -> StateColumn:
-    """Return a column in which nulls are missing values."""
+    """Return the column with nulls marked as missing values."""
     if column.values is None or not column.values.null_count:
         return column
     return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
-    """Return a column in which the given rows are missing too."""
+    """Return the column with the values in the given rows marked as missing too."""
     if missing is None or column.values is None:
         return column
     missing = missing | column.is_missing(len(missing))
@@ -549,5 +553,8 @@ def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
 
 
 def _digest(content: bytes) -> int:
-    """Return a digest that is the same in every process, and never 0. Python's own hash differs by process."""
+    """Return a digest that is the same in every process, and never 0.
+
+    Python's own hash differs between processes.
+    """
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True) or 1

@@ -73,7 +73,7 @@ _NOTHING: Final = np.zeros(0, np.uint8)
 class DelimitedPublishOptions(PublishOptions):
     """How delimited publications are written.
 
-    Delimiters are written as in the reader's properties.
+    Delimiters have the same notation as in the reader's properties.
     """
 
     fielddelim: Annotated[str, "between columns"] = DEFAULTS["fielddelim"]
@@ -191,9 +191,9 @@ class DelimitedRecordPieces:
         *,
         quoted: bool = True,
     ) -> RowPiece:
-        """Return a piece: a literal and a value after it, in quotes if `quoted`.
+        """Return a piece: a literal followed by a value, in quotes if `quoted`.
 
-        Nulls, and rows in `nothing`, have only the literal.
+        Nulls, and the rows in `nothing`, have only the literal.
         """
         quote = self.delimiters.quote if quoted else b""
         forms = (PieceForm(literal + quote, quote), PieceForm(literal))
@@ -246,7 +246,7 @@ def _words(op_type: Octets) -> pa.StringArray:
 def _positions(block: ChangeBlock) -> pa.Array | None:
     """Return the log positions of commits: the CSNs, without the transaction id that the reader appends.
 
-    Raises EncodeError for an operation with neither, because its transaction could not be
+    Raises EncodeError for an operation without CSN and id, because its transaction could not be
     distinguished from the next one.
     """
     csn, ids = block.csn, block.tx_id

@@ -51,7 +51,9 @@ _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); com
 
 
 def without_headers(body: bytes) -> tuple[int, int | None]:
-    """Skip MQ headers: return the offset of a message's data, and their character set (CCSID) if a header states it.
+    """Skip MQ headers.
+
+    Return the offset of a message's data, and their character set (CCSID) if a header states it.
 
     Raises DecodeError if a header is incomplete.
     """
@@ -88,7 +90,7 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
 def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
     """Return publications without MQRFH2 headers, and their format, which the first message determines.
 
-    Raises BadMessagesError for messages in the other format or in neither.
+    Raises BadMessagesError for messages in a different format.
     """
     data = octets(messages.data)
     messages = _without_rfh(messages, data).without_marks()
@@ -109,12 +111,15 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 
 def looks_delimited(messages: MessageBatch) -> bool:
-    """Return whether the first message begins like a delimited publication. False if it is empty."""
+    """Return whether the first message begins like a delimited publication.
+
+    Returns False if it is empty.
+    """
     return bool(mask_delimited(messages.slice(0, 1)).any())
 
 
 def mask_delimited(messages: MessageBatch) -> Mask:
-    """Return the mask of messages that begin like delimited publications."""
+    """Return a mask of the messages that begin like delimited publications."""
     messages = messages.without_marks()
     filled = messages.ends > messages.starts
     look = np.zeros(len(messages), bool)
@@ -123,7 +128,7 @@ def mask_delimited(messages: MessageBatch) -> Mask:
 
 
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
-    """Return the format of each non-empty message, by its first byte that is not a blank."""
+    """Return the format of each message that is not empty, by its first byte that is not a blank."""
     codes: Octets = _CODES[data[messages.starts[rows]]]
     # Few messages get here: usually the first byte decides.
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():

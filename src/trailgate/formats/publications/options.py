@@ -72,7 +72,7 @@ OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
 class Delimiters:
     """The delimiters of publications: the bytes between columns, after records and around strings, and the decimal point of numbers.
 
-    Each is one byte, except for NEL in UTF-8.
+    Each is one byte, except for the control character NEL, which has two bytes in UTF-8.
     """
 
     fielddelim: bytes = b","
@@ -126,7 +126,8 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 def is_byte_safe(page: CodePage) -> bool:
     """Return whether a delimiter's byte is never part of another character in this code page.
 
-    This holds for single-byte pages and UTF-8, so that messages can be split before they are decoded.
+    This is true for single-byte pages and UTF-8, so that messages can be split before they are
+    decoded.
     """
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
@@ -192,7 +193,7 @@ class EventPublishingOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Always true: publications have no indicator, only transaction ids."""
+        """Always true: publications have transaction ids, but no transaction indicators."""
         return True
 
 

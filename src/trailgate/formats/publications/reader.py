@@ -1,7 +1,8 @@
-"""Read event publications, delimited or XML: the first byte of a message shows which.
+"""Read event publications, delimited or XML. The first byte of a message shows its format.
 
-`PublicationTableInference` infers tables that nothing defines. Schema messages of XML publications describe
-them. For delimited publications, a table has as many numbered text columns as its records have.
+`PublicationTableInference` infers tables that are not defined. Schema messages of XML publications
+describe their tables. For delimited publications, a table has as many numbered text columns as its
+records.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
     def records(self, messages: MessageBatch) -> MessageRecords:
         """Read publications as records, delimited or XML. Raises BadMessagesError.
 
-        A batch that looks delimited is given to the delimited reader first. Only if that finds bad
+        A batch that looks delimited is passed to the delimited reader first. Only if that finds bad
         messages is the format of each message examined.
         """
         if looks_delimited(messages):
@@ -109,7 +110,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return CompleteMessages(len(messages)) if documents is None else count_complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these publications contain only parts (large objects) of rows in earlier messages."""
+        """Return whether these publications contain only parts of large objects that belong to rows in earlier messages."""
         documents = self._documents(messages)
         return documents is not None and keeps_waiting(documents)
 

@@ -1,9 +1,10 @@
 """Prepare the documents of XML publications, and read each message's envelope: its type and attributes.
 
 First `as_utf8` removes headers before the document and decodes it to UTF-8 (event publishing §3.1).
-The declared encoding is the encoding of the program that wrote the message. Queues and bridges convert
-messages without changing the declaration. Therefore the code page is, in this order: the property,
-the MQRFH2 header's, or (for EBCDIC only) the declared one. The declaration is then removed.
+The declared encoding is the encoding of the program that wrote the message. Queues and bridges
+convert messages without changing the declaration. Therefore the code page is taken from the first
+of these that exists: the property, the MQRFH2 header, and (for EBCDIC only) the declaration. The
+declaration is then removed.
 
 `read_envelopes` reads the element below the root, for example `<trans isLast="1" segmentNum="1"
 cmitLSN="...">`, and checks the attributes that its type requires.
@@ -101,7 +102,7 @@ def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
 
 
 def _plain(messages: MessageBatch) -> bool:
-    """Return whether all messages begin with an ASCII `<`, so that nothing must be decoded."""
+    """Return whether all messages begin with an ASCII `<`, so that nothing has to be decoded."""
     if not len(messages) or (messages.starts >= messages.ends).any():
         return not len(messages)
     data = octets(messages.data)
@@ -145,7 +146,7 @@ def _decode(body: bytes, page: CodePage, at: int) -> str:
 
 
 def _without_declaration(text: str) -> str:
-    """Remove a document's XML declaration, and what surrounds the document."""
+    """Remove a document's XML declaration, and text before and after the document."""
     text = text.strip(_AROUND + "\ufeff")
     return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
 
@@ -154,8 +155,8 @@ def _without_declaration(text: str) -> str:
 class Envelopes:
     """The envelope of each XML publication: the type and attributes of the element below the root.
 
-    `kind` is the type as an index into `KINDS`. `number` is the envelope of each message, -1 if it
-    has none. `last` marks envelopes that end their transaction, or a large object.
+    `kind` is the type as an index into `KINDS`. `number` is the envelope of each message, or -1 if
+    it has none. `last` marks envelopes that end their transaction, or a large object.
     """
 
     text: Octets
@@ -173,7 +174,7 @@ class Envelopes:
         return pc.utf8_trim(found, " \t\r\n")
 
     def of(self, *kinds: str) -> Mask:
-        """Return the mask of envelopes of these types."""
+        """Return a mask of the envelopes of these types."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
@@ -224,9 +225,9 @@ def read_envelopes(
 
 
 class RecordValueSpans(Mapping[str, ValueSpans]):
-    """The byte spans of XML publication records' values, by name.
+    """The byte spans of the values in XML publication records, by name.
 
-    A name that no record has gives spans of missing values.
+    For a name that no record has, all values are missing.
     """
 
     def __init__(self, records: MatchRecords) -> None:
@@ -247,7 +248,7 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         return len(self.found.fields)
 
     def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
-        """Return a value of the records as codes: each record's index into the list of distinct words, -1 if it is missing."""
+        """Return a value of the records as codes: each record's index into the list of distinct words, or -1 if it is missing."""
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []
@@ -274,7 +275,10 @@ def _booleans(
     name: str,
     errors: dict[int, TrailgateError],
 ) -> Mask:
-    """Parse boolean attributes; `message` is the message of each. Errors are added to `errors`."""
+    """Parse boolean attributes; `message` is the message number of each.
+
+    Errors are added to `errors`.
+    """
     flags, lengths = np.zeros(len(message), bool), places.lengths
     while True:
         bad = booleans(text, places.starts, lengths, flags)
@@ -301,7 +305,7 @@ def whole_numbers(
     errors: dict[int, TrailgateError],
     least: int = 0,
 ) -> Longs:
-    """Parse numeric attributes of XML publications, 0 if an attribute is missing.
+    """Parse integer attributes of XML publications. A missing attribute becomes 0.
 
     Errors are added to `errors`.
     """

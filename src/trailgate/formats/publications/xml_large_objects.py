@@ -1,14 +1,14 @@
-"""Join large objects that come in separate messages (`lob`) and put them into their rows.
+"""Join large objects, which are sent in separate messages (`lob`), and insert them into their rows.
 
-A `lob` message has a part of one value. Its rowNum and colName name the row and the column; the row
-belongs to the transaction whose messages came last before it. IBM's documentation describes only
-the fields, so this order is inferred (event publishing §3). If a bad message was removed in
-between, the part may belong to a row in that message, and is refused.
+A `lob` message contains a part of one value. Its rowNum and colName name the row and the column.
+The row belongs to the transaction of the last preceding message with rows. IBM's documentation
+describes only the fields, so this order is inferred (event publishing §3). If a bad message was
+removed in between, the part may belong to a row in that message, and is an error.
 
-No message states that the last part of a row has come. `count_complete` therefore finds the first message
-of a transaction with such rows (hasLOBCols): from there on, messages wait until a message of
-another transaction arrives or the input ends. They are one unit, whether they waited or came
-together.
+No message states that the last part of a row was sent. `count_complete` therefore finds the first
+message of a transaction with such rows (hasLOBCols): from there on, messages wait until a message
+of another transaction arrives or the input ends. They form one unit, whether or not they had to
+wait.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectRows:
-    """The rows of XML publications to which large objects may belong.
+    """The rows of XML publications that large objects may belong to.
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
-    whether large objects follow (hasLOBCols). `removed` is the number of bad messages removed
-    ahead of each message.
+    states whether large objects follow (hasLOBCols). `removed` is the number of bad messages that
+    were removed directly before each message.
     """
 
     message: Longs
@@ -91,7 +91,7 @@ def add_large_objects(
 ) -> tuple[Octets, RowCells]:
     """Add cells for large objects. Return the text with the joined values, and the cells.
 
-    `refuse` receives a row, a problem and a hint.
+    `refuse` is called with a row, a problem and a hint.
     """
     lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
@@ -109,7 +109,10 @@ def add_large_objects(
 
 
 class _Gathered:
-    """Joins large objects from their parts. A part (`lob` message) names its table, row number and column."""
+    """Joins large objects from their parts.
+
+    Each part (a `lob` message) states its table, row number and column.
+    """
 
     def __init__(
         self, text: Octets, envelopes: Envelopes, rows: LargeObjectRows, errors: Errors
@@ -140,9 +143,9 @@ class _Gathered:
         return self.found
 
     def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
-        """Return a function that finds the rows to which the parts in a message can belong.
+        """Return a function that finds the rows that the parts in a message can belong to.
 
-        For a message number it returns a dict from ``rowNum`` to row, of the last transaction
+        For a message number it returns a dict from ``rowNum`` to row, for the last transaction
         before the message. The dict is empty if a bad message was removed in between. Call the
         function with ascending message numbers.
         """
@@ -219,7 +222,7 @@ def _check_whole(
     errors: Errors,
     refuse: Callable[[int, str, str], None],
 ) -> None:
-    """Refuse rows whose large objects have missing or wrong parts, and refuse these parts."""
+    """Add errors to rows whose large objects have missing or wrong parts, and to these parts."""
     if not found:
         return
     text = envelopes.text
@@ -260,7 +263,7 @@ def _check_awaited(
     cells: RowCells,
     refuse: Callable[[int, str, str], None],
 ) -> None:
-    """Refuse rows whose large objects did not come."""
+    """Add errors to rows whose large objects were not sent."""
     for row, name in awaited:
         if (row, name) not in found:
             refuse(row, f"no lob message has the large object {name}", _HINT)
@@ -380,14 +383,18 @@ def count_complete(messages: MessageBatch) -> CompleteMessages:
 def _commit(written: bytes) -> str | None:
     """Parse a commit LSN.
 
-    None if it has references or other characters that need a real XML parser.
+    Returns None if it contains references or other characters that only a complete XML parser can
+    decode.
     """
     known = written.isascii() and b"&" not in written
     return written.decode().strip() or None if known else None
 
 
 def keeps_waiting(messages: MessageBatch) -> bool:
-    """Return whether none of the XML publications (in UTF-8) contains rows, so that all of them must wait for later messages."""
+    """Return whether none of the XML publications (in UTF-8) contains rows.
+
+    All of them must then wait for later messages.
+    """
     return not any(_envelope_of(messages, number) is not None for number in range(len(messages)))
 
 
@@ -405,7 +412,7 @@ def transaction_of_bad(messages: MessageBatch, number: int) -> tuple[str, ...] |
 
 
 def _awaiting(messages: MessageBatch) -> Mask:
-    """Return the mask of messages with rows for which large objects may come."""
+    """Return a mask of the messages with rows for which large objects may follow."""
     data = octets(messages.data)
     awaiting = np.zeros(len(messages), bool)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)

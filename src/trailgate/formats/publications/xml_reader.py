@@ -70,9 +70,8 @@ class _Found:
     def _rows(self) -> tuple[Longs, Octets]:
         """Find the elements that are rows.
 
-        Return each element's row number and each row's operation type.
-
-        The number is -1 for elements of other messages. Unknown row elements become errors.
+        Returns each element's row number and each row's operation type. The number is -1 for
+        elements of other messages. Unknown row elements become errors.
         """
         matches = self.matches
         of_rows = self.envelopes.of(*OF_ROWS)
@@ -131,7 +130,7 @@ class _Found:
         self._add(int(self.message[row]), int(self.start[row]), problem, hint)
 
     def _check_counts(self) -> None:
-        """Refuse messages without rows, and rowOp messages with several."""
+        """Add errors to messages without rows, and to rowOp messages with several rows."""
         envelopes = self.envelopes
         # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))
@@ -247,6 +246,6 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 def page_of(options: EventPublishingOptions) -> str | None:
     """Return the code page that the properties define for all XML documents.
 
-    None if it is UTF-8, the default: then the encoding that each document declares applies.
+    Returns None for UTF-8, the default: then the encoding that each document declares is used.
     """
     return None if options.codepage == UTF_8 else options.codepage

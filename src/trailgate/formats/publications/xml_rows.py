@@ -1,7 +1,7 @@
 """The rows of XML publications as records, and their before and after images.
 
-A row's columns are *cells*: `RowCells` has the row, the column name, the type, and the spans of the
-before and after value of each cell, one array each.
+A row's columns are called *cells*. `RowCells` contains for each cell the row, the column name, the
+type, and the spans of the before and after value, in one array each.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RowCells:
     """The column values ("cells") of XML publication rows, as arrays with one element per cell.
 
     `operation` is the row of each cell, ascending. `names` are indexes into `words`, and `types`
-    indexes into `TYPES`, -1 if unknown.
+    indexes into `TYPES`, or -1 if unknown.
     """
 
     operation: Longs
@@ -114,7 +114,7 @@ class RowCells:
 
     @cached_property
     def bounds(self) -> Longs:
-        """The number of each row's first cell, and the end."""
+        """The index of each row's first cell, followed by the end of the last row's cells."""
         return cell_bounds(self.operation, self.rows)
 
 
@@ -123,7 +123,7 @@ def read_cells(
 ) -> RowCells:
     """Read the cells of XML publication rows. `letters` is the operation type of each row.
 
-    `refuse` receives cells, and a function from a cell to its problem and hint.
+    `refuse` is called with bad cells, and a function that returns a cell's problem and hint.
     """
     count = len(operation)
     values = RecordValueSpans(records)
@@ -176,7 +176,7 @@ def _word(text: Octets, records: MatchRecords, cell: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class XmlPublicationRecords(MessageRecords):
-    """Rows of XML publications as records. `buffer` has the text of all values.
+    """Rows of XML publications as records. `buffer` contains the text of all values.
 
     `letters` are the operation types, and `operations` their codes in the options. `rows` are the
     spans of row attributes.
@@ -226,7 +226,7 @@ class XmlPublicationRecords(MessageRecords):
         return MessageRecords.codes(self, name)
 
     def segments(self) -> Longs:
-        """Return the segment number of each row's message, 0 for a rowOp message."""
+        """Return the segment number of each row's message, or 0 for a rowOp message."""
         return self.envelopes.segment[self.around]
 
     def transaction_ends(self) -> Mask:
@@ -265,7 +265,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
         return spans
 
     def _refuse(self, cells: RowCells, columns: Longs) -> None:
-        """Add an error for each cell whose column the table lacks or the row already has."""
+        """Add an error for each cell whose column is not in the table or occurs twice in the row."""
         for at, row in enumerate(self.rows.tolist()):
             seen: set[int] = set()
             for cell in range(int(cells.bounds[row]), int(cells.bounds[row + 1])):
@@ -282,7 +282,10 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
 
 
 def cell_converter(column: Column) -> Convert:
-    """Return the function that converts a column's strings (event publishing §3: lexical forms)."""
+    """Return the function that converts a column's strings.
+
+    Event publishing §3 defines their lexical forms.
+    """
     parse = parser_for(column)
     if column.family not in _COLLAPSED:
         return parse

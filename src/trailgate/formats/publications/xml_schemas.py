@@ -1,9 +1,9 @@
-"""Messages of XML publications that change no row: schema messages, heartbeats and reports.
+"""Read and write the messages of XML publications that change no row: schema messages, heartbeats and reports.
 
 Schema messages (subSchema and addColumn, event publishing §3) describe tables. They are compared
-with the definitions, if there are any. Otherwise `PublicationTableInference` collects the tables before
-anything is captured. Control messages become notes, for example that publishing of a table was
-deactivated.
+with the definitions, if there are any. Otherwise `PublicationTableInference` collects the tables
+before anything is captured. Control messages become notes, for example that publishing of a table
+was deactivated.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _LIMITS: Final = XmlLimits(settable=False)
 
 
 class _Schema(NamedTuple):
-    """A column's type and lengths in a schema message."""
+    """A column's type and lengths, as stated in a schema message."""
 
     type: str
     length: int
@@ -97,7 +97,7 @@ def _bytes(schema: _Schema) -> Column:
 
 
 def _large(schema: _Schema) -> Column:
-    """Return a large object column. Its values in a trail are not limited to two length bytes."""
+    """Return a large object column. Its values in a trail have no limit of two length bytes."""
     length = min(schema.length or _MOST_LARGE, _MOST_LARGE)
     binary = schema.type == "blob"
     return Column(
@@ -147,7 +147,9 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
 
 
 def parse_schema_table(element: XmlElement) -> Table:
-    """Return the table that a subSchema describes, or a table with the one column of an addColumn.
+    """Parse the table that a subSchema describes.
+
+    For an addColumn, the table has only the added column.
 
     Raises DecodeError.
     """
@@ -205,7 +207,7 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
 def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     """Return a text for each column that is a key only in the schema message or only in the definition.
 
-    Types are not compared, because definitions may use other types on purpose.
+    Types are not compared, because definitions may intentionally use other types.
     """
     known = {column.name.casefold(): column for column in table.columns}
     found = []
@@ -322,7 +324,7 @@ class ControlMessages:
     def _elements(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> Iterator[tuple[int, XmlElement]]:
-        """Yield the number and the element below the root of each such message."""
+        """Yield the message number and the element below the root of each control message."""
         data = memoryview(messages.data)
         numbers = sorted(envelopes.message[envelopes.of(*CONTROLS, *DEFINING)].tolist())
         for number in numbers:

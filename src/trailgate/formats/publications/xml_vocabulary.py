@@ -59,7 +59,8 @@ REFERENCES: Final = MappingProxyType(
 class PublicationValueType(NamedTuple):
     """An XML element that encloses a value and names its type, such as `<varchar>`.
 
-    The content is in hex digits if `binary`. A `large` value may come in separate `lob` messages.
+    If `binary`, the content consists of hex digits. A `large` value may be sent in separate `lob`
+    messages.
     """
 
     name: str

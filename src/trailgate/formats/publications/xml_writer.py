@@ -1,7 +1,7 @@
 """Write operations as XML publications: the reverse of `xml_reader.py` (event publishing §3).
 
 Operations of one table and type become the pieces of a template (`columnar/templates.py`) that
-writes their row elements. `cut_messages` distributes rows to messages. The last message of an open
+writes their row elements. `cut_messages` divides rows into messages. The last message of an open
 transaction is held back until it is full or the transaction ends. `ExtraMessages` adds the schema
 of a table before its first row, and large objects after their rows.
 """
@@ -173,7 +173,10 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
 
 
 def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeObjectColumn, ...]]:
-    """Remove the after values of large objects from operations. Return both."""
+    """Remove the after values of large objects from operations.
+
+    Return the operations and the removed values.
+    """
     after, large = list(block.after), []
     for i, column in enumerate(_written_pieces(block.table)):
         state = after[i]
@@ -213,7 +216,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
 
 
 def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
-    """Yield the two pieces of a column of updates: the before and the after value."""
+    """Yield the two pieces of a column of updates, for the before value and the after value."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
@@ -294,7 +297,7 @@ def _formatter(column: Column) -> Convert:
 
 
 def _without_exponents(strings: pa.Array) -> pa.Array:
-    """Expand exponents: the published schema of decimal and decfloat does not allow them."""
+    """Write numbers with exponents as plain decimals, because IBM's published schema of decimal and decfloat does not allow exponents."""
     with_one = pc.fill_null(pc.match_substring_regex(strings, "^[-+]?[0-9.]+[eE]"), False)
     if not pc.any(with_one, min_count=0).as_py():
         return strings
@@ -311,7 +314,7 @@ def _without_exponents(strings: pa.Array) -> pa.Array:
 
 
 def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
-    """Format special floats like XML schemas: INF, -INF and NaN."""
+    """Format special floats as in XML schemas: INF, -INF and NaN."""
     if pc.all(pc.is_finite(values), min_count=0).as_py() in (True, None):
         return strings
     for word, own in (("inf", "INF"), ("nan", "NaN")):
@@ -363,7 +366,7 @@ class ExtraMessages:
                 self._large.append(_Large(int(block.order[row]), bodies))
 
     def _parts(self, given: str, kind: str, text: str) -> Iterator[bytes]:
-        """Yield the messages of a large object, each with as much of it as fits."""
+        """Yield the messages of a large object. Each contains as much of the value as fits."""
         binary = TYPE_OF[kind].binary
         total = len(text) // 2 if binary else len(text.encode())
         overhead = len(self._message(given, kind, "", total, total, last=True)) + 4
@@ -397,10 +400,10 @@ class ExtraMessages:
         message: Longs,
         complete: int,
     ) -> WrittenMessages:
-        """Insert schema messages and large object messages before and after the messages to which they belong.
+        """Insert schema messages and large object messages before and after the messages that they belong to.
 
-        `message` is the message of each operation. The message number `complete` is not
-        finished yet: its large objects are kept until it is.
+        `message` is the message of each operation. The message number `complete` is not finished
+        yet, so its large objects are kept until it is.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
@@ -438,7 +441,7 @@ class ExtraMessages:
         return WrittenMessages(bodies, np.repeat(messages.order, len(bodies)))
 
     def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
-        """Return, for each message, the schema messages that precede it: tables that are new or changed."""
+        """Return for each message the schema messages to write before it, for new or changed tables."""
         found: dict[int, list[bytes]] = {}
         if not self.options.schemas:
             return found
@@ -496,7 +499,7 @@ class _Envelope:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """A message that is still open: its rows so far, its attributes, and its number in its transaction, from 0."""
+    """An open message: its rows so far, its attributes, and its number in its transaction, from 0."""
 
     rows: Octets
     envelope: _Envelope
@@ -645,8 +648,9 @@ class _Batch:
     ) -> WrittenMessages:
         """Write all messages of the batch into one buffer.
 
-        A message is its head, the rows held back from before (only in the first message), its rows,
-        and the tail. `bounds` are the offsets of messages, and `to` the offset of each row.
+        A message consists of its head, the rows held back from an earlier batch (only in the first
+        message), its rows, and the tail. `bounds` are the offsets of messages, and `to` the offset
+        of each row.
         """
         writer, before = self.writer, held is not None
         first = np.append(
@@ -738,7 +742,7 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
 def _positions(block: ChangeBlock) -> pa.Array:
     """Return the log positions of commits: the CSNs, or else the transaction ids.
 
-    Raises EncodeError for an operation with neither, because its transaction could not be
+    Raises EncodeError for an operation without CSN and id, because its transaction could not be
     distinguished from the next one.
     """
     positions = block.csn if not block.csn.null_count else pc.coalesce(block.csn, block.tx_id)

@@ -1,6 +1,6 @@
-"""Compile rules into the tables of a finite automaton, which the scanner follows.
+"""Compile rules into the tables of a finite automaton, which the scanner executes.
 
-The path of a rule's match is appended to those of the rules around it, which gives a *pattern*: a
+The path of a rule is appended to the paths of the rules around it, which results in a *pattern*: a
 list of steps from the document. A state is the set of (pattern, number of steps done) that an
 element has reached. Each element name leads from one state to the next. When a pattern is complete,
 the actions of its rules are executed: open a record, store an attribute, store the text, and so on.
@@ -9,8 +9,8 @@ Example: the rule tx matches `/all/tx`, and its column rule reads `id/text()`. T
 patterns, p = all/tx and q = all/tx/id. After `<all><tx><id>` the states are {p0, q0}, {p1, q1},
 {p2, q2}, {q3}: p2 opens a record, and q3 stores the text at the end tag.
 
-Predicates on a tag (`order[@type='new']`) choose among several next states, once its attributes are
-known.
+Predicates on a tag (`order[@type='new']`) choose among several next states when the tag's
+attributes are known.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ _STARTING: Final[dict[ElementPart | None, ActionType]] = {
 
 
 class PredicateGroup(NamedTuple):
-    """Path predicates that compare the same thing, so that at most one of their values is true.
+    """Path predicates that compare the same thing with different values, so that at most one of them is true.
 
     They compare an attribute, the text, or the position among the elements that satisfy the
     predicates `before`.
@@ -106,7 +106,7 @@ Condition = tuple[PredicateGroup, str]
 
 
 class NotForScannerError(Exception):
-    """The XML rules need the general engine.
+    """Raised for XML rules that only the general engine supports.
 
     The text names the construct that the scanner does not support.
     """
@@ -171,7 +171,7 @@ class Automaton:
 
     @property
     def arrays(self) -> RuleArrays:
-        """The automaton's tables as kernels take them."""
+        """The automaton's tables in the form that kernels accept."""
         return RuleArrays(
             step=self.step,
             choices=self.choices,
@@ -280,9 +280,9 @@ class _Actions:
 
     @staticmethod
     def _level(over: Pattern, steps: Pattern) -> int:
-        """Return the level of the element of `over`, relative to an element that `steps` lead to from it.
+        """Return the level of the element of `over`, relative to an element that is `steps` below it.
 
-        It is a number of levels up, a fixed depth as `DOCUMENT` - depth, or `LOOSE`.
+        The result is a number of levels up, a fixed depth as `DOCUMENT` - depth, or `LOOSE`.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
@@ -302,7 +302,7 @@ class _Actions:
         return self.slots[kind].setdefault(name, len(self.slots[kind]))
 
     def _value(self, rule: XmlRule, placed: _Placed, name: str, path: RulePath) -> None:
-        """Add the action that stores a value: in the rule's records, or in the anchor at which the path begins."""
+        """Add the action that stores a value in the rule's records, or in the anchor at which its path begins."""
         self._check(path.steps)
         for kind in placed.instances:
             self._slot(kind, name)
@@ -374,12 +374,11 @@ class _Actions:
     def _store_value(
         self, pattern: Pattern, path: RulePath, place: tuple[int, ...], name: object
     ) -> None:
-        """Add the action that stores a path's value.
+        """Add the action that stores the value of a path.
 
-        `place` is the rest of its row, from the instance on.
-
-        Elements found with `//` may be nested, and then end in another order than they begin. The
-        offset of the element that supplied the value is therefore stored too.
+        `place` is the rest of its row, from the instance on. Elements found with `//` may be
+        nested, and their order of ends differs from their order of beginnings. So the offset of the
+        element that supplied the value is stored too.
         """
         part = None if path.accessor is None else path.accessor.part
         # Attributes are found by the number of their name, which takes the place of an action type.
@@ -434,7 +433,7 @@ class _Actions:
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
-    """Return the patterns of the elements `up` levels above those of a pattern, or () if that is above the document.
+    """Return the patterns of the elements `up` levels above those of a pattern, or () if this is above the document.
 
     Example: one level above `a//b` is `a` or any element below it, `a//*`.
     """
@@ -646,7 +645,10 @@ class _Tables:
     def _group(
         self, group: PredicateGroup, values: Iterable[str], needed: Sequence[int]
     ) -> list[int]:
-        """Return the row of a group. Its values and needs are appended after all rows."""
+        """Return the row of a group.
+
+        The group's values and needed predicates are appended after all rows.
+        """
         by, what = BY_TEXT, 0
         if group.part is ElementPart.POSITION:
             by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
@@ -697,7 +699,7 @@ def _names(steps: Iterable[PathStep]) -> Iterator[str]:
 
 
 def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool]:
-    """Return the conditions of a step on a tag with this name, and whether the step can succeed.
+    """Return the conditions of a step for a tag with this name, and whether the step can succeed.
 
     If a name() predicate fails, the position predicates before it still count the element.
     """

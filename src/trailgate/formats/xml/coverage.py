@@ -1,9 +1,9 @@
 """Report which rules match in a run, and which of their paths find values.
 
 At the end of a run, warnings name rules that never matched, paths that never found a value or found
-several, and messages without operations. Each batch records what it saw as notes such as "matched
-orders"; notes of all workers are merged. `explain_message` shows the same for one document: each match with
-its position and values, and the rules without a match.
+several, and messages without operations. Each batch records its results as notes such as "matched
+orders"; the notes of all workers are merged. `explain_message` shows the same for one document:
+each match with its position and values, and the rules without a match.
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ class RuleCoverage:
     def _without_values(
         self, rule: XmlRule, notes: frozenset[str], names: set[str]
     ) -> Iterator[str]:
-        """Yield warnings about paths that found several values, or never one.
+        """Yield warnings about paths that found several values, or never found one.
 
-        Messages may have only one of the images. If only some paths found nothing, a warning is
-        given only if a similar name occurs.
+        Messages may have only one of the images, so if only some paths found nothing, a warning is
+        yielded only if a similar name occurs.
         """
         paths = self.paths[rule.name]
         missed = [name for name in paths if f"{_FOUND}{rule.name} {name}" not in notes]
@@ -129,7 +129,7 @@ def _similar_names(near: tuple[str, ...]) -> str:
 
 
 def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...]:
-    """Suggest names: for each name of a path that no message has, the most similar name in the messages."""
+    """Suggest names: for each name in a path that occurs in no message, the most similar name in the messages."""
     known = set(names)
     if path is None:
         return ()

@@ -1,14 +1,14 @@
 """Parse XML documents into trees of elements with byte offsets.
 
-Anything malformed or unsafe is refused.
+Anything malformed or unsafe is an error.
 
 Nothing outside a document is read, and only XML's five entities are expanded. A document type
-(DOCTYPE) is refused before anything in it takes effect.
+(DOCTYPE) is an error before anything in it takes effect.
 
-The encoding of a document is known from its byte order mark. Without one, it is the encoding set for
-all documents, or else the declared one. A message sent as text is converted to UTF-8 in transit and may still declare
-its old encoding. If the bytes are UTF-8 and another encoding is declared, it is unclear which one
-is right, and that is an error.
+The encoding of a document is determined by its byte order mark. Without one, it is the encoding set
+for all documents, or else the declared one. A message sent as text is converted to UTF-8 in transit
+and may still declare its old encoding. If the bytes are UTF-8 and another encoding is declared, it
+is unclear which one is right, and that is an error.
 
 Documents that are too large for memory are checked in chunks (`check_document`).
 """
@@ -145,7 +145,7 @@ def is_known(encoding: str) -> bool:
 
 
 class EncodingCheck:
-    """Detects, chunk by chunk, whether an XML document that declares another encoding is really UTF-8."""
+    """Detects, chunk by chunk, whether an XML document that declares another encoding is actually UTF-8."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
@@ -162,7 +162,7 @@ class EncodingCheck:
     def add(self, chunk: bytes, *, last: bool) -> None:
         """Check the encoding of the document's next chunk.
 
-        Raises DecodeError after the last one if the document may be either.
+        Raises DecodeError after the last chunk if the document may be in either encoding.
         """
         if self.decoder is None:
             return
@@ -185,7 +185,7 @@ class EncodingCheck:
 
 @lru_cache(64)
 def _has_ascii(encoding: str) -> bool:
-    """Return whether an encoding writes the declaration like ASCII."""
+    """Return whether text in this encoding consists of ASCII bytes, at least in the XML declaration."""
     try:
         return _BEGIN.encode(encoding) == _BEGIN.encode()
     except UnicodeError:
@@ -283,7 +283,7 @@ class XmlDocument:
     shift: int = 0
 
     def content(self, element: XmlElement) -> str | None:
-        """Return the source text between an element's tags, or None if there is none."""
+        """Return the source text between an element's tags, or None if it is an empty element."""
         # The last end tag within the element is its own. An empty element `<a/>` has none.
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
@@ -352,7 +352,7 @@ def document_error(
 
 
 def with_surroundings(problem: str, data: bytes, here: int) -> str:
-    """Return a problem with the text on both sides of a place."""
+    """Return the problem with the text before and after a place added."""
     # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * SHOWN_AROUND) : here].decode(errors="ignore")
@@ -369,7 +369,7 @@ class _Window(NamedTuple):
 
 
 class _Checker:
-    """Feeds a document to expat, and keeps its last bytes for error messages."""
+    """Passes a document to expat, and keeps the last bytes for error messages."""
 
     def __init__(self, limits: XmlLimits) -> None:
         self.limits = limits
@@ -536,7 +536,7 @@ def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
 def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
     """Return the line and column after a text that starts at `place`.
 
-    A byte order mark does not count.
+    A byte order mark is not counted.
     """
     line, column = place
     if place == (1, 1):
@@ -546,7 +546,7 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
 
 
 def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield at least one chunk, each with a flag for the last one."""
+    """Yield the chunks (at least one), each with a flag that is true for the last one."""
     before = b""
     first = True
     for chunk in chunks:

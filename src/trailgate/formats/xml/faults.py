@@ -1,6 +1,7 @@
-"""The errors of XML messages that are not well-formed, of many messages at once.
+"""Find the errors of many malformed XML messages at once.
 
-A compiled loop finds the fault that expat reports. Messages in which it cannot tell are parsed one by one.
+A compiled loop finds the fault that expat would report. Messages for which the loop cannot
+determine it are parsed one by one.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def syntax_errors(
 ) -> tuple[Longs, ErrorColumns]:
     """Return the numbers of XML messages that are not well-formed, and their errors.
 
-    These are the errors that `parse_document` raises for them. Only the messages `numbers` are checked. Others of
-    them may be bad too.
+    These are the errors that `parse_document` raises for them. Only the messages in `numbers` are
+    checked. Some of the bad ones may be missing from the result.
     """
     if encoding not in _AS_ASCII or not len(numbers):
         return numbers[:0], ErrorColumns.of_errors(())

@@ -1,8 +1,8 @@
 """Build the before and after images of operations from the column records ("cells") that rules found.
 
-Each cell names or numbers its column; otherwise it is an error. `place_columns` assigns the cells of
-a group of operations to columns and rows, and each column is then converted from text.
-`CellColumns` finds the errors if a cell cannot be placed.
+Each cell states the name or the number of its column. `place_columns` assigns the cells of a group
+of operations to columns and rows, and each column is then converted from text. `CellColumns` finds
+the errors if a cell cannot be assigned.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class CellColumns:
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every cell of the batch, -1 for cells of other operations."""
+        """Return the column of every cell of the batch, or -1 for cells of other operations."""
         columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
-        """Add an error to each operation with two values for one column of an image."""
+        """Add an error to each operation with two values for the same column of an image."""
         rows = self.group.records.matches.columns.rows[self.cells]
         own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
         which = np.arange(len(rows))
@@ -102,7 +102,10 @@ class CellColumns:
         return f"column {column} is found twice", "Do two rules match it?"
 
     def _columns_of_cells(self) -> Longs:
-        """Return the column of each cell. Adds an error if it has none, or two different ones."""
+        """Return the column of each cell.
+
+        Adds an error if a cell states no column, or two different ones.
+        """
         names, found = self.group.records.column_words("name")
         numbers, digits = self.group.records.column_words("index")
         codes, indexes = names[self.cells], numbers[self.cells]
@@ -114,7 +117,7 @@ class CellColumns:
         return column
 
     def _by_name(self, codes: Longs, found: Sequence[str]) -> Longs:
-        """Return the column that each cell names. Adds an error if the table has no such column."""
+        """Return the column that each cell names. Adds an error if the table does not have it."""
         known = columns_by_name(self.table)
         numbers = [known.get(name.casefold(), UNNAMED) for name in found]
         column: Longs = np.array([*numbers, UNNAMED])[
@@ -198,8 +201,7 @@ class PlacedCells(NamedTuple):
 class CellConverter(NamedTuple):
     """Converts an XML column's strings; `column` is the column's index.
 
-    If no string is longer than `taken` bytes, the strings are the values and are not converted
-    (-1: always convert).
+    If no string is longer than `taken` bytes, the strings are used unchanged (-1: always convert).
     """
 
     column: int
@@ -211,7 +213,7 @@ class CellGroup(MessageRecordGroup[R]):
     """XML operations of one table and type, whose images are built from cells."""
 
     def check_keys(self, placed: PlacedCells, side: int, hint: str = "") -> None:
-        """Add an error to each operation that lacks the value of a key in an image."""
+        """Add an error to each operation in which an image has no value for a key column."""
         rows, width = len(self.rows), len(self.table.columns)
         for i, column in enumerate(self.table.columns):
             if column.key:
@@ -363,7 +365,10 @@ class _XmlGroup(CellGroup[XmlRecords]):
         return self.records.matches
 
     def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
-        """Return the spans of the images' columns. Errors are added for cells without a place."""
+        """Return the spans of the images' columns.
+
+        Errors are added for cells that cannot be assigned to a column.
+        """
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)
         found = self.matches.columns
@@ -390,7 +395,10 @@ class _XmlGroup(CellGroup[XmlRecords]):
 
 
 def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
-    """Return the hint for a missing key: a rule may supply only values of the other image."""
+    """Return the hint for a missing key.
+
+    It may be that rules only supply values of the other image.
+    """
     wanted, other = (_BEFORE, _AFTER) if kind == DELETE else (_AFTER, _BEFORE)
     for rule in rules:
         if f"{other}value" in rule.values and rule.values.keys().isdisjoint(("value", f"{wanted}value")):  # fmt: skip

@@ -1,7 +1,7 @@
 """The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
 
-Both engines return the same `RuleMatches`: the compiled scanner and the tree matcher. `NameTable` is the
-hash table of words that the kernels use (`formats/xml/kernels/names.py`).
+The compiled scanner and the tree matcher return the same `RuleMatches`. `NameTable` is the hash
+table of words that the kernels use (`formats/xml/kernels/names.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _LEAST: Final = 64
 class ValueSpans:
     """Byte spans of the values that XML rules found.
 
-    A negative length means that no value was found; `EMPTY`: an element without content.
+    A negative length means that no value was found; the length `EMPTY` is an element without
+    content.
     """
 
     starts: Longs
@@ -71,8 +72,8 @@ class ValueSpans:
 class MatchRecords:
     """The matches of XML rules, as records of one type: `width` integers each, the first of which is the rule's number.
 
-    `fields` maps a property to the field with its value's start. The length follows, negative if no
-    value was found.
+    `fields` maps a property to the field with its value's start. The length is in the next field;
+    it is negative if no value was found.
     """
 
     records: Offsets
@@ -223,11 +224,11 @@ class NameTable(NameArrays):
         )
 
     def copy(self) -> NameTable:
-        """Return a copy of the name table that can be added to."""
+        """Return a copy of the name table, to which names can be added."""
         return self._with_room(len(self.table) // 2)
 
     def enlarge(self) -> NameTable | None:
-        """Return a copy of the name table with room for eight times as many words, or None if it has `MOST_GROWN` already."""
+        """Return a copy of the name table with room for eight times as many words, or None if it already has the maximum size `MOST_GROWN`."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
         return self._with_room(most) if most > words else None
@@ -250,7 +251,7 @@ class NameTable(NameArrays):
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:
-        """Add a name if it is new. Returns its number, negative if there is no room."""
+        """Add a name if it is new. Returns its number, or a negative number if there is no room."""
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
         return int(intern_word(text, 0, len(word), self))
 
@@ -267,7 +268,7 @@ class NameTable(NameArrays):
 
 
 def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, list[str]]:
-    """Return the words in a field of match records as codes: each record's index into the list of words, -1 if it has none.
+    """Return the words in a field of match records as codes: each record's index into the list of words, or -1 if it has none.
 
     `SPARE` bytes must follow the text.
     """

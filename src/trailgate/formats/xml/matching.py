@@ -1,10 +1,11 @@
 """Apply rules to the tree of a document.
 
-This is the general engine, for whatever the compiled scanner does not support, and for `explain`.
+This is the general engine, for all constructs that the compiled scanner does not support, and for
+`explain`.
 
-A path is followed step by step; each step starts from all elements that the one before found. A
-rule matches the elements that its path finds, and its subrules start there. `MatchCollector` gathers the
-matches of many messages as the same `RuleMatches` that the scanner returns.
+A path is followed step by step; each step starts from all elements that the previous step found. A
+rule matches the elements that its path finds, and its subrules start there. `MatchCollector`
+gathers the matches of many messages as the same `RuleMatches` that the scanner returns.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ class PathMatcher:
                 yield value
 
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
-        """Return whether a path to text finds an element. If it yields no value, that element is empty."""
+        """Return whether a path to text finds an element.
+
+        If it does, but yields no value, the element is empty.
+        """
         contents = path.accessor is not None and path.accessor.part in {
             ElementPart.TEXT,
             ElementPart.CONTENT,
@@ -129,7 +133,7 @@ class PathMatcher:
     def _attribute(self, name: PathName, element: XmlElement) -> str | None:
         """Return an attribute's value.
 
-        If the path has no prefix, an attribute without one takes precedence.
+        If the path has no prefix, an attribute without a prefix takes precedence.
         """
         candidates: Iterable[XmlAttribute] = (a for a in element.attributes if self._is(name, a))
         # sorted() is stable, and False sorts before True: names without a prefix first.
@@ -168,7 +172,7 @@ class RuleMatch:
 
 
 def _is_stored_last(path: RulePath) -> bool:
-    """Return whether a path yields more than the element's existence, name or position."""
+    """Return whether a path yields anything other than the element's existence, name or position."""
     return path.accessor is not None and path.accessor.part not in {
         ElementPart.NAME,
         ElementPart.POSITION,
@@ -239,7 +243,7 @@ class MatchCollector:
         return self.outer.add(match, self.text)
 
     def _operation(self, match: RuleMatch, place: tuple[int, int, int], shift: int) -> None:
-        """Add an operation with everything below it.
+        """Add an operation with everything inside it.
 
         `place` is its message, outer record and transaction.
         """

@@ -1,8 +1,8 @@
 """The options of XML messages: the `xml.*` properties and the rules that they name.
 
-This also decides where the metadata of all operations comes from. Each rule that finds operations,
-together with the rules around it, must supply the same values: either all supply a value, for
-example a transaction id, or none does and it is generated.
+This module also determines the sources of all operations' metadata. Each rule that finds
+operations, together with the rules around it, must supply the same values: either all supply a
+value, for example a transaction id, or none does and it is generated.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class XmlOptions(MetadataOptions):
 
     @property
     def spans_messages(self) -> bool:
-        """Whether a transaction may span messages: if a rule reads an indicator."""
+        """Whether a transaction may span messages. This is the case if a rule reads an indicator."""
         return any("txind" in rule.values for rule in self.all_rules())
 
     @property
@@ -119,7 +119,7 @@ def xml_options(properties: Properties) -> XmlOptions:
 
 
 def _by_position(rule: XmlRule) -> XmlRule:
-    """Return a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
+    """Return a copy of a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
         for name, value in rule.values.pairs
@@ -158,11 +158,11 @@ class _Sources:
         self.properties, self.chains = properties, chains
 
     def given(self, chain: Chain, name: str) -> list[tuple[XmlRule, Value]]:
-        """Return the rules of a chain that supply a value, the innermost first."""
+        """Return the rules of a chain that supply a value, innermost rule first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
     def read(self, name: str) -> bool:
-        """Return whether a value is read from messages by any rule."""
+        """Return whether any rule reads a value from messages."""
         return any(
             not _is_generated(value)
             for chain in self.chains
@@ -172,10 +172,8 @@ class _Sources:
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
         """Return the source of a required metadata value, which all operation rules share.
 
-        With `mixes`, rules may generate it for some operations.
-
-        Raises OptionError if it is read for some operations, and the rules of others do not supply
-        it.
+        With `mixes`, rules may generate the value for some operations. Raises OptionError if it is
+        read for some operations, but other operations' rules do not supply it.
         """
         if not self.read(name):
             return generated
@@ -196,7 +194,10 @@ class _Sources:
         return _field(name) if self.read(name) else None
 
     def time_format(self) -> DateFormat | None:
-        """Return the format of all timestamps. None for the default format, or if rules differ."""
+        """Return the format of all timestamps.
+
+        Returns None for the default format, or if the rules have different formats.
+        """
         given = {
             rule.timestamp_format
             for chain in self.chains

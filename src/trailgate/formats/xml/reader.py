@@ -1,9 +1,9 @@
 """Read XML messages, a batch at a time (capture properties §7).
 
-Two engines apply the rules. The compiled scanner reads a batch in one pass. It refuses messages
-with anything unusual, for example a DTD or a fault. These go to the general engine (`matching.py`),
-which parses each message into a tree and either finds the same values or reports the fault. Both
-return `RuleMatches`; the rest of the reader does not know which engine found them.
+Two engines apply the rules. The compiled scanner reads a batch in one pass. It rejects messages
+with anything unusual, for example a DTD or a fault. The general engine (`matching.py`) then parses
+each of these messages into a tree, and either finds the same values or reports the fault. Both
+return `RuleMatches`; the rest of the reader does not distinguish between them.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _LOG: Final = logging.getLogger(__name__)
 class RuleReader:
     """Applies one set of XML rules to messages. Rules are compiled once.
 
-    The first few bytes are read by the general engine, because compiling the scanner takes longer
-    than that.
+    The general engine reads the first few bytes of a run, because compiling the scanner would take
+    longer.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RuleReader:
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
-    """Scan messages of any encoding. The result lists those that the scanner refuses."""
+    """Scan messages of any encoding. The result lists the messages that the scanner rejects."""
     every = range(len(messages))
     numbers, bodies = convert_to_utf8(messages, every[:1], encoding)
     if numbers:  # mostly all messages have the same encoding
@@ -139,9 +139,9 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
 def _scanner(
     rules: Sequence[XmlRule], limits: XmlLimits, namespaces: Mapping[str, str]
 ) -> XmlScanner | None:
-    """Create the scanner of the rules.
+    """Create the scanner for the rules.
 
-    None if they use something that only the general engine supports.
+    Returns None if the rules use something that only the general engine supports.
     """
     try:
         return XmlScanner(compile_rules(rules, namespaces), limits)

@@ -1,8 +1,8 @@
 """The operations that rules found in a batch of messages, as records, and their metadata.
 
 A metadata value, for example the transaction id, may be supplied by the operation's rule or by a
-rule around it. These are called *levels*. The innermost level with a value counts. Values are spans
-of the text, literals of rules, or message headers.
+rule around it. These are called *levels*. The innermost level with a value takes precedence. Values
+are spans of the text, literals of rules, or message headers.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def element_bytes(
 
 @dataclass(frozen=True, slots=True)
 class RuleSources:
-    """The values that XML rules define without a path, such as constants, computed once.
+    """The values that XML rules define without a path, such as constants. They are computed once.
 
-    `given` are the names of all properties that rules set. `written` maps a property to the
-    rules that define it without a path, each with its value.
+    `given` are the names of all properties that rules set. `written` maps a property to the rules
+    that define it without a path, each with its value.
     """
 
     rules: tuple[XmlRule, ...]
@@ -82,7 +82,7 @@ class _Kept:
 class XmlRecords(MessageRecords):
     """XML operations as records.
 
-    A value comes from the operation's rule, or else from the rules around it.
+    A value is taken from the operation's rule, or else from the rules around it.
     """
 
     options: XmlOptions
@@ -106,7 +106,7 @@ class XmlRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Notes for the run's warnings: the rules that matched, and if others did not match, the names in the documents."""
+        """Notes for the run's warnings: the rules that matched, and if some rules did not match, the names in the documents."""
         return self.seen
 
     def text(self, name: str) -> pa.Array:
@@ -149,8 +149,9 @@ class XmlRecords(MessageRecords):
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
         """Encode a property that one level of elements supplies for all operations.
 
-        Returns each operation's index into the list of values, the list, and the rule that supplied each
-        value. Returns None if several levels supply the property, or some operations lack it.
+        Returns each operation's index into the list of values, the list, and the rule that supplied
+        each value. Returns None if several levels supply the property, or some operations have no
+        value.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1:
@@ -167,9 +168,9 @@ class XmlRecords(MessageRecords):
         return codes, strings, rule if which is self.kept.every else rule[which]
 
     def _words(self, name: str, records: MatchRecords) -> tuple[Longs, list[str]] | None:
-        """Return each record's value of a property as an index into the list of values, -1 if it has none.
+        """Return each record's value of a property as an index into the list of values, or -1 if it has none.
 
-        None if values come from headers.
+        Returns None if values are message headers.
         """
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
@@ -188,9 +189,9 @@ class XmlRecords(MessageRecords):
         return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
-        """Return the same as `column_words`, but only values read from messages.
+        """Return the same as `column_words`, but only if the values are read from messages.
 
-        None if no path supplies the property.
+        Returns None if no path supplies the property.
         """
         columns = self.matches.columns
         if name not in columns.fields:
@@ -201,7 +202,7 @@ class XmlRecords(MessageRecords):
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column's value of a property as an index into the list of words, -1 if it has none."""
+        """Return each column's value of a property as an index into the list of words, or -1 if it has none."""
         words = self._words(name, self.matches.columns)
         assert words is not None
         return words
@@ -233,9 +234,9 @@ class XmlRecords(MessageRecords):
         return element_bytes(self.messages, self.message[rows], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the rows of each timestamp format that XML rules state.
+        """Return the rows of each timestamp format that XML rules define.
 
-        None if all operations have the format of the options.
+        Returns None if all operations have the format of the options.
         """
         formats = [rule.timestamp_format for rule in self.values.rules]
         if self.options.timestamp_format or not any(formats):
@@ -248,9 +249,9 @@ class XmlRecords(MessageRecords):
         ]
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return the mask of operations for which an XML rule generates the value.
+        """Return a mask of the operations for which an XML rule generates the value.
 
-        None if no rule does.
+        Returns None if no rule does.
         """
         written = self.values.written.get(name, ())
         mine = [number for number, source in written if source.kind in GENERATED]
@@ -283,7 +284,7 @@ class XmlRecords(MessageRecords):
         ]
 
     def _find_levels(self) -> list[tuple[MatchRecords, Longs]]:
-        """Return the records of all levels of elements, as `_supplying_levels` does, and keep them."""
+        """Return the records of all levels of elements, as `_supplying_levels` does, and cache them."""
         matches, levels = self.matches, self.kept.levels
         levels.append((matches.operations, self.kept.every))
         which = matches.around
@@ -303,7 +304,7 @@ class XmlRecords(MessageRecords):
     def _level(self, name: str, records: MatchRecords, which: Longs) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property on one level.
 
-        `which` is its record there, or -1.
+        `which` is the operation's record on that level, or -1.
         """
         places, inside = records.places(name), which >= 0
         if places is None:
@@ -327,7 +328,7 @@ class XmlRecords(MessageRecords):
         return values, rule
 
     def _fixed_value(self, source: ValueSource) -> pa.Array | pa.Scalar:
-        """Return a value that is not in the document."""
+        """Return a value that is not in the document, such as a constant or a header."""
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())
         if source.kind in GENERATED:
@@ -347,7 +348,10 @@ class XmlRecords(MessageRecords):
         return pc.coalesce(complete, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
-        """Return each operation's letter: the meaning of its code by the rule that supplies it."""
+        """Return each operation's letter.
+
+        The rule that supplies an operation's code defines its meaning.
+        """
         values, deciding = self._resolve(name)
         codes, letters = self._letter_codes(name, *encode_distinct(values.fill_null("")), deciding)
         meant = pa.array(letters, pa.string()).take(pa.array(codes))
@@ -388,7 +392,10 @@ class XmlRecords(MessageRecords):
         return one_by_one(error)
 
     def _indicators(self) -> pa.Array:
-        """Return the indicators that rules read, or else those that follow from the transactions found."""
+        """Return the indicators that rules read.
+
+        Without such rules, derive them from the transactions found.
+        """
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
         indicators = matrix_to_strings(marks.reshape(-1, 1))
@@ -399,7 +406,7 @@ class XmlRecords(MessageRecords):
         )
 
     def _begins(self) -> Mask:
-        """Return the mask of operations in another transaction or message than the operation before."""
+        """Return a mask of the operations that are in a different transaction or message than the previous operation."""
         begins = np.ones(len(self.message), bool)
         transaction = self.matches.transaction
         begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])

@@ -151,7 +151,10 @@ class ElementPart(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PathName:
-    """A name in a path of an XML rule; `*` matches any. Without a `prefix` the namespace does not matter."""
+    """A name in a path of an XML rule; `*` matches any name.
+
+    A name without a `prefix` matches any namespace.
+    """
 
     local: str
     prefix: str = ""
@@ -232,7 +235,8 @@ _COMPARED: Final = (ElementPart.TEXT, ElementPart.NAME, ElementPart.POSITION)
 def parse_path(text: str, *, value: bool) -> RulePath:
     """Parse a path of an XML rule. Only a path to a `value` may have an accessor.
 
-    Raises OptionError, with the path and a caret below the fault, if something is not supported.
+    Raises OptionError, with the path and a caret below the fault, for anything that is not
+    supported.
     """
     return _Parser(text, value=value).path()
 

@@ -1,8 +1,9 @@
-"""Run the compiled scanner over a batch, and return its matches and the messages that it refuses.
+"""Run the compiled scanner over a batch, and return its matches and the messages that it rejects.
 
-The kernel marks the messages that it refuses. It stops at a message for which it needs more, and is called
-again from there: with more room, with a larger table of names, with the message's XML declaration added to
-the known ones, or after skipping the message. Messages in other encodings are converted to UTF-8 first (`convert_to_utf8`).
+The kernel marks the messages that it rejects. It stops at a message for which it needs something,
+and is called again from there: with more room, with a larger table of names, with the message's XML
+declaration added to the known ones, or after skipping the message. Messages in other encodings are
+converted to UTF-8 first (`convert_to_utf8`).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
-from trailgate.messages.error_kernels import find_not_utf8
+from trailgate.messages.kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
@@ -101,7 +102,7 @@ _END: Final = b"?>"
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The result of an XML scan: matches, refused messages, messages with too many names, and the names in the other messages."""
+    """The result of an XML scan: matches, rejected messages, messages with too many names, and the names in the other messages."""
 
     matches: RuleMatches
     refused: Longs
@@ -110,11 +111,11 @@ class ScanResult:
 
 
 class ScanArrays(WorkArrays):
-    """The working arrays of an XML scan, with room for what limits and messages allow."""
+    """The working arrays of an XML scan. Their sizes depend on the limits and on the messages."""
 
     @staticmethod
     def sizes(automaton: Automaton, limits: XmlLimits, longest: int) -> tuple[int, ...]:
-        """Return the least sizes of the arrays for these rules, the limits, and messages of at most `longest` bytes.
+        """Return the minimum sizes of the arrays for these rules, the limits, and messages of at most `longest` bytes.
 
         The depth is at most longest / 3, because the shortest element (`<a>`) has three bytes. An
         attribute has at least five (` a=""`).
@@ -132,7 +133,7 @@ class ScanArrays(WorkArrays):
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
-        """Allocate the arrays with their least sizes."""
+        """Allocate the arrays with their minimum sizes."""
         sizes = cls.sizes(automaton, limits, longest)
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
@@ -240,12 +241,12 @@ class _Scan:
         self.records = records
 
     def kind(self, kind: int) -> Offsets:
-        """Return the records of a type, of the messages that were read completely."""
+        """Return the records of one type, from the messages that were read completely."""
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
     def scan(self) -> ScanResult:
-        """Scan the batch, and return the matches and the refused messages."""
+        """Scan the batch, and return the matches and the rejected messages."""
         bad = self._with_forbidden()
         if len(bad):  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
@@ -344,7 +345,7 @@ def _is_no_text(text: bytes) -> bool:
 
 
 class _Finished:
-    """Turns a scan's records into matches."""
+    """Turns the records of a scan into `RuleMatches`."""
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
@@ -357,7 +358,7 @@ class _Finished:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Copy the values of anchors to the records that point at them."""
+        """Copy the values of anchors to the records that refer to them."""
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
@@ -413,7 +414,7 @@ class _Finished:
     def _order(self) -> Longs:
         """Return the order of operations in nested matches.
 
-        An operation precedes those inside it; others are in document order.
+        An operation precedes the operations inside it; others are in document order.
         """
         chains: list[list[tuple[int, int]]] = [[] for _ in range(len(self.kinds[OPERATIONS]))]
         start, rule = self._field(OPERATIONS, START), self._field(OPERATIONS, RULE)
@@ -437,11 +438,9 @@ def convert_to_utf8(
 ) -> tuple[list[int], list[bytes]]:
     """Convert the XML messages of a batch that have or declare another encoding.
 
-    Return their numbers and their text in UTF-8.
-
-    `given` is the encoding of all documents without a byte order mark. XML declarations are
-    replaced by blanks, so that offsets do not change. Messages that cannot be decoded, or whose
-    declaration is unusual, are skipped.
+    Returns their numbers and their text in UTF-8. `given` is the encoding of all documents without
+    a byte order mark. XML declarations are replaced by blanks, so that offsets do not change.
+    Messages that cannot be decoded, or whose declaration is unusual, are skipped.
     """
     data = memoryview(messages.data)
     converted, bodies = [], []
@@ -467,7 +466,7 @@ def convert_to_utf8(
 
 
 def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLARED) -> Longs:
-    """Return which of these XML messages may have or declare another encoding than UTF-8."""
+    """Return the numbers of the XML messages that may have or declare an encoding other than UTF-8."""
     if given.lower() not in {DECLARED, *UTF8}:
         return numbers
     data = octets(messages.data)

@@ -1,14 +1,14 @@
 """Split a message that is too large for memory into many small ones, one per transaction.
 
 Each part is a document: the start tags around a transaction's element, that element, and the end
-tags. It gives the same operations at the same offsets as in the complete message.
+tags. Reading it results in the same operations at the same offsets as in the complete message.
 
     <all v="1"><tx>1</tx><tx>2</tx></all>
     ->  <all v="1"><tx>1</tx></all>   and   <all v="1"><tx>2</tx></all>
 
-`compile_cuts` refuses rules that would find something else in the parts, for example a path to the
-next transaction. `_Cutting` reads the message in chunks, runs the kernel `find_cuts` over each, and keeps
-only the start tags and the unfinished transaction.
+`compile_cuts` rejects rules that would find something different in the parts, for example a path to
+the next transaction. `_Cutting` reads the message in chunks, runs the kernel `find_cuts` over each,
+and keeps only the start tags and the unfinished transaction.
 """
 
 from __future__ import annotations
@@ -76,7 +76,10 @@ _TOKENS: Final = (
 
 
 class NotCuttableError(Exception):
-    """The XML rules need the complete message, which cannot be cut. The text is the reason."""
+    """Raised for XML rules that need the complete message, so that it cannot be cut.
+
+    The text is the reason.
+    """
 
 
 def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Automaton:
@@ -155,7 +158,7 @@ class XmlCutter:
         return ""
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the transactions of a long XML message, each as a message of its own.
+        """Yield the transactions of a long XML message, each as a separate message.
 
         Raises DecodeError, with line, column and surrounding text, if it is malformed.
         """
@@ -181,7 +184,7 @@ class _Open:
 
 
 class _Cutting:
-    """One message while it is cut.
+    """The state of cutting one message.
 
     `text` begins with the start tags of the elements around the last cut (`open`); the unread rest
     follows from `begin` on. `base` is the offset in the message that the first byte of `text` would
@@ -237,7 +240,7 @@ class _Cutting:
                 parts, size = [], 0
 
     def _drop_between(self) -> None:
-        """Drop the bytes between transactions if they are many. No rule needs them."""
+        """Drop the bytes between transactions if there are many. No rule needs them."""
         at = int(self.now[CUT_AT])
         if self.now[CUT_INSIDE] == 0 and at - self.begin > min(BETWEEN, self.longest // 2):
             frames = self.room.frames.reshape(-1, FRAME)
@@ -259,7 +262,7 @@ class _Cutting:
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
     def _unfinished_token(self) -> str:
-        """Return the name of the token that has not ended, or "" if it has."""
+        """Return the name of the token that has not ended, or "" if it has ended."""
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
         at = self.size if found is None else found.start()
@@ -278,7 +281,7 @@ class _Cutting:
             self._refuse()
 
     def _set_text(self, *parts: Octets) -> None:
-        """Set the text to the joined parts, with the literals and working room after it."""
+        """Set the text to the joined parts, followed by the literals and working space."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
         fixed = size + SPARE + len(literals)
@@ -289,7 +292,7 @@ class _Cutting:
         self.text, self.size = text, size
 
     def _begin(self) -> None:
-        """Start the document after its byte order mark and declaration."""
+        """Start the document after the byte order mark and the declaration."""
         head = self.text[: min(self.size, HEAD)].tobytes()
         at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
@@ -338,7 +341,7 @@ class _Cutting:
         return bool(again)
 
     def _refuse(self, code: int = REFUSED) -> NoReturn:
-        """Raise the error of the message. It is read again to find it."""
+        """Raise the error of the message. To find it, the message is read again."""
         check_document(self.chunks(), self.limits, self.encoding)
         what = "very many different names" if code == MANY_NAMES else "rare names or characters"
         problem = (
@@ -347,7 +350,7 @@ class _Cutting:
         raise DecodeError(problem, hint="This message is too large")
 
     def _cut(self) -> MessageBatch:
-        """Return the transactions found, and keep the text after the last one."""
+        """Return the transactions found so far, and keep the text after the last one."""
         numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
         self.now[CUT_WRITTEN] = 0
         view = memoryview(pa.py_buffer(self.text))

@@ -1,11 +1,11 @@
 """Capture messages into a trail: plan the job, run its ranges, publish the result.
 
 `plan_capture` lists the input files, skips those that were captured before, and cuts the rest into
-ranges of bytes. The `CaptureJob` that it returns can be pickled and has all that a worker needs.
-Workers run the ranges (`ranges.py`) and write trail records into a staging folder. `publish_capture` checks
-that the ranges join without gap or overlap, numbers their files, and finally writes the manifest.
-Until the manifest is written, readers see nothing of the run. `capture_loaded` does all steps, for
-the command line and for `capture_files`.
+ranges of bytes. The `CaptureJob` that it returns can be pickled and contains everything that a
+worker needs. Workers run the ranges (`ranges.py`) and write trail records into a staging folder.
+`publish_capture` checks that the ranges join without gap or overlap, numbers their files, and
+finally writes the manifest. Readers see nothing of the run before the manifest is written.
+`capture_loaded` does all steps, for the command line and for `capture_files`.
 
 A run that was interrupted is repeated with its original start time, so that its files have the same
 bytes.
@@ -84,7 +84,7 @@ def plan_capture(
 
     Files that were captured into this trail before are skipped, unless `options.again` is set. If a
     run over the same input was interrupted, its start time is used again, so that the files get the
-    same bytes. Raises StorageError if the trail must not be written.
+    same bytes. Raises StorageError if the run may not write to the trail.
     """
     options = options or CaptureOptions()
     location = location_of(target) if isinstance(target, str | os.PathLike) else target
@@ -151,7 +151,10 @@ def _id_rules(
     manifest: Manifest | None,
     options: CaptureOptions,
 ) -> tuple[SequenceIdRule | None, MessageIdRule | None]:
-    """Return how sequence ids and message ids are checked, each None if the messages have no such ids."""
+    """Return the rules for checking sequence ids and message ids.
+
+    A rule is None if the messages have no such ids.
+    """
     ids, ordered = None, not options.unordered_ids
     if capture.options.has_sequence_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
@@ -223,7 +226,7 @@ def run_local(
 def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     """Make the files of the ranges part of the trail. Raises the earliest error of a range.
 
-    Raises StorageError if the ranges do not join. In both cases nothing is published.
+    Raises StorageError if the ranges do not join. If it raises an error, nothing is published.
     """
     if job.done is not None:
         job.target.discard()
@@ -262,8 +265,8 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
 def _unmatched_warnings(job: CaptureJob) -> list[str]:
     """Return a warning for each TABLE statement that matches no table.
 
-    The messages count as captured even so, because other statements may have captured operations
-    from them.
+    The messages nevertheless count as captured, because other statements may have captured
+    operations from them.
     """
     known = sorted({table.name for table in job.capture.definitions})
     if not known:
@@ -320,7 +323,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Check that every message was captured once: each range begins where the previous range ended."""
+    """Check that every message was captured once: each range must begin where the previous range ended."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("not every range of the messages was run")
     _check_id_lengths(reports)
@@ -342,7 +345,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
     """Check that sequence ids have the same length in all ranges.
 
-    Each range checked this only for itself.
+    Before, this was checked only within each range.
     """
     lengths = [report.id_length for report in reports if report.id_length is not None]
     if len(set(lengths)) > 1:

@@ -1,9 +1,9 @@
-"""Load all that a capture needs before it reads a message.
+"""Load everything that a capture needs before it reads a message.
 
-`load_with_notes` reads the properties file, the definitions or copybooks that it names, and the Extract
-parameter file, and returns a `LoadedCapture` with the `Capture` inside. Values of @GETENV are filled in
-from this machine. If neither properties nor definitions describe the tables, `infer_tables` reads
-the messages once and infers them.
+`load_with_notes` reads the properties file, the definitions or copybooks that it names, and the
+Extract parameter file, and returns a `LoadedCapture` with the `Capture` inside. Values of @GETENV
+are filled in from this machine. If neither properties nor definitions describe the tables,
+`infer_tables` reads the messages once and infers them.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ PathLike = str | os.PathLike[str]
 class LoadedCapture:
     """A capture loaded from files, and further contents of these files.
 
-    `notes` are the properties without effect (name, reason), `extract` the parameters of the
-    Extract file if one was read, and `connection` the broker connection's properties (name,
+    `notes` are the properties without effect (name, reason), `extract` contains the parameters of
+    the Extract file if one was read, and `connection` the broker connection's properties (name,
     value).
     """
 
@@ -117,9 +117,9 @@ class LoadedCapture:
     connection: tuple[tuple[str, str], ...] = ()
 
     def writing(self, arguments: CaptureArguments) -> dict[str, Any]:
-        """Return the capture's arguments for WriteOptions.
+        """Return the arguments for WriteOptions that the capture defines.
 
-        Values in `arguments` override the parameter file.
+        Values in `arguments` take precedence over the parameter file.
         """
         names = ("format_release", "byte_order", "update_format", "max_bytes")
         *named, size = (
@@ -160,7 +160,7 @@ def load_capture(
 
 
 def warn_ignored(loaded: LoadedCapture) -> None:
-    """Warn about each unsupported Extract parameter that was ignored on request."""
+    """Warn about each unsupported Extract parameter that `ignore_unsupported` skipped."""
     for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
         warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
@@ -174,7 +174,7 @@ def load_with_notes(
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> LoadedCapture:
-    """Load a capture together with the notes on its files; see `load_capture`."""
+    """Load a capture together with the notes about its files; see `load_capture`."""
     parameters = None
     if ignore_unsupported and extract is None:
         problem = "ignore_unsupported needs an Extract parameter file, but none is given"
@@ -313,11 +313,10 @@ def _raw_body(body: Any, number: int) -> bytes:
 
 
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Make a batch of messages from a list of bodies.
+    """Build a batch of messages from a list of bodies.
 
-    Each counts as one file, numbered from 0.
-
-    Raises OptionError if a body is neither text nor bytes.
+    Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
+    bytes.
     """
     # A single string would be iterated character by character.
     if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):

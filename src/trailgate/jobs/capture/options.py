@@ -38,7 +38,7 @@ IgnoreUnsupported = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureArguments:
-    """The arguments of a capture, as flags and as options of Spark.
+    """The arguments of a capture, on the command line and as options of Spark.
 
     Each field is a flag of `trailgate capture`, in the order of its help.
     """

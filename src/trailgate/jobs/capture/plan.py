@@ -69,12 +69,12 @@ class CaptureSummary:
     `definitions` is the definitions file written beside the trail, if the trail's own files do not
     contain definitions.
 
-    The other fields count what was captured before. `skipped_files` and `skipped_operations` were
-    skipped. Of `continued_files` only the appended part was captured. Captured completely were
-    `changed_files` (captured earlier with other content), `copied_files` (captured earlier under
-    another name) and `late_operations` (their sequence ids are lower than the highest one in the
-    trail). `repeated_operations` and `duplicate_messages` occurred twice in the input and were
-    captured once; the latter are recognized by the ids that `jms.id` selects.
+    The other fields are counts. `skipped_files` and `skipped_operations` were captured before and
+    were skipped. Of `continued_files` only the appended part was captured. These were captured
+    completely: `changed_files` (captured before with different content), `copied_files` (captured
+    before under a different name) and `late_operations` (their sequence ids are lower than the
+    highest one in the trail). `repeated_operations` and `duplicate_messages` occurred twice in the
+    input and were captured once; the latter are recognized by the ids that `jms.id` selects.
 
     `reasons` counts the bad messages by reason, the most frequent first. `problems` lists them, in
     a dry run only.
@@ -116,12 +116,14 @@ class CaptureSummary:
 
 @dataclass(frozen=True)
 class CaptureJob:
-    """A planned capture: all that a worker needs to run any of its ranges. It can be pickled.
+    """A planned capture: everything that a worker needs to run any of its ranges.
+
+    It can be pickled.
 
     If an interrupted run of the same input had already published, `done` is its summary and
-    `ranges` is empty. `recognised` is the result of comparing the input with the files captured before.
-    `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is the
-    rule for recognizing redelivered messages; such messages are read in one range.
+    `ranges` is empty. `recognised` is the result of comparing the input with the files captured
+    before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
+    the rule for recognizing redelivered messages; such messages are read in one range.
     """
 
     capture: Capture
@@ -137,7 +139,7 @@ class CaptureJob:
     def anywhere(self) -> CaptureJob:
         """Return the capture job for workers on other machines.
 
-        Its paths are absolute, and members that only `publish_capture` needs are removed.
+        Its paths are absolute, and it lacks the members that only `publish_capture` needs.
         """
         files = MessageFileList(
             replace(file, path=absolute(file.path)) for file in self.source.files

@@ -1,8 +1,8 @@
 """Write the quarantined messages of a range as JSON lines into its staging folder.
 
-Messages of the current batch are written at once, a part of the batch at a time, so that the memory does not
-grow with the number of bad messages. Earlier messages, of a unit that turns out to be bad, are known by their
-positions only and are read again.
+Messages of the current batch are written at once, a part of the batch at a time, so that memory use
+does not grow with the number of bad messages. If a unit turns out to be bad, only the positions of
+its earlier messages are known, so these messages are read again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class MessagePositions:
 
 
 class QuarantineWriter:
-    """Writes quarantined messages, which arrive in their order, to a new file. Without a path it only counts them."""
+    """Writes quarantined messages, in their order, to a new file.
+
+    Without a path it only counts them.
+    """
 
     def __init__(self, path: Path | None, files: MessageFiles) -> None:
         self.count = 0
@@ -59,10 +62,10 @@ class QuarantineWriter:
     def add(
         self, messages: MessageBatch, rows: Longs, reasons: Reasons, unreadable: Problems
     ) -> None:
-        """Write messages of a batch, whose numbers are `rows`.
+        """Write the messages of a batch whose numbers are in `rows`.
 
-        `reasons` returns the reasons of some of the rows. `unreadable` are the problems of messages that could
-        not be read: their bodies are the raw bytes of the error.
+        `reasons` returns the reasons of some of the rows. `unreadable` are the problems of messages
+        that could not be read: their bodies are the raw bytes of the error.
         """
         self.count += len(rows)
         if self._path is None:
@@ -76,7 +79,7 @@ class QuarantineWriter:
             self._write(bodies, kept, positions, reasons(part))
 
     def add_earlier(self, positions: MessagePositions, reason: str) -> None:
-        """Read messages of earlier batches again, and write them with one reason."""
+        """Read messages of earlier batches again, and write all of them with the same reason."""
         self.count += len(positions)
         if self._path is None:
             return
@@ -114,7 +117,10 @@ class QuarantineWriter:
 
 
 def _bodies(messages: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryArray:
-    """Return the bodies of some rows of a batch: of an unreadable message, its raw bytes."""
+    """Return the bodies of some rows of a batch.
+
+    The body of an unreadable message is its raw bytes.
+    """
     bodies = gather(messages.data, messages.starts[rows], messages.ends[rows])
     if "raw" not in problems.errors.columns:
         return bodies
@@ -151,7 +157,10 @@ def _read_again(
 
 
 def _chunk(wanted: MessagePositions, done: int) -> int:
-    """Return how many bytes to read: few if the next messages are far from each other."""
+    """Return how many bytes to read.
+
+    It is a small number if the next messages are far from each other.
+    """
     ahead = done + AHEAD
     if ahead >= len(wanted) or wanted.files[ahead] != wanted.files[done]:
         return SMALL
@@ -159,7 +168,10 @@ def _chunk(wanted: MessagePositions, done: int) -> int:
 
 
 def _wanted_rows(batch: MessageBatch, wanted: MessagePositions, done: int) -> Longs:
-    """Return the rows of a batch that are wanted. They are the wanted messages from number `done` on."""
+    """Return the rows of a batch that are wanted messages.
+
+    The search begins with the wanted message number `done`.
+    """
     count = len(batch)
     ahead = slice(done, done + count)
     files, offsets = wanted.files[ahead], wanted.offsets[ahead]

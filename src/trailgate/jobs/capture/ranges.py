@@ -12,7 +12,8 @@ their boundary:
 
 `RangeReader` implements this rule, for capture and for Spark. `run_range` writes the good units of
 a range as trail files. A unit with a bad message is rolled back, and all its messages are
-quarantined (`quarantine_writer.py`). Of its earlier messages only the positions are kept in memory.
+quarantined (`quarantine_writer.py`). For this, the positions of its earlier messages are kept in
+memory.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ GROWTH: Final = 8  # factor from one part to the next
 
 
 class _Span(NamedTuple):
-    """The messages of a batch that a range owns: the first one, and the one after the last."""
+    """The messages of a batch that a range owns: the index of the first one, and the index after the last one."""
 
     begin: int
     stop: int
@@ -84,8 +85,8 @@ class RangeReader:
     `last` is the position of the last message read. Messages with an id that `ids` has already seen
     are skipped, and counted in `duplicates`.
 
-    With `stops` the first bad message ends the run. Messages are then parsed in parts of growing
-    size, so that a file full of bad messages does not cost an error for each.
+    With `stops`, reading ends at the first bad message. Messages are then parsed in parts of
+    growing size, so that a file full of bad messages does not result in an error for each.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class RangeReader:
             yield from self._at_end()
 
     def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem], Problems]:
-        """Return the messages whose ids are new, their problems, and those of the unreadable ones among these."""
+        """Return the messages with new ids, their problems, and the problems of the unreadable ones among these."""
         if self._ids is None:
             return read.messages, read.problems, read.problems
         fresh = self._ids.deduplicate(read.messages)
@@ -162,10 +163,10 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield batches, cut at the range's end, and whether they lie after it.
+        """Yield batches, cut at the range's end, each with whether it is after that end.
 
-        Batches after the end start with `TAIL` messages and double, because the next run usually
-        begins soon.
+        The first batch after the end has `TAIL` messages, and each further one twice as many,
+        because the next run usually begins soon.
         """
         for read in read_messages(self._files, self._own.start):
             begin = self._inside(read.messages)
@@ -197,7 +198,7 @@ class RangeReader:
     def _owned_part(
         self, batch: MessageBatch, parsed: Parsed, own: _Span, unreadable: Problems
     ) -> Iterator[OwnedBatch]:
-        """Yield the own messages of a batch with their problems, or nothing if there are neither.
+        """Yield the messages of a batch that the range owns, with their problems, or nothing if there are neither.
 
         `unreadable` are the problems of messages that could not be read.
         """
@@ -227,7 +228,7 @@ class RangeReader:
         )
 
     def _placed(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
-        """Add the places to problems, and number their messages from `begin` on."""
+        """Add positions to the problems, and number their messages from `begin` on."""
         if not len(problems):
             return problems
         number = problems.message
@@ -267,7 +268,7 @@ def reason_of(error: TrailgateError) -> str:
 def encode_or_reject(
     encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
-    """Encode a batch of operations as trail records, or find the messages that cannot be written.
+    """Encode a batch of operations as trail records.
 
     If that fails, return instead the error of each message that cannot be written.
     """
@@ -290,9 +291,12 @@ def encode_or_reject(
 
 @dataclass(frozen=True, slots=True)
 class BadUnits:
-    """The bad units of a batch, in order, and the first error of each. Unit 0 was open before the batch.
+    """The bad units of a batch, in order, and the first error of each.
 
-    `before` is the reason for unit 0 if it was bad before; then it is not among `units`.
+    Unit 0 was open before the batch.
+
+    `before` is the reason for unit 0 if it was already bad before the batch; then it is not among
+    `units`.
     """
 
     units: Longs
@@ -301,7 +305,10 @@ class BadUnits:
 
     @staticmethod
     def of(bad: Problems, unit: Longs, before: str | None) -> BadUnits:
-        """Return the units of the bad messages of a batch. `before` is the reason for unit 0 if it was bad before."""
+        """Find the units of a batch's bad messages.
+
+        `before` is the reason for unit 0 if it was already bad before the batch.
+        """
         # A message below 0 stands for the unit that was open before, 0. maximum only makes it an index.
         message = bad.message
         own = np.where(message < 0, 0, unit[np.maximum(message, 0)] if len(unit) else 0)
@@ -322,12 +329,12 @@ class BadUnits:
         return str(self.errors[int(at[0])]) if len(at) else None
 
     def contain(self, units: Longs) -> Mask:
-        """Return the mask of units that are bad."""
+        """Return a mask of the given units that is true for bad ones."""
         bad: Mask = np.isin(units, self.units)
         return bad if self.before is None else bad | (units == 0)
 
     def reasons_of(self, units: Longs) -> pa.StringArray:
-        """Return the reason of each of these bad units of messages."""
+        """Return the reason for each of these bad units."""
         if self.before is None:
             return self.errors.take(np.searchsorted(self.units, units)).texts()
         others = self.errors.take(np.searchsorted(self.units, units[units > 0])).texts()
@@ -370,9 +377,10 @@ class RangeReport:
 
 @dataclass(slots=True)
 class _Unit:
-    """The open unit, to which later messages may still belong.
+    """The open unit, which later messages may still belong to.
 
-    `mark` is where to roll back to, `positions` are those of its messages, and `reason` is the reason why it is bad, if it is.
+    `mark` is the state to roll back to, `positions` are the positions of its messages, and `reason`
+    is the reason why it is bad, if it is bad.
     """
 
     mark: Mark = ()
@@ -473,7 +481,7 @@ class RangeCapture:
         )
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Problems, unit: Longs) -> Mask:
-        """Quarantine all messages of bad units. Return the mask of messages in good units."""
+        """Quarantine all messages of bad units. Return a mask of the messages in good units."""
         if not len(bad) and self._unit.reason is None:
             self._bad_units = NO_BAD_UNITS
             return np.ones(len(unit), bool)
@@ -561,9 +569,9 @@ class RangeCapture:
 
 
 def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> RangeReport:
-    """Capture one range into the staging folder. A bad message's error is part of the report.
+    """Capture one range into the staging folder. The error of a bad message is part of the report.
 
-    `part` replaces the range `job.ranges[index]`.
+    If `part` is given, it is captured instead of the range `job.ranges[index]`.
     """
     # A copied Capture builds its own parser: parsers are not shared between threads.
     message_ids = None if job.message_ids is None else MessageIds(job.message_ids)

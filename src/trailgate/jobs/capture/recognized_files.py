@@ -1,7 +1,7 @@
 """Recognize files of messages that were captured before (decision 0022).
 
-A file that was captured under its name, with the same size and the same first and last 64 KiB, is
-skipped. Of a file that has grown only the appended lines are captured.
+A file that was captured under the same name, with the same size and the same first and last 64 KiB,
+is skipped. If a captured file has grown, only the appended lines are captured.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ NEWLINES: Final = b"\n\r"
 
 @dataclass(frozen=True, slots=True)
 class RecognizedFiles:
-    """The messages that remain to be captured, and the files that the trail must remember.
+    """The messages that remain to be captured, and the files to add to the list of captured files.
 
     The counts of files: `skipped` were captured before, `continued` have grown since, `changed`
-    have the name of a captured file but other content, `copied` have the content of a captured file
-    but another name.
+    have the name of a captured file but different content, `copied` have the content of a captured
+    file but a different name.
     """
 
     files: MessageFiles
@@ -87,7 +87,7 @@ def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
 
 
 def _description(file: MessageFile) -> CapturedFile:
-    """Return what the trail remembers of a file."""
+    """Describe a file as in the list of captured files."""
     modified = None
     # Of larger files the middle is not compared, so the modification time must be the same too.
     if file.size > 2 * END:
@@ -141,11 +141,10 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
 def _captured_bytes(
     messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]
 ) -> int:
-    """Return the number of bytes of a file that were captured already.
+    """Return the number of bytes of a file that have already been captured.
 
-    Raises StorageError if the rest cannot be captured alone.
-
-    Only appended complete lines can be captured alone.
+    Raises StorageError if the rest cannot be captured separately: it must consist of complete lines
+    that were appended.
     """
     if not known:
         return 0

@@ -1,7 +1,8 @@
-"""Capture a transaction once if it is sent twice in one run (decision 0022).
+"""Detect transactions that are sent twice in one run, so that they are captured once (decision 0022).
 
 A source that restarts may send its recent transactions again. A transaction is the same if its id
-and its content are the same. Instead of the operations, only hash sums of them are remembered.
+and its content are the same. Only hash sums of the operations are remembered, not the operations
+themselves.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ class HashSums(NamedTuple):
 def hash_sums(numbers: Longs, starts: Longs, before: int) -> list[HashSums]:
     """Return the hash sums of the operations before the first start, and from each start to the next.
 
-    `before` is the number of operations that the transaction open at the beginning already has.
-    Because each operation is weighted by its ordinal in the transaction, the sums of a
-    transaction's parts can be added.
+    `before` is the number of earlier operations of the transaction that is open at the beginning.
+    Each operation is weighted by its ordinal in the transaction, so the sums of a transaction's
+    parts can be added.
     """
     bounds = np.append(0, starts)
     ordinals = np.arange(len(numbers))
@@ -121,8 +122,8 @@ _NOTHING: Final = _Content(0, 0, 0)
 class RepeatedTransactions:
     """The transactions captured in a run: their ids, numbers of operations and hash sums.
 
-    `dropped` counts the operations of transactions that were sent twice. The oldest of more than
-    `RECENT` transactions are forgotten.
+    `dropped` counts the operations of transactions that were sent twice. Only the last `RECENT`
+    transactions are remembered.
     """
 
     dropped: int = 0
@@ -132,11 +133,11 @@ class RepeatedTransactions:
     _content: _Content = _NOTHING  # of the open one
 
     def select_new(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
-        """Return the mask of operations whose transactions were not captured before in this run.
+        """Return a mask of the operations whose transactions have not been captured before in this run.
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
-        hashes. Raises TransactionError, with the operation in `where.record`, if a repeated transaction
-        has more operations than the first time, or different ones.
+        hashes. Raises TransactionError, with the operation in `where.record`, if a repeated
+        transaction has more operations than the first time, or different ones.
         """
         keep = np.ones(len(csn), bool)
         starts = np.flatnonzero(begins)
@@ -158,7 +159,7 @@ class RepeatedTransactions:
     def _add(self, count: int, own: HashSums, keep: Mask, begin: int) -> None:
         """Add operations to the open transaction.
 
-        Raises TransactionError if it repeats an earlier one with other content.
+        Raises TransactionError if it repeats an earlier one with different content.
         """
         if not count:
             return

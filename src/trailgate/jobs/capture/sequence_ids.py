@@ -1,6 +1,6 @@
-"""Check that sequence ids ascend, and skip the operations that the trail already has (decision 0022).
+"""Check that sequence ids ascend, and skip operations that are already in the trail (decision 0022).
 
-Ids must ascend through a run. Each range of messages is checked by itself (`SequenceIdCheck`), and
+Ids must ascend through a run. Each range of messages is checked separately (`SequenceIdCheck`), and
 `check_spans` compares the first and last ids of consecutive ranges.
 """
 
@@ -40,8 +40,8 @@ HINT: Final = (
 class SequenceIdRule:
     """How sequence ids are checked: against each other if they are `ordered`, and against the trail.
 
-    `last` is the highest id in the trail, or None if the trail is not compared. `by_id` is set if
-    transactions are known only by their ids.
+    `last` is the highest id in the trail, or None if ids are not compared with the trail. `by_id`
+    is set if transactions are identified only by their ids.
     """
 
     prefix: str
@@ -50,7 +50,7 @@ class SequenceIdRule:
     by_id: bool = False
 
     def width(self, own: str) -> int:
-        """Return the number of leading characters that decide an id's order; see `ordered_lengths`."""
+        """Return the number of leading characters that determine an id's order; see `ordered_lengths`."""
         return ordered_length(own, by_id=self.by_id)
 
     @cached_property
@@ -66,7 +66,7 @@ class SequenceIdRule:
 class SequenceIdSpan:
     """The first, last and highest sequence id of a range.
 
-    `place` is the position of the first id's message.
+    `place` is the position of the message with the first id.
     """
 
     first: str
@@ -98,11 +98,10 @@ class SequenceIdCheck:
         }
 
     def select_new(self, batch: OwnedBatch, before: MessagePosition) -> Mask:
-        """Return the mask of operations whose sequence ids the trail does not have yet.
+        """Return a mask of the operations whose sequence ids are not in the trail yet.
 
-        Raises TransactionError if ids are out of order.
-
-        `before` is the position for errors in an operation whose message was in an earlier batch.
+        Raises TransactionError if ids are out of order. `before` is the position to state in errors
+        about an operation whose message was in an earlier batch.
         """
         csn = batch.operations.in_order("csn")
         fresh = self._is_unknown(csn)
@@ -127,7 +126,7 @@ class SequenceIdCheck:
         return fresh
 
     def _select_unrepeated(self, batch: OwnedBatch, csn: pa.Array, before: MessagePosition) -> Mask:
-        """Return the mask of operations whose transaction did not come earlier in this run."""
+        """Return a mask of the operations whose transaction has not occurred earlier in this run."""
         begins = mask_begins(batch.operations.tx_indicators())
         try:
             return self._repeats.select_new(csn, begins, hash_operations(batch.operations))
@@ -138,9 +137,9 @@ class SequenceIdCheck:
             ) from None
 
     def _is_unknown(self, csn: pa.Array) -> Mask:
-        """Return the mask of ids that the trail does not have.
+        """Return a mask of the ids that are not in the trail.
 
-        Reads the trail only if an id is not above its highest.
+        The trail is read only if an id is not above its highest one.
         """
         last = self._rule.last
         if last is None or not len(csn):

@@ -3,8 +3,8 @@
 The messages are split by the capture's own reader, once for each possible delimiter and quote; the
 delimiter with the most fields in every record wins. The roles of the leading fields (operation
 type, table, time) are recognized by their values. The fields after them are columns, perhaps with
-names or before values (``ColumnArrangement``). A first line of names, as in exports of tables, names the
-fields.
+names or before values (``ColumnArrangement``). If the first line consists of names, as in exports
+of tables, it names the fields.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
 
 
 def _split(bodies: Sequence[bytes]) -> SplitMessages | None:
-    """Split the messages by the delimiter that gives the most fields in every record."""
+    """Split the messages by the delimiter that results in the most fields in every record."""
     line = b"\n"
     # No line feed inside any message: the lines may end with CR or RS instead.
     if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
@@ -153,7 +153,7 @@ def split_by(
 
 
 class ColumnArrangement(NamedTuple):
-    """How delimited records arrange the fields of a column: with names, with before values, in which order."""
+    """How delimited records arrange the fields of a column: with names, with before values, and in which order."""
 
     hasbefores: bool = False
     hasnames: bool = False
@@ -176,7 +176,7 @@ PAIRINGS: Final = tuple(
 
 
 class _Delimited:
-    """What was recognized in delimited messages, and the properties for them."""
+    """The structure recognized in delimited messages, and the properties for it."""
 
     def __init__(self, split: SplitMessages) -> None:
         self.split = split
@@ -285,7 +285,7 @@ class _Delimited:
     def _are_transactions(self, values: list[str]) -> bool:
         """Return True if the values may be transaction ids.
 
-        All records of a message must have the same value, and other messages different ones.
+        They must be equal within a message, and differ between messages.
         """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
@@ -294,7 +294,10 @@ class _Delimited:
         return one_each and len(values) > len(pairs) and all(values)
 
     def _name_part(self, values: list[str]) -> str:
-        """Return the role of a field of uppercase names: the table, whose preceding name is its schema."""
+        """Return the role of a field of uppercase names: the table.
+
+        If the previous field already has this role, that field is the schema.
+        """
         roles = self.roles
         if not all(map(_CAPITALS.fullmatch, values)):
             return ""
@@ -404,7 +407,7 @@ class _Delimited:
         return seen and (not way.hasnames or self._are_names(named))
 
     def _are_names(self, named: dict[tuple[str, int], set[str]]) -> bool:
-        """Return True if these are column names: in each table always the same, and distinct."""
+        """Return True if these are column names: the same in all records of a table, and without duplicates."""
         if any(len(found) > 1 for found in named.values()):
             return False
         names = [(table, next(iter(found))) for (table, _), found in named.items()]
@@ -421,7 +424,7 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
-        """Return the properties for delimiters and header."""
+        """Draft the properties for delimiters and header."""
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
         records = count_noun(count, "record")
@@ -570,7 +573,7 @@ def _options(draft: PropertiesDraft) -> DelimitedOptions:
 
 
 def _written(value: bytes) -> str:
-    r"""Return bytes as a property's value; bytes that are not visible are written as ``\xHH``."""
+    r"""Return bytes in the notation of properties: bytes that are not visible are written as ``\xHH``."""
     text = value.decode()
     plain = text.isascii() and text.isprintable() and text.strip() == text
     return text if plain else "".join(f"\\x{byte:02x}" for byte in value)

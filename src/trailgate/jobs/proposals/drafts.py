@@ -1,4 +1,4 @@
-"""Helpers for writing proposals: a draft of properties, tables with column sizes, and value formats."""
+"""Drafts of proposals: the text of properties, tables with column sizes, and formats of values."""
 
 from __future__ import annotations
 
@@ -101,17 +101,17 @@ class TableDraft:
     keys: list[str] = field(default_factory=list)
 
     def add(self, column: str, value: str | None) -> None:
-        """Enlarge a column of the proposed table so that it has room for this value."""
+        """Enlarge a column of the proposed table if this value is longer."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
 def quote_column(name: str) -> str:
-    """Return a column name as properties need it: in quotes if it contains a dot."""
+    """Return a column name in the notation of properties: in quotes if it contains a dot."""
     return f'"{name}"' if "." in name else name
 
 
 def column_length_for(size: int) -> int:
-    """Propose a column length with room for twice the observed size."""
+    """Propose a column length of twice the observed size."""
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
@@ -161,7 +161,7 @@ def _days(match: re.Match[str]) -> Iterator[str]:
 
 
 class _NoFiles:
-    """The files of proposed properties, which name none."""
+    """The files for proposed properties, which do not name any."""
 
     def chosen(self, path: str) -> str:
         return path

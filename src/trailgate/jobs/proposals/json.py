@@ -1,7 +1,7 @@
 """Propose properties for JSON messages.
 
-Recognized are change events of Debezium, rows that its transformation made of them, and operations
-in GoldenGate's JSON format or with different names. A member is recognized by its name, and by its
+It recognizes Debezium's change events, rows that its transformation flattened, and operations in
+GoldenGate's JSON format or with different names. A member is recognized by its name, and by its
 values in all documents. Members with GoldenGate's usual names need no property.
 """
 
@@ -100,7 +100,7 @@ def _text(value: Any) -> str | None:
 
 
 def _add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Enlarge a table's columns so that they have room for the values of images."""
+    """Enlarge a table's columns where the values of images are longer."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
@@ -189,7 +189,7 @@ def _note_untyped(draft: PropertiesDraft) -> None:
 
 
 def _event_rows(members: Sequence[Member], count: int) -> str:
-    """Return properties for rows that ExtractNewRecordState made of change events."""
+    """Draft the properties for rows that ExtractNewRecordState has flattened."""
     draft = _begin(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
     )
@@ -236,7 +236,7 @@ def _event_rows(members: Sequence[Member], count: int) -> str:
 
 
 class _Operations:
-    """What was recognized in JSON operations, and the properties for them."""
+    """The structure recognized in JSON operations, and the properties for it."""
 
     def __init__(self, members: Sequence[Member], count: int) -> None:
         self.members, self.count = members, count
@@ -250,7 +250,7 @@ class _Operations:
         self.only_table = "" if self.table else self._only_table()
 
     def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
-        """Return the path of the member whose values fit, or "".
+        """Return the path of the member whose values satisfy ``fits``, or "".
 
         The usual name is preferred, then the first member whose name matches ``names``.
         """
@@ -262,7 +262,7 @@ class _Operations:
     def _other_time(self) -> str:
         """Return the first member of any name whose values are all dates and times, or "".
 
-        Only members beside the images count: in a row, it would be a column.
+        Only members beside the images are considered, because inside a row it would be a column.
         """
         if not any(self._images()):
             return ""
@@ -301,9 +301,9 @@ class _Operations:
         return draft.text()
 
     def _only_table(self) -> str:
-        """Return the single table, combined from two members, if no member has a name with its schema.
+        """Return the only table, named by two members, if no single member contains a name with its schema.
 
-        Raises DecodeError if there are several tables, since properties take the table from one
+        Raises DecodeError if there are several tables, because properties take the table from one
         member.
         """
         names = self._identifiers(_TABLES)
@@ -389,10 +389,7 @@ class _Operations:
 
 
 def _are_times(values: Sequence[str]) -> bool:
-    """Return True if all values are times.
-
-    These are texts of a known format, or milliseconds or microseconds since 1970.
-    """
+    """Return True if all values are times: texts in a known format, or milliseconds or microseconds since 1970."""
     # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
     return numbers or bool(date_format(values))

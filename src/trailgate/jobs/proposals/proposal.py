@@ -1,8 +1,8 @@
 """Recognize the format of sample messages, propose properties, and try a capture with them.
 
 ``FORMS`` are tried in order; the first format that fits the first message makes the proposal.
-Anything that the messages do not show becomes a comment that begins with TO FILL IN. Finally the
-messages are captured with the properties, and the first error is added as a comment.
+Everything that cannot be derived from the messages becomes a comment that begins with TO FILL IN.
+Finally the messages are captured with the properties, and the first error is added as a comment.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Proposal:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """One sentence for each property that the user has to fill in."""
+        """Sentences about the properties that the user has to fill in."""
         sentences: list[str] = []
         for line in self.text.splitlines():
             if line.startswith(f"# {FILL_IN}"):
@@ -78,7 +78,7 @@ class Proposal:
 
 
 def has_content(body: bytes) -> bool:
-    """Return False for a blank message and for null: such a tombstone does not show the format."""
+    """Return whether a message shows its format. A blank message and null (a tombstone) do not."""
     return body.strip(_BLANKS) not in (b"", b"null")
 
 
@@ -167,6 +167,6 @@ def _no_messages(empty_note: str) -> DecodeError:
 
 
 def _with_suffix_hint(error: TrailgateError) -> TrailgateError:
-    """Add a hint to an error of a file that was read as an export: a .jsonl file may contain plain messages."""
+    """Add a hint to an error of a file that was read as an export: a .jsonl file may contain plain messages instead."""
     hint = "If each line is a message, use a different suffix than .jsonl, and --message-per line"
     return error.add_hint(hint)

@@ -77,7 +77,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
 
 
 def _begin(what: str) -> PropertiesDraft:
-    """Return a draft that names the parser."""
+    """Begin a draft with the property that names the parser."""
     draft = PropertiesDraft()
     draft.note(f"Proposed from {what}. Check each line.")
     draft.put("parser.type", PARSER)
@@ -121,7 +121,7 @@ def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
 def propose_xml_publications(bodies: Sequence[bytes]) -> str:
     """Propose properties for XML publications.
 
-    Tables are only included if the publications do not describe them themselves.
+    The proposal includes tables only if the publications do not describe them themselves.
     """
     roots = [parse_document(body).top.children[0] for body in bodies]
     draft = _begin(f"{count_noun(len(roots), 'XML publication')} of IBM")
@@ -151,7 +151,7 @@ def _rows(roots: Sequence[XmlElement]) -> Iterator[XmlElement]:
 
 
 def _add_column(table: TableDraft, column: XmlElement) -> None:
-    """Add a column to its table, with room for the longest of its values."""
+    """Add a column to its table, with the length of its longest value."""
     attributes = {one.name: one.value for one in column.attributes}
     name = attributes.get("name", "")
     if attributes.get("isKey") in ("1", "true") and name not in table.keys:

@@ -1,8 +1,8 @@
 """Propose rules for XML messages: which elements are transactions, operations and columns.
 
-Elements with the same path are examined together. Operations are elements that have an operation
-type in an attribute, in a child element, or as their name; without any of these, elements that
-repeat. Their columns are elements with a name, elements inside a ``before`` or ``after``, or
+Elements with the same path are examined together. Operations are elements with an operation type:
+in an attribute, in a child element, or as their name. Without any of these, they are the elements
+that repeat. Their columns are elements with a name, elements inside a ``before`` or ``after``, or
 otherwise every attribute and every element with text.
 """
 
@@ -47,7 +47,7 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ProposedSource:
-    """A value that the elements of the sample XML have at one path: the path relative to them, its last name, and the values."""
+    """The values that the elements of the sample XML have at one path: the path relative to them, its last name, and the values."""
 
     path: str
     name: str
@@ -105,7 +105,7 @@ def sources_of(group: Sequence[XmlElement], prefix: str = "") -> list[ProposedSo
 
 
 class _Messages:
-    """What was recognized in XML documents."""
+    """The structure recognized in XML documents."""
 
     def __init__(self, roots: Sequence[XmlElement]) -> None:
         self.roots = roots
@@ -161,7 +161,7 @@ class _Messages:
             self._write(below, draft, written)
 
     def _tops(self) -> list[ProposedRule]:
-        """Return the top rules: one for transactions, or those for operations if they are whole messages."""
+        """Return the top rules: one for transactions, or those for operations if a message is an operation."""
         # From the most to the least certain sign of an operation.
         operations_found = (
             self._find_typed(_OPERATIONS)
@@ -186,9 +186,9 @@ class _Messages:
         return [rule]
 
     def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the elements with an operation type in a source whose name matches.
+        """Return the elements with an operation type at a source whose name matches.
 
-        If several paths fit, the path with the most elements wins, then the outermost.
+        If several paths fit, the path with the most elements is chosen, then the outermost.
         """
         candidates = [
             (steps, source)
@@ -245,9 +245,10 @@ class _Messages:
     def _time(
         self, sources: Iterable[ProposedSource], *, sure: bool
     ) -> tuple[ProposedSource, str] | None:
-        """Return a source of times and its format, or None.
+        """Find a source of times and its format. Returns None if there is none.
 
-        Sources with a name such as ``timestamp`` are preferred; ``sure`` allows others too.
+        Sources with a name such as ``timestamp`` are preferred. With ``sure``, sources with other
+        names are accepted too.
         """
         times = [(source, form) for source in sources if (form := date_format(source.values))]
         named = [one for one in times if _TIMES.search(one[0].name)]
@@ -449,7 +450,10 @@ class _Messages:
     def _put_cells(
         self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str, image: str
     ) -> bool:
-        """Add the rule of columns that are elements with a name. Returns False if these are not."""
+        """Add the rule for columns that are elements with a name.
+
+        Returns False if these elements are not.
+        """
         sources = sources_of(group)
         name = next((one for one in sources if _is_name(one, group)), None)
         if name is None:
@@ -463,7 +467,7 @@ class _Messages:
 
 
 def _strings(element: XmlElement) -> Iterator[str]:
-    """Yield the texts of an element, its attributes, and everything below it."""
+    """Yield the text of an element, its attributes, and all elements below it."""
     for one in (element, *element.below()):
         yield one.text() or ""
         yield from (attribute.value for attribute in one.attributes)

@@ -1,4 +1,5 @@
 """Receive messages from brokers, and acknowledge them: STOMP, AMQP 1.0 and Kafka.
 
-A receiver returns windows of messages as record batches; what becomes of them is decided elsewhere.
+A receiver only returns windows of messages as record batches; it does not decide what is done with
+them.
 """

@@ -1,9 +1,9 @@
 """Parse broker addresses: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
 
 For example ``amqps://app:secret@mq1:5671/queue/orders?prefetch=500``. Protocols and options are
-rows of two tables, which the documentation lists. An address is checked without a connection when
-it is parsed; its certificate files are checked when a receiver is created. The text of an address
-in logs and errors never contains the password.
+rows of two tables, from which the documentation lists them. An address is checked without a
+connection when it is parsed; its certificate files are checked when a receiver is created. The text
+of an address in logs and errors never contains the password.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ PROTOCOLS: Final[Mapping[str, BrokerProtocol]] = MappingProxyType(
 
 
 class Direction(Enum):
-    """Whether messages are received from a broker address, or sent to it."""
+    """Whether a broker address is used to receive messages or to send them."""
 
     RECEIVED = "received from"
     SENT = "sent to"
 
 
 class AddressOption(NamedTuple):
-    """An option of a broker address (docs/live.md): the protocols that support it, and its smallest number.
+    """An option of a broker address (docs/live.md): the protocols that support it, and its smallest value.
 
     ``lowest`` is None if the value is not a number. ``directions`` states whether the option
     applies to receiving, to sending or to both.
@@ -150,9 +150,10 @@ class BrokerAddress:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text has the scheme of a broker's address, such as ``amqp://``.
+    """Return whether a text is a broker's address, by its scheme, such as ``amqp://``.
 
-    A misspelled scheme counts too: ``parse_address`` raises an error that names the right one.
+    A misspelled scheme counts too: ``parse_address`` then raises an error that suggests the correct
+    one.
     """
     scheme, slashes, _ = text.partition("://")
     return bool(slashes and nearest_name(scheme, PROTOCOLS, cutoff=0.75))
@@ -177,7 +178,10 @@ def parse_address(
     password: str | None = None,
     direction: Direction = Direction.RECEIVED,
 ) -> BrokerAddress:
-    """Parse a broker address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
+    """Parse a broker address.
+
+    ``user`` and ``password`` are used if it contains none. Raises OptionError.
+    """
     try:
         parts = urlsplit(text)
         # `port` is parsed only here, and raises ValueError for a wrong one.
@@ -231,7 +235,7 @@ def _shown(text: str) -> str:
 
 
 def _destination(text: str, path: str, form: str) -> tuple[str, str]:
-    """Split a path into kind and name: ``queue/x``, ``topic/x``, or ``x`` for a queue."""
+    """Split a path into the kind and the name of a destination: ``queue/x``, ``topic/x``, or only ``x`` for a queue."""
     kind, slash, name = path.partition("/")
     if not slash or kind not in KINDS:
         kind, name = QUEUE, path

@@ -1,7 +1,7 @@
-"""Questions to the management of ActiveMQ Artemis, whichever protocol carries them.
+"""Requests to the management of ActiveMQ Artemis, for all protocols.
 
-A question is a message to ``MANAGEMENT`` with properties that name what is asked for. The answer goes to its
-reply-to address. Both bodies are JSON lists: of arguments, and of the result.
+A request is a message to ``MANAGEMENT``, whose properties state what is requested. The answer is
+sent to its reply-to address. Both bodies are JSON lists: of arguments, and of the result.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _DROPS: Final = re.compile(r"addressFullMessagePolicy\W+DROP")
 
 
 class ManagementQuestion(NamedTuple):
-    """A question to Artemis: the properties and the body of its message."""
+    """A request to Artemis: the properties and the body of its message."""
 
     properties: MappingProxyType[str, str]
     body: str = ""
 
 
 def ask_attribute(queue: str, attribute: str) -> ManagementQuestion:
-    """Build the question for an attribute of a queue of Artemis."""
+    """Build the request for an attribute of a queue of Artemis."""
     named = {"_AMQ_ResourceName": f"queue.{queue}", "_AMQ_Attribute": attribute}
     return ManagementQuestion(MappingProxyType(named))
 
 
 def ask_settings(address: str) -> ManagementQuestion:
-    """Build the question for the settings of an address of Artemis."""
+    """Build the request for the settings of an address of Artemis."""
     named = {"_AMQ_ResourceName": "broker", "_AMQ_OperationName": "getAddressSettingsAsJSON"}
     return ManagementQuestion(MappingProxyType(named), json.dumps([address]))
 
 
 def drops_messages(answer: str) -> bool:
-    """Return whether an address with these settings loses messages when it is full (address-full-policy DROP)."""
+    """Return whether an address with these settings drops messages when it is full (address-full-policy DROP)."""
     return _DROPS.search(answer) is not None

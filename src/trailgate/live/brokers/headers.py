@@ -1,8 +1,8 @@
-"""JMS headers, and the names that each protocol has for them: one table for all receivers.
+"""JMS headers, and their names in each protocol: one table for all receivers.
 
 The headers of a window's messages are built as columns (``HeaderLines``: message number, name,
 value) and become one Arrow array of maps, with one map per message. Header text need not be UTF-8:
-other bytes are kept as escapes, and the message gets a fault. docs/brokers.md describes the
+other bytes are stored as escapes, and the message gets a fault. docs/brokers.md describes the
 headers.
 """
 
@@ -64,7 +64,7 @@ def repeat_header(name: str, messages: Longs, values: Any) -> HeaderLines:
 def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
     """Group JMS headers by message into one map for each of ``count`` messages.
 
-    Within a map, headers keep the order of ``lines``.
+    Within a map, headers are in the order of ``lines``.
     """
     # map arrays need at least one part even if no message has a header
     lines = [part for part in lines if len(part.messages)] or lines[:1]
@@ -91,7 +91,7 @@ def message_ids(ids: pa.Array) -> HeaderLines:
 
 
 def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
-    """Merge JMS headers; if a message has the same header several times, keep only the last."""
+    """Merge JMS headers: if a message has the same header several times, only the last one is kept."""
     messages = np.concatenate([part.messages for part in lines])
     names = pa.concat_arrays([part.names.cast(pa.string()) for part in lines])
     values = pa.concat_arrays([part.values.cast(pa.string()) for part in lines])
@@ -105,7 +105,10 @@ def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
 
 
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Decode the bytes of JMS headers, and return a mask of the values that are not UTF-8 (they are shown with escapes)."""
+    """Decode the bytes of JMS headers.
+
+    Also returns a mask of the values that are not UTF-8, which are decoded with escapes.
+    """
     try:
         return gather(data, starts, ends, text=True), np.zeros(len(starts), bool)
     except DecodeError:
@@ -136,9 +139,9 @@ def join_surrogates(raw: bytes) -> bytes | None:
 
 
 class JmsHeader(NamedTuple):
-    """A JMS header: its name in STOMP and in AMQP 1.0, and its value if a message does not have it.
+    """A JMS header: its name in STOMP and in AMQP 1.0, and its default value.
 
-    ``kind`` selects a conversion of the value ("flag" or "mode"); "text" leaves it as it is.
+    ``kind`` selects a conversion of the value ("flag" or "mode"); "text" means no conversion.
     """
 
     name: str
@@ -150,7 +153,7 @@ class JmsHeader(NamedTuple):
     def lacking(self, messages: Longs, count: int) -> HeaderLines:
         """Build the header's default for each of ``count`` messages that is not in ``messages``.
 
-        Returns no headers if there is no default.
+        Returns no headers if the header has no default.
         """
         is_there = np.full(count, self.absent is None)
         is_there[messages] = True

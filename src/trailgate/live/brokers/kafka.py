@@ -4,9 +4,9 @@ confluent-kafka connects, fetches and reconnects. The trail itself records the o
 from, so nothing is committed to Kafka. A message's id contains topic, partition and offset, for
 example ``ID:orders:0:00000000000000000042``. Messages become rows of ``RECEIVED`` with JMS headers;
 the key becomes the header ``kafka.key``, and a message without a value (a tombstone) has a fault.
-Headers are built when a capture asks for one.
+Headers are built only if a capture uses one.
 
-Errors that a retry cannot cure are raised; others are logged, and the library retries by itself.
+Errors that a retry cannot fix are raised; others are logged, and the library retries by itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from trailgate.errors import (
     OptionError,
     Where,
 )
-from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.live.brokers.headers import (
     BAD_HEADER,
@@ -107,7 +107,7 @@ class MessageFields(NamedTuple):
 
 
 def received_window(fields: MessageFields, place: Any, now: int) -> MessageWindow:
-    """Return Kafka messages as rows of ``RECEIVED`` without ids, and their headers.
+    """Convert Kafka messages to rows of ``RECEIVED`` without ids, and their headers.
 
     ``place`` is their topic and partition, and ``now`` the time of receipt in microseconds.
     """
@@ -166,7 +166,7 @@ def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
 
 
 def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
-    """Return keys and headers that have a value, and the messages in which a value is not UTF-8.
+    """Return the keys and headers that have a value, and the numbers of the messages with a value that is not UTF-8.
 
     Bytes that are not UTF-8 appear as escapes in the header.
     """
@@ -190,7 +190,7 @@ def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
 
 
 class KafkaReceiver:
-    """Receives one Kafka partition. Offsets are the positions, and nothing is acknowledged."""
+    """Receives one Kafka partition. Positions are offsets, and nothing is acknowledged."""
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
@@ -282,7 +282,10 @@ class KafkaReceiver:
         return received_window(messages, self._place, time.time_ns() // 1000)
 
     def _fetch(self, most: int, seconds: float) -> tuple[int, MessageFields]:
-        """Return how many messages and errors were taken from the library, and the fields of the messages."""
+        """Fetch messages.
+
+        Return how many messages and errors the library returned, and the fields of the messages.
+        """
         fetched = self._consumer.consume(most, timeout=seconds)
         messages = [message for message in fetched if message.error() is None]
         if len(messages) < len(fetched):
@@ -299,7 +302,10 @@ class KafkaReceiver:
             self.is_reached, self.connections = True, self.connections + 1
 
     def _check(self, fetched: Sequence[Any]) -> None:
-        """Log the errors among fetched messages. Raises BrokerError if a retry cannot cure one."""
+        """Log the errors among fetched messages.
+
+        Raises BrokerError for an error that a retry cannot fix.
+        """
         for message in fetched:
             error = message.error()
             if error is None:
@@ -339,9 +345,9 @@ class KafkaReceiver:
         return number
 
     def _ask(self, topic: str) -> Any:
-        """Request a topic's metadata until the broker answers or the patience ends.
+        """Request a topic's metadata until the broker answers or the time for retries ends.
 
-        Raises BrokerError, at once if the login or the certificate is refused.
+        Raises BrokerError, at once if the login or the certificate is rejected.
         """
         until = time.monotonic() + self._patience
         while True:
@@ -377,7 +383,7 @@ class KafkaReceiver:
             _LOG.warning("%s (%s)", text, self._address)
 
     def _fatal(self) -> frozenset[int]:
-        """Return the codes of errors that a retry cannot cure."""
+        """Return the codes of errors that a retry cannot fix."""
         codes = self._kafka.KafkaError
         return frozenset(
             {

@@ -1,10 +1,10 @@
-"""What all receivers share: receive windows of messages, acknowledge them, and reconnect.
+"""The common part of all receivers: receive windows of messages, acknowledge them, and reconnect.
 
 ``Receiver`` is the interface that a live capture uses. ``ReconnectingReceiver`` is the loop of the
 protocols that acknowledge messages (STOMP and AMQP): receive, and if the connection is lost,
-connect again after pauses that grow (``backoff.py``). ``BrokerConnection`` is their non-blocking socket,
-encrypted if the address asks for TLS. A protocol adds the login, the subscription, and how messages
-are received and acknowledged.
+connect again after pauses that grow (``jobs/retries.py``). ``BrokerConnection`` is their
+non-blocking socket, encrypted if the address requires TLS. A protocol adds the login, the
+subscription, and how messages are received and acknowledged.
 
 Kafka's library reconnects by itself, so its receiver does not use the loop.
 """
@@ -24,7 +24,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
-from trailgate.jobs.backoff import PATIENCE, Backoff
+from trailgate.jobs.retries import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 from trailgate.messages.messages import HeaderColumns
 
@@ -42,9 +42,9 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 @dataclass(frozen=True, slots=True)
 class MessageWindow:
-    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token that acknowledges them.
+    """Messages that arrived from a broker together (rows of ``RECEIVED``), and the token to acknowledge them with.
 
-    ``headers`` are those of messages that have no such column.
+    ``headers`` are their headers if the rows have no column for them.
     """
 
     messages: pa.RecordBatch
@@ -55,12 +55,12 @@ class MessageWindow:
 class Receiver(Protocol):
     """The interface of receivers: a connection to one queue or topic.
 
-    It connects on first use, and again after it is lost.
+    The receiver connects on first use, and again after the connection is lost.
     """
 
     @property
     def is_connected(self) -> bool:
-        """Whether the receiver has a connection to its broker.
+        """Whether the receiver is connected to its broker.
 
         Only then does an empty result mean that no message is waiting.
         """
@@ -74,21 +74,22 @@ class Receiver(Protocol):
     def receive(self, seconds: float) -> MessageWindow | None:
         """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
 
-        Reopens a lost connection during the wait. Raises BrokerRefusedError if another attempt cannot
-        succeed. Raises BrokerError if the broker was never reached, or, unless the receiver is
-        lasting, if it has not answered for as long as the address allows.
+        Reopens a lost connection during the wait. Raises BrokerRefusedError if a retry cannot
+        succeed. Raises BrokerError if the broker was never reached. Unless the receiver is lasting,
+        also raises it if the broker has not answered for as long as the address allows.
         """
         ...
 
     def acknowledge(self, window: MessageWindow) -> None:
-        """Ask the broker to remove a window's messages and all messages before them; ``settle`` waits for that.
+        """Acknowledge a window's messages and all messages before them, so that the broker removes them.
 
-        Does nothing if the window's connection is lost: the broker redelivers its messages.
+        ``settle`` waits until it has. Does nothing if the window's connection is lost: the broker
+        redelivers its messages.
         """
         ...
 
     def settle(self, seconds: float) -> bool:
-        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
+        """Wait until the broker has confirmed every acknowledgement. Return whether it has."""
         ...
 
     def close(self) -> None:
@@ -99,7 +100,7 @@ class Receiver(Protocol):
 class BrokerConnection(ABC):
     """A non-blocking socket to a broker, the common part of STOMP and AMQP connections.
 
-    Every failure is a BrokerError, and ends the connection's use.
+    Every failure is a BrokerError, after which the connection cannot be used any more.
     """
 
     def __init__(self, address: BrokerAddress) -> None:
@@ -115,7 +116,7 @@ class BrokerConnection(ABC):
     @property
     @abstractmethod
     def product(self) -> str:
-        """The broker's name for itself, such as "ActiveMQ-Artemis/2.31.2"."""
+        """The broker's name, such as "ActiveMQ-Artemis/2.31.2"."""
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
@@ -137,7 +138,10 @@ class BrokerConnection(ABC):
         self._socket.close()
 
     def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
-        """Build an error with this connection's address; ``refused`` if a retry cannot succeed."""
+        """Build an error with this connection's address.
+
+        ``refused`` means that a retry cannot succeed.
+        """
         kind = BrokerRefusedError if refused else BrokerError
         return kind(problem, where=self._where, hint=hint)
 
@@ -215,7 +219,7 @@ def _connect(address: BrokerAddress) -> socket.socket:
 
 
 def _plain_hint(address: BrokerAddress, error: Exception) -> str:
-    """Return a hint if the port seems to be one without TLS, or "".
+    """Return a hint if the port does not seem to use TLS, or "".
 
     Such a port closes the connection, sends nothing, or answers in its own protocol.
     """
@@ -242,7 +246,7 @@ C = TypeVar("C", bound=BrokerConnection)
 class ReconnectingReceiver(ABC, Generic[C]):
     """Receives from one queue or topic, and reconnects after failures; implements ``Receiver``.
 
-    A window's token is its connection together with the protocol's own acknowledgement token.
+    A window's token consists of its connection and the protocol's own acknowledgement token.
     """
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
@@ -256,7 +260,10 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the receiver is connected now; it reconnects when it receives. See ``Receiver``."""
+        """Whether the receiver is connected now.
+
+        If it is not, ``receive`` reconnects. See ``Receiver``.
+        """
         return self._connection is not None
 
     def receive(self, seconds: float) -> MessageWindow | None:
@@ -281,9 +288,9 @@ class ReconnectingReceiver(ABC, Generic[C]):
         return None
 
     def _warn(self, error: BrokerError) -> None:
-        """Log why there is no connection, unless the same text was logged last.
+        """Log why there is no connection, unless the last log message was the same.
 
-        Before the first connection only the waiting is logged: if the fault lasts, it becomes the
+        Before the first connection, only the waiting is logged: if the fault lasts, it becomes the
         error that ends the run.
         """
         waiting = WAITING.format(self._address, self._patience)
@@ -304,9 +311,9 @@ class ReconnectingReceiver(ABC, Generic[C]):
             self._forget(error)
 
     def settle(self, seconds: float) -> bool:
-        """Wait for confirmations of acknowledgements, and return whether all came; see ``Receiver``.
+        """Wait for confirmations of acknowledgements, and return whether all have arrived; see ``Receiver``.
 
-        If the connection is lost, no acknowledgement is pending, so the answer is True.
+        If the connection is lost, no acknowledgement is pending, so the result is True.
         """
         try:
             return self._connection is None or self._settle(self._connection, seconds)
@@ -360,7 +367,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _is_refused(self, connection: C, error: BrokerError) -> bool:
-        """Return whether a failed subscription was refused by the broker itself."""
+        """Return whether it was the broker itself that rejected a failed subscription."""
 
     @abstractmethod
     def _receive(self, connection: C, seconds: float) -> MessageWindow | None:
@@ -372,7 +379,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _settle(self, connection: C, seconds: float) -> bool:
-        """Wait until the broker has confirmed every acknowledgement, and return whether it has."""
+        """Wait until the broker has confirmed every acknowledgement. Return whether it has."""
 
     def _disconnect(self, connection: C) -> None:
-        """Do what the protocol requires before a connection is closed."""
+        """Do the protocol's steps before a connection is closed."""

@@ -20,8 +20,7 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
 from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
-from trailgate.terminal.counts import counts_table, format_age
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import counts_table, format_age, print_rows
 from trailgate.terminal.live_view import (
     LiveView,
     catch_stop_signals,
@@ -37,14 +36,14 @@ APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 class CaptureView(LiveView):
-    """The terminal view of a live capture. ``show`` sets the statistics."""
+    """The terminal view of a live capture. ``show`` updates the statistics."""
 
     def __init__(self, source: str, trail: str) -> None:
         super().__init__(f"{source} to {trail}")
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Show these statistics of the capture from the next drawing on."""
+        """Set the statistics to draw from now on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
@@ -93,17 +92,17 @@ class LiveOutput:
 
 
 class CaptureCompanion(Protocol):
-    """Work that runs between the batches of a live capture, such as an apply."""
+    """Work that is done between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
-        """Work on what the capture has published.
+        """Process the operations that the capture has published.
 
         ``new`` is True after a batch, and False in between.
         """
         ...
 
     def text(self) -> str:
-        """Return the metrics of this work, to be printed after those of the capture."""
+        """Return the metrics of this work, which are printed after those of the capture."""
         ...
 
 
@@ -163,7 +162,7 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 
 
 class _Watch:
-    """Pass the results of batches to the output, the reports, the metrics and the view."""
+    """Passes the results of batches to the output, the reports, the metrics and the view."""
 
     def __init__(
         self, output: LiveOutput, stack: ExitStack, beside: Sequence[CaptureCompanion]
@@ -188,7 +187,7 @@ class _Watch:
             stack.enter_context(draw_view(self._view, LOG, APPLY_LOG))
 
     def _more(self) -> str:
-        """Return the metrics of the work beside the capture."""
+        """Return the metrics of the companion."""
         return "".join(companion.text() for companion in self._beside)
 
     def batch(self, report: BatchReport) -> None:

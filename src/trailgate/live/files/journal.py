@@ -1,9 +1,11 @@
-"""The journal between a broker and a trail. A message in it is safe, even if the broker has deleted it.
+"""The journal between a broker and a trail.
 
-``PREFIX.journal`` is a folder of numbered segment files. Messages are numbered from 0; a message
-with a number is on disk. A segment is deleted once the trail contains all its messages. Their ids
-are kept as long as the broker may redeliver them (docs/guarantees.md), so that redelivered messages
-are recognized.
+It stores messages on disk before they are acknowledged.
+
+A stored message is safe even after the broker has deleted it. ``PREFIX.journal`` is a folder of
+numbered segment files. Messages are numbered from 0; a message with a number is on disk. A segment
+is deleted once the trail contains all its messages. Their ids are kept as long as the broker may
+redeliver them (docs/guarantees.md), so that redelivered messages are recognized.
 """
 
 from __future__ import annotations
@@ -81,10 +83,10 @@ class KnownIds:
         return len(self._sums)
 
     def fresh(self, ids: pa.RecordBatch) -> Mask:
-        """Return a mask of the messages that are new: neither stored in the journal, nor earlier in this batch.
+        """Return a mask of the messages that are new: neither in the journal, nor earlier in this batch.
 
         ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
-        body, as that is a different message.
+        body, because that is a different message.
         """
         names = ids["id"].to_pylist()
         found = np.ones(len(names), bool)
@@ -104,7 +106,7 @@ class KnownIds:
         return found
 
     def add(self, ids: pa.RecordBatch) -> None:
-        """Add message ids (rows of an id file), and drop the oldest ids beyond the limit."""
+        """Add message ids (rows of an id file), and drop the oldest ids if there are more than the limit."""
         self._sums.update(zip(ids["id"].to_pylist(), ids["checksum"].to_pylist(), strict=True))
         # A dict keeps the order in which keys were added, so its first keys are the oldest.
         excess = len(self._sums) - self._limit
@@ -134,7 +136,7 @@ class StoredMessages:
 
     @property
     def end(self) -> int:
-        """The number after that of the last stored message."""
+        """The number of the last stored message plus one."""
         return self.number + len(self.messages)
 
     @property
@@ -146,7 +148,7 @@ class StoredMessages:
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
     def after(self, number: int) -> StoredMessages:
-        """Return the stored messages from a number on, which must be the number of one of them."""
+        """Return the stored messages from a number on. One of them must have this number."""
         skipped = number - self.number
         if skipped <= 0:
             return self
@@ -185,11 +187,11 @@ class Journal:
 
     @property
     def first(self) -> int:
-        """The number of the first message that the journal still has."""
+        """The number of the first message that is still in the journal."""
         return self._firsts[min(self._firsts)]
 
     def append(self, messages: pa.RecordBatch) -> StoredMessages:
-        """Store the messages that the journal does not have yet. They are on disk when this returns.
+        """Store the messages that are not in the journal yet. They are on disk when this returns.
 
         Raises WriteError if the disk is full, and BrokerError if messages have no ids or an id was
         used for a different body. None of the messages is stored then.
@@ -294,7 +296,7 @@ class Journal:
         return end
 
     def _cache_ids(self, ids: pa.RecordBatch) -> None:
-        """Cache ids until their segment is released, at most as many as are remembered.
+        """Cache ids until their segment is released, up to the number of ids to remember.
 
         Ids that are not cached are read again from the segment.
         """

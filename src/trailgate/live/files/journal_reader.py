@@ -61,8 +61,8 @@ def find_journal(path: str) -> Path:
 def segments_of(folder: Path) -> pa.RecordBatch:
     """Return a row for each file of a journal.
 
-    It has the number of the file's first message and, for a segment, the time at which its last
-    message was received.
+    The row has the number of the file's first message and, for a segment, the time at which its
+    last message was received.
     """
     rows: list[dict[str, object]] = []
     for file in journal_files(folder):
@@ -117,7 +117,7 @@ def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
 
 
 class JournalExtent(NamedTuple):
-    """The range of messages in a journal: ``first`` to before ``end``."""
+    """The range of messages in a journal, from number ``first`` to before ``end``."""
 
     first: int
     end: int
@@ -177,7 +177,7 @@ class JournalIndex:
     _end: int = 0
 
     def extent(self) -> JournalExtent:
-        """Return the range of messages that the journal has now."""
+        """Return the range of messages that are in the journal now."""
         files = journal_files(self.folder)
         segments = [file.number for file in files if file.kind == SEGMENT]
         self._forget(segments[0] if segments else None)
@@ -190,7 +190,7 @@ class JournalIndex:
         return JournalExtent(self._frames[0].number, self._end)
 
     def _forget(self, first: int | None) -> None:
-        """Forget the frames of deleted segments."""
+        """Remove the frames of deleted segments."""
         if first is None:
             self._frames.clear()
         elif self._frames and self._frames[0].segment < first:

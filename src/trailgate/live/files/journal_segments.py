@@ -1,8 +1,8 @@
 """The files of a journal: segments of messages, and id files of segments whose messages are in the trail.
 
 Both consist of frames. A frame is the magic ``TGJ1``, a payload length, the first message's number,
-a CRC-32, and some messages in Arrow's stream format. An interrupted write leaves an incomplete last
-frame, which readers ignore.
+a CRC-32, and some messages in Arrow's stream format. An interrupted write leaves an incomplete
+frame at the end of the file, which readers ignore.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
 def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[JournalFrame]:
     """Yield the frames of a journal segment from an offset on, up to the first incomplete frame.
 
-    With ``check``, raises StorageError if a complete frame follows it, as the file is then damaged.
+    With ``check``, raises StorageError if a complete frame follows the incomplete one, because the
+    file is then damaged.
     """
     with _open(path) as file:
         while (frame := _read(file, begin)) is not None:

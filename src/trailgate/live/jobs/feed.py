@@ -6,8 +6,8 @@ partition of a Kafka topic and needs no journal: offsets are the numbers, and th
 messages. ``ROWS`` maps each protocol to its receiver.
 
 ``PrefetchingFeed`` wraps a feed and receives in a thread while earlier messages are captured.
-``DuplicateFilter`` drops duplicates by message id (``jms.id``); at a start it reads the known ids again
-from earlier messages.
+``DuplicateFilter`` drops duplicates by message id (``jms.id``). When a capture starts, it reads the
+known ids again from earlier messages.
 """
 
 from __future__ import annotations
@@ -53,9 +53,11 @@ EARLIER_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class FeedPart:
-    """Consecutive messages of a feed with their numbers. ``end`` is the number after that of the last message.
+    """Consecutive messages of a feed with their numbers.
 
-    ``repeated`` counts messages that the broker redelivered, which are dropped.
+    ``end`` is the number of the last message plus one.
+
+    ``repeated`` counts messages that the broker redelivered, and which were dropped.
     """
 
     messages: MessageBatch
@@ -104,7 +106,7 @@ class FeedPart:
 
 
 class ConnectionState(NamedTuple):
-    """The state of a feed's broker connection: whether it exists, and how many were made so far."""
+    """The state of a feed's broker connection: whether it is connected, and how often it has connected so far."""
 
     is_connected: bool
     made: int
@@ -115,11 +117,11 @@ class MessageFeed(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the feed's numbering, which the trail's commits record."""
+        """The name of this numbering of messages, which the trail's commits record."""
         ...
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield at most ``count`` messages before a number, as far as they still exist.
+        """Yield at most ``count`` messages before a number, if they still exist.
 
         Called before ``open``.
         """
@@ -130,7 +132,7 @@ class MessageFeed(Protocol):
         ...
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Wait up to ``seconds`` for messages, and return them as a part, or None if none came."""
+        """Wait up to ``seconds`` for messages, and return them as a part, or None if none arrived."""
         ...
 
     @property
@@ -140,7 +142,10 @@ class MessageFeed(Protocol):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the feed has a connection to its source. Only then does an empty result mean that no message is waiting."""
+        """Whether the feed is connected to its source.
+
+        Only then does an empty result mean that no message is waiting.
+        """
         ...
 
     @property
@@ -157,12 +162,15 @@ class MessageFeed(Protocol):
         ...
 
     def close(self) -> None:
-        """Disconnect from the feed's broker, properly if that is possible."""
+        """Disconnect from the feed's broker, with a proper end of the session if possible."""
         ...
 
 
 class DuplicateFilter:
-    """Drops messages of a feed whose id has been seen before. Without a rule nothing is compared."""
+    """Drops messages of a feed with an id that has been seen before.
+
+    Without a rule, no ids are compared.
+    """
 
     def __init__(self, rule: MessageIdRule | None) -> None:
         self._rule = rule
@@ -172,10 +180,10 @@ class DuplicateFilter:
         self._last: str | None = None
 
     def begin(self, feed: MessageFeed, number: int | None, last: str | None) -> None:
-        """Read the ids of earlier messages from the feed, so that duplicates of them are found.
+        """Read the ids of earlier messages from the feed, so that duplicates of them are recognized.
 
-        It reads the messages before ``number``, as many as the rule remembers and the feed
-        still has. ``last`` is the highest id among them.
+        It reads the messages before ``number``, as many as the rule remembers and the feed still
+        has. ``last`` is the highest id among them.
         """
         if self._ids is None or self._rule is None or number is None:
             return
@@ -185,7 +193,10 @@ class DuplicateFilter:
         self._last = last
 
     def deduplicate(self, part: FeedPart) -> tuple[FeedPart, int]:
-        """Return a part of the feed without duplicates, and the number of duplicates."""
+        """Remove the duplicates from a part of the feed.
+
+        Return the rest and the number of duplicates.
+        """
         if self._ids is None or not len(part):
             return part, 0
         deduplicated = self._ids.deduplicate(part.messages)
@@ -230,7 +241,9 @@ class _Turn:
 
 
 class PrefetchingFeed:
-    """Receives the parts of another feed in a thread; see ``MessageFeed``. Parts that wait are joined.
+    """Receives the parts of another feed in a thread; see ``MessageFeed``.
+
+    Waiting parts are joined.
 
     Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
     ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
@@ -314,7 +327,7 @@ class PrefetchingFeed:
             raise error
 
     def _following(self, first: _Turn) -> list[FeedPart]:
-        """Return a part, together with waiting parts that are captured with it."""
+        """Return a part, together with waiting parts that can be captured with it."""
         if first.part is None:
             return []
         parts, size, count = [first.part], first.size, len(first.part)
@@ -341,7 +354,7 @@ class PrefetchingFeed:
             self._put(_Turn(None, error=error))
 
     def _has_room(self) -> bool:
-        """Wait until there is room for another part. Returns False if the feed is closed."""
+        """Wait until there is room for another part. Returns False if the feed was closed."""
 
         def is_due() -> bool:
             return self._closing or sum(turn.size for turn in self._turns) < self._ahead
@@ -407,7 +420,7 @@ class JournalFeed:
         return self._receiver.is_connected
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Return the messages of the journal first, then those that arrive; see ``MessageFeed``."""
+        """Return first the messages of the journal, then new ones that arrive; see ``MessageFeed``."""
         if not self.is_replayed:
             stored = next(self._stored, None)
             if stored is not None:
@@ -547,7 +560,7 @@ class KafkaFeed:
 
 
 class ReceiverClass(NamedTuple):
-    """The receiver of a protocol: its module and class, and whether the broker keeps messages after reading."""
+    """The receiver of a protocol: its module and class, and whether the broker keeps messages after they are read."""
 
     module: str
     receiver: str
@@ -569,7 +582,7 @@ ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
 
 
 def check_journalled(address: BrokerAddress) -> None:
-    """Raise OptionError for a broker that keeps its messages, because it needs no journal."""
+    """Raise OptionError for a broker that keeps its messages, because no journal is used for it."""
     if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, and is not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'

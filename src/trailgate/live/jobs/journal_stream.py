@@ -1,8 +1,8 @@
 """Read a journal as a stream of operations, in batches that can be repeated.
 
-Each batch starts and ends between two transactions (``TransactionBoundaries``), and ``operations_of``
-parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's messages, then
-acknowledges them.
+Each batch starts and ends between two transactions (``TransactionBoundaries``), and
+``operations_of`` parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's
+messages, and then acknowledges them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 class TransactionBoundaries:
     """Finds the journal's message numbers at which no transaction is open, so that a batch can end there.
 
-    With ``stop``, parsing ends at the first bad message, and so does the search. Without it, bad
-    messages are quarantined with the rest of their transaction, which no boundary divides either.
+    With ``stop``, parsing and the search end at the first bad message. Without it, bad messages are
+    quarantined with the rest of their transaction, which no boundary divides either.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
@@ -70,8 +70,8 @@ class TransactionBoundaries:
     def last_within(self, begin: int, most: int, end: int) -> int:
         """Return the last transaction boundary within ``most`` messages.
 
-        If these are all of one transaction, return the boundary after it, if that is not after
-        ``end``.
+        If all of these belong to one transaction, return the boundary after it, unless that is
+        after ``end``.
         """
         # double the number of messages until they contain a boundary
         stop = begin
@@ -84,7 +84,7 @@ class TransactionBoundaries:
         return begin
 
     def _last_begun(self, begin: int, end: int) -> int:
-        """Return the message with which the last unit begins."""
+        """Return the message at which the last unit begins."""
         size = LOOKED_AT
         while True:
             low = max(begin, end - size)
@@ -99,9 +99,9 @@ class TransactionBoundaries:
             size *= FACTOR
 
     def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
-        """Return the messages in [begin, end) that begin a unit.
+        """Return the messages in [begin, end) at which a unit begins.
 
-        ``known`` means that nothing is open before them.
+        ``known`` means that no unit is open before them.
         """
         state = TransactionState(broken=not known)
         starts = [np.zeros(0, np.int64)]
@@ -130,10 +130,9 @@ def operations_of(
 ) -> Iterator[ChangeBatch]:
     """Yield the operations of the journal's messages between two boundaries.
 
-    Raises the first bad message's error.
-
-    With ``quarantine``, the messages of bad units are written to a file in this folder instead. It
-    is named by the range, so reading the range again writes the same file again.
+    Raises the error of the first bad message. With ``quarantine``, the messages of bad units are
+    written to a file in this folder instead. The file is named by the range, so reading the range
+    again writes the same file again.
     """
     units = UnitSorter(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
     state = TransactionState()
@@ -174,11 +173,14 @@ def _messages(stored: StoredMessages, source: str) -> tuple[MessageBatch, tuple[
 
 
 class StoringReceiver:
-    """Receives a broker's messages into a journal as its only writer, in a thread that starts when the object is created.
+    """Receives a broker's messages into a journal, in a thread that starts when the object is created.
 
-    Raises StorageError if another run writes the journal. Later errors are raised by ``check``. No
-    message is acknowledged before it is stored. With a ``rule``, messages with a known id are not
-    stored; the journal then keeps the last messages, from which a later start reads the known ids.
+    It is the only writer of the journal.
+
+    Raises StorageError if another run writes to the journal. Later errors are raised by ``check``.
+    No message is acknowledged before it is stored. With a ``rule``, messages with a known id are
+    not stored; the journal then keeps the last messages, from which a later start reads the known
+    ids.
     """
 
     def __init__(
@@ -210,7 +212,7 @@ class StoringReceiver:
             raise self._error
 
     def is_quiet(self, seconds: float) -> bool:
-        """Return whether the broker was connected for ``seconds`` and no message came."""
+        """Return whether the broker has been connected for ``seconds`` in which no message arrived."""
         since = self._quiet_since
         return since is not None and time.monotonic() - since >= seconds
 

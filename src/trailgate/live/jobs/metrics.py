@@ -66,10 +66,9 @@ _TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 class CaptureStatistics:
     """Totals of a live capture over all batches (see ``BatchReport``).
 
-    ``last`` is the last batch, or None before the first one.
-
-    ``received`` is the time of the last batch in seconds since 1970 UTC. ``connected`` and
-    ``reconnections`` describe the present broker connection.
+    ``last`` is the last batch, or None before the first one. ``received`` is the time of the last
+    batch in seconds since 1970 UTC. ``connected`` and ``reconnections`` describe the current broker
+    connection.
     """
 
     messages: int = 0
@@ -112,7 +111,7 @@ class CaptureStatistics:
         return 2 * self.quarantined > self.messages
 
     def since(self, before: CaptureStatistics) -> Self:
-        """Return the capture's totals since an earlier moment.
+        """Return the capture's totals since ``before``.
 
         The counts by table are still those since the start.
         """

@@ -1,12 +1,12 @@
 """Capture the messages of a feed into a trail: parse, append, and commit together with the feed's position.
 
-``LiveCapture`` does that batch by batch, until it is stopped. A commit records the number of the
+``LiveCapture`` does this batch by batch, until it is stopped. A commit records the number of the
 next message, so that a restart continues exactly there.
 
 ``capture_repaired`` adds repaired messages of a live trail's quarantine to the trail: all of them
-or none, and each only once. A line of the quarantine has the message's number in the journal or
-topic (``position``). It identifies the message if the file is captured again, and generated ids are
-the same as they would have been.
+or none, and each only once. A line of the quarantine contains the message's number in the journal
+or topic (``position``). It identifies the message if the file is captured again, and generated ids
+are the same as in the original capture.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class SourcePosition:
     """The position in a feed that a commit of the trail records.
 
     - ``source`` is the journal or partition, and ``number`` its next message.
-    - ``quarantine`` and ``repaired`` are the valid bytes of the quarantine and of the list of
-      repaired messages.
+    - ``quarantine`` and ``repaired`` are the numbers of valid bytes of the quarantine and of the
+      list of repaired messages.
     - ``reason`` is the fault of a bad unit that the next message may still belong to, and
       ``transaction`` the id of that unit's last message, if known.
     - ``last_id`` is the highest message id so far, if ids are compared.
@@ -145,10 +145,11 @@ class ReceiveOptions:
 class BatchReport:
     """The result of a live capture's batch.
 
-    ``repeated`` messages were redelivered by the broker, and ``duplicates`` sent again by the
-    sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` are received but not in the
-    trail yet. ``lag_seconds`` is the age of the last message, or None if it has no time.
-    ``trail_file`` and ``trail_offset`` are the trail's end, and ``number`` is the next message.
+    ``repeated`` messages were redelivered by the broker, and ``duplicates`` were sent again by the
+    sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` is the number of messages
+    that are received but not in the trail yet. ``lag_seconds`` is the age of the last message, or
+    None if it has no time. ``trail_file`` and ``trail_offset`` are the trail's end, and ``number``
+    is the next message.
     """
 
     messages: int
@@ -206,8 +207,8 @@ def capture_repaired(
     has to send again.
 
     The commit before the additions records a digest of the messages (``pending``), so that a
-    restart after an interruption can check that the same messages are given, and skip what the
-    trail has already.
+    restart after an interruption can check that the same messages are passed, and skip those that
+    the trail already contains.
     """
     lines = [line for path in paths for line in _lines(Path(path))]
     listed = Path(f"{prefix}.repaired")
@@ -335,7 +336,10 @@ def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
 
 
 class LiveCapture:
-    """Captures the messages of a feed into a trail. ``run`` continues at the trail's last commit."""
+    """Captures the messages of a feed into a trail.
+
+    ``run`` continues after the trail's last commit.
+    """
 
     def __init__(
         self,
@@ -422,7 +426,9 @@ class LiveCapture:
 
     @property
     def open_problem(self) -> str | None:
-        """Why messages at the end of the feed are not captured yet, or None if all are: for example, their transaction has no end.
+        """Why messages at the end of the feed are not captured yet, for example because their transaction has no end.
+
+        None if all are captured.
 
         The next start of the capture reads them again.
         """
@@ -452,7 +458,7 @@ class LiveCapture:
         return self._report(received, taken, duplicates, counts, transactions)
 
     def _append(self, taken: UnitResult) -> tuple[Counts, int]:
-        """Append the operations that the trail does not have yet.
+        """Append the operations that the trail does not contain yet.
 
         Returns the counts by table and type, and the number of transactions.
         """
@@ -481,7 +487,7 @@ class LiveCapture:
         )
 
     def _commit(self) -> None:
-        """Make everything appended durable, with the position in the feed."""
+        """Make everything that was appended durable, with the position in the feed."""
         reached = self._reached
         if reached is None or reached == self._committed or self._skipped.is_behind:
             return
@@ -515,11 +521,11 @@ class LiveCapture:
 def open_live(
     capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
 ) -> Iterator[LiveCapture]:
-    """Open a live capture for a broker. Receiving starts when it runs.
+    """Open a live capture for a broker. It starts to receive when it is run.
 
-    Raises StorageError if another run uses the trail, or the trail was not received from this kind
-    of source. Raises OptionError if no table is defined, because a broker's messages cannot be read
-    in advance to infer tables.
+    Raises StorageError if another run uses the trail, or if the trail was received from a different
+    kind of source. Raises OptionError if no table is defined, because a broker's messages cannot be
+    read in advance to infer tables.
     """
     if capture.options.infers:
         problem = "no table is defined, and a broker's messages cannot be read in advance"

@@ -1,4 +1,4 @@
-"""Sort received messages into units: complete ones for the trail, open ones buffered, bad ones quarantined.
+"""Sort received messages into units: complete ones are written to the trail, open ones buffered, bad ones quarantined.
 
 A unit is a transaction, or a message outside of one (decision 0012). An append to a trail cannot be
 undone, so a unit is buffered until its last message is known to be good: at first in memory, and
@@ -37,7 +37,7 @@ T = TypeVar("T")
 def unit_reasons(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
-    """Return the error text of each bad unit, by unit number. A unit has the text of its first bad message.
+    """Return the error text of each bad unit, by unit number: the text of its first bad message.
 
     `before` is the text for unit 0, if that unit was already bad before this batch.
     """
@@ -48,12 +48,10 @@ def unit_reasons(
 
 
 class SpillingBuffer(Generic[T]):
-    """A buffer of operations in order, which moves to a file on the disk when it is large.
+    """A buffer of operations in order, which is moved to a file on the disk when it becomes large.
 
-    After ``limit`` bytes, further values go to an unnamed file in ``folder``.
-
-    The file need not survive the process: after a restart the messages of an open unit are read
-    again.
+    After ``limit`` bytes, further values are written to an unnamed file in ``folder``. The file
+    need not survive the process: after a restart the messages of an open unit are read again.
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
@@ -130,7 +128,7 @@ class UnitSorter:
 
     ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
     error if they cannot be encoded. A unit with more than ``limit`` bytes of messages is buffered
-    in ``folder``.
+    in a file in ``folder``.
     """
 
     def __init__(
@@ -189,7 +187,7 @@ class UnitSorter:
         return None if self._open is None else self._open.reason
 
     def next_number(self, end: int) -> int:
-        """Return where a restart continues after the messages before ``end``.
+        """Return the number of the message at which a restart continues after the messages before ``end``.
 
         An open unit is read again from its start, unless it is bad.
         """
@@ -224,7 +222,7 @@ class UnitSorter:
     def _divide(
         self, part: FeedPart, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> UnitResult:
-        """Return the complete units of a part with bad messages or open units, and buffer the rest."""
+        """Divide a part that has bad messages or open units: return the complete units, and buffer the rest."""
         reasons = unit_reasons(bad, unit, self.reason)
         unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
@@ -272,7 +270,7 @@ class UnitSorter:
     ) -> None:
         """Add messages to an open unit.
 
-        If it is bad, turn its buffered messages into lines of the quarantine.
+        If the unit is bad, its buffered messages are turned into lines of the quarantine.
         """
         rows = np.flatnonzero(mine)
         if reason is None:

@@ -47,7 +47,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, chunk: LogdumpChunk, mask: Mask) -> Mask:
-        """Return the mask of records that COUNT counts, out of those in ``mask``."""
+        """Return a mask of the records to count, among those in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:
@@ -160,7 +160,7 @@ def _phrases(arguments: CommandArguments) -> list[list[str]]:
 
 
 def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the trail files whose names match a pattern, ordered by name, and the other matching files.
+    """Return the trail files whose names match a pattern, in name order, and the other matching files.
 
     ``*`` and ``?`` are wildcards. The names of trail files end with a number; other files beside
     them are definitions, manifests and quarantined messages. If no name ends with a number, all

@@ -16,7 +16,6 @@ from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.logdump.header_groups import with_size
 from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, file_exists, next_path
 from trailgate.logdump.reading import report_size
 from trailgate.logdump.results import ListingResult, NoteResult, Result
@@ -31,6 +30,7 @@ from trailgate.logdump.syntax import (
     unquote,
 )
 from trailgate.storage.files.addresses import locate, read_file
+from trailgate.trail.annotation.file_header import with_file_size
 from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.format.tokens import FRAME
@@ -91,7 +91,7 @@ def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterato
 
 
 def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """List the files of a folder."""
+    """FILES: list the files of a folder."""
     folder = session.path(unquote(arguments.text)) or "."
     offset = session.settings.time_offset
     rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
@@ -99,7 +99,7 @@ def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """List the files and folders in a folder for FILES. Raises StorageError."""
+    """Return the files and folders in a folder, for FILES. Raises StorageError."""
     store, path = locate(folder)
     try:
         entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
@@ -267,7 +267,7 @@ def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
 
 
 def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Write records to SAVE's new trail file."""
+    """SAVE: write records to a new trail file, and report the result."""
     options = read_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
@@ -278,7 +278,7 @@ def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def save(session: LogdumpSession, options: SaveOptions, target: str) -> SavedFile:
-    """SAVE: write the records from the session's position on, and move the session past them.
+    """Write the records from the session's position on to a file, and move the session past them.
 
     The file is written under another name, and renamed when it is complete.
     """
@@ -338,7 +338,7 @@ def _write(session: LogdumpSession, options: SaveOptions, saved: SavedFile) -> N
 
 
 def _bytes_of(chunk: LogdumpChunk, rows: Longs, indicator: int | None) -> bytes:
-    """Return the bytes of the selected records, with another transaction indicator if one is given."""
+    """Return the bytes of the selected records, with a different transaction indicator if one is given."""
     data = chunk.source.data
     if indicator is not None:
         data = data.copy()
@@ -364,10 +364,10 @@ def _comment(trail: OpenTrail, text: str) -> bytes:
 
 
 def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
-    """Write the file's size into its header, if the store can do that. Readers do not need it."""
+    """Write the file's size into its header, if the store supports that. Readers do not need it."""
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
-    header = with_size(trail.read(0, trail.header_length).tobytes(), size)
+    header = with_file_size(trail.read(0, trail.header_length).tobytes(), size)
     with open(part, "r+b") as file:  # noqa: PTH123  a path of the store
         file.write(header)
 

@@ -41,7 +41,10 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def _side_of(text: str) -> tuple[FilterSide, str]:
-    """Split off the side at the start of a text. Without one it is the side that includes."""
+    """Parse the side (include or exclude) at the start of a text.
+
+    Without one it is the side that includes.
+    """
     first, rest = _first_word(text)
     for side in FilterSide:
         if len(first) >= 3 and side.startswith(first.lower()):
@@ -50,7 +53,7 @@ def _side_of(text: str) -> tuple[FilterSide, str]:
 
 
 def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: str) -> RecordFilter:
-    """Build the filter of an option. Its complete text is kept for FILTER SHOW."""
+    """Build the filter for an option. Its complete text is stored for FILTER SHOW."""
     typed = read_arguments(rest)
     if not typed.plain and not option.bare:
         raise OptionError(f"a value is missing after {option.names[0]}", hint=option.syntax)
@@ -60,7 +63,7 @@ def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: s
 
 
 def show_filters(session: LogdumpSession, _rest: str = "") -> Result:
-    """Format all filters of the session as lines."""
+    """FILTER SHOW: list all filters of the session."""
     filters = session.filters
     lines = []
     numbers = count()

@@ -83,7 +83,7 @@ def _records_read(session: LogdumpSession, chunk: LogdumpChunk, rows: list[int])
 
 
 def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """SKIP: skip records. With FILTER, records that do not pass the filters are not counted."""
+    """SKIP: skip records. With FILTER, only records that pass the filters are counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
@@ -151,7 +151,7 @@ def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def show_bytes(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show bytes of the trail file as they are stored."""
+    """Show bytes of the trail file in hex."""
     size = min(arguments.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.position, size).tobytes()
     yield ShownBytes(session.position, raw, session.settings)
@@ -239,7 +239,7 @@ def scan_for_transaction_begin(
 
 
 def _is_at_border(chunk: LogdumpChunk, border: int) -> Mask:
-    """Return the mask of the records that are the first, or the last, of their transactions."""
+    """Return a mask of the records that are the first, or the last, of their transactions."""
     indicator = chunk.view.indicator
     # `apart` marks records that neither open nor end a transaction.
     mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
@@ -278,7 +278,7 @@ def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> I
 
 
 def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
-    """Return a test that also compares table names, if there are patterns."""
+    """Return a test that also compares table names, if patterns are given."""
     return filters.all_of([test, filters.of_names(patterns)]) if patterns else test
 
 

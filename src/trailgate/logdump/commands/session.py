@@ -1,4 +1,4 @@
-"""Commands about the session: its state, help, earlier commands, and conversions of times and numbers.
+"""Commands for the session: its state, help, earlier commands, and conversions of times and numbers.
 
 Also lists Logdump's commands that are not supported, each with the reason.
 """
@@ -298,7 +298,7 @@ def repeat_command(session: LogdumpSession, arguments: CommandArguments) -> Iter
 
 
 def _earlier(session: LogdumpSession, text: str) -> str:
-    """Return an earlier command by its number, by a number counted from the end, or by its first letters."""
+    """Find an earlier command by its number, by a number counted from the end, or by its first letters."""
     # the last entry is the present command
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! repeats the last one

@@ -36,7 +36,10 @@ GREATEST: Final = 1 << 30
 
 
 class SettingCommand(NamedTuple):
-    """A command that shows a setting of the session, or sets it to one of ``choices``, or to a number if it has no choices."""
+    """A command that shows or changes a setting of the session.
+
+    The values are ``choices``, or numbers if there are no choices.
+    """
 
     names: tuple[str, ...]
     field: str

@@ -165,9 +165,11 @@ def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def _read_all(
     paths: Sequence[str], arguments: CopybookArguments
 ) -> dict[str, list[CopybookLayout]]:
-    """Parse copybooks for each compiler. Compilers that refuse them are reported on stderr.
+    """Parse copybooks for each compiler.
 
-    Raises the first error if all compilers refuse.
+    If some compilers reject them, their errors are printed on stderr.
+
+    Raises the first error if all compilers reject them.
     """
     layouts, refused = {}, {}
     # A construct that one compiler refuses must not hide the results of the others.
@@ -197,7 +199,7 @@ class _MessageCollector(logging.Handler):
 
 @contextmanager
 def _each_warning_once() -> Iterator[None]:
-    """Log each warning about the copybooks once at the end, although every compiler reads them."""
+    """Collect the warnings about the copybooks, and log each once at the end, although every compiler's dialect produces them."""
     collector, propagate = _MessageCollector(), COPYBOOK_LOG.propagate
     COPYBOOK_LOG.addHandler(collector)
     COPYBOOK_LOG.propagate = False

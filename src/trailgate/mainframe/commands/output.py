@@ -71,9 +71,9 @@ def print_report(report: RecordsReport) -> None:
 
 
 def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
-    """Return a row form for ``trailgate records`` that shows only the fields of a row's own record type.
+    """Return a row form for ``trailgate records`` that shows in each row only the fields of its record type.
 
-    ``kinds`` are the columns of record types. In each row all but one of them are null.
+    ``kinds`` are the columns of the record types. In each row all but one of them are null.
     """
     head = [name for name in names if name not in kinds]
 
@@ -89,7 +89,7 @@ def record_types_form(names: Sequence[str], kinds: Collection[str], rows: int) -
 
 
 def _shown(examples: Sequence[BadFieldExample], *, with_file: bool) -> list[str]:
-    """Format examples, each but the last with a comma."""
+    """Format examples for the table: all but the last are followed by a comma."""
     shown = [_in_words(example, with_file=with_file) for example in examples]
     return [f"{one}," for one in shown[:-1]] + shown[-1:]
 

@@ -197,7 +197,7 @@ def _print(path: list[str], options: CopybookOptions, arguments: RecordsArgument
 
 
 def _verify(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
-    """Print what is bad. Exits with 1 if anything is."""
+    """Verify the files and print the report. Exits with 1 if it contains errors."""
     from trailgate.mainframe.commands.output import print_report, report_values
     from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 

@@ -1,7 +1,7 @@
 """Export the schemas of records: as JSON for Spark, as Python for Arrow, as CREATE TABLE, and as JSON Schema.
 
-Types come from the Arrow schema; lengths, keys and comments come from the metadata of its fields,
-which the copybook's layout has put there.
+Types come from the Arrow schema. Lengths, keys and comments come from the metadata of its fields,
+to which the copybook's layout has added them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def arrow_text(schemas: Schemas) -> str:
 
 
 def sql_text(schemas: Schemas) -> str:
-    """Format record schemas as CREATE TABLE statements as apply would run them in PostgreSQL, one per record."""
+    """Format record schemas as CREATE TABLE statements, one per record, as apply would run them in PostgreSQL."""
     tables = (_target(name, schema) for name, schema in schemas.items())
     return "\n\n".join(
         f"{POSTGRESQL.creation(table, (fold_upper_case(str(table)),))};" for table in tables
@@ -52,7 +52,7 @@ def sql_text(schemas: Schemas) -> str:
 
 
 def json_schema_text(schemas: Schemas) -> str:
-    """Format record schemas as the JSON Schema of lines that ``trailgate records --format json`` prints.
+    """Format record schemas as a JSON Schema for the lines that ``trailgate records --format json`` prints.
 
     Several records are listed in ``$defs``.
     """
@@ -104,13 +104,13 @@ def _facts(field: pa.Field) -> dict[str, str]:
 
 
 def _characters(facts: Mapping[str, str]) -> int | None:
-    """Return the most characters that an item's text can have, or None if it is not known."""
+    """Return the maximum number of characters in an item's text, or None if it is unknown."""
     size = _CHARACTER.get(facts.get("usage", ""))
     return None if size is None else int(facts["length"]) // size
 
 
 def _target(name: str, schema: pa.Schema) -> TargetTable:
-    """Return the table for flat records. Raises OptionError for a nested column."""
+    """Return the definition of a table for flat records. Raises OptionError for a nested column."""
     columns, keys = [], []
     for at, field in enumerate(schema):
         if pa.types.is_nested(field.type):
@@ -145,7 +145,7 @@ def _nullable(field: pa.Field, form: dict[str, Any]) -> dict[str, Any]:
 
 
 def _form(data_type: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
-    """Return the schema of a printed value.
+    """Return the JSON Schema of a printed value.
 
     Decimals with a scale are printed as text, and so is every decimal inside a list or struct.
     """
@@ -164,7 +164,7 @@ def _form(data_type: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> 
 
 
 def _bounds(data_type: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keywords that limit a text to digits, to hex, or to the length of the item."""
+    """Return the JSON Schema keywords that limit a text to digits, to hex, or to the length of the item."""
     if pa.types.is_decimal(data_type):
         return {"pattern": DECIMAL if data_type.scale else DIGITS}
     if pa.types.is_binary(data_type):

@@ -1,1 +1,1 @@
-"""Open files of records and files of rows, in splits."""
+"""Open files of records and files of rows, and divide them into splits."""

@@ -1,8 +1,8 @@
 """Read files of fixed-width records: list files, plan splits, and read complete records in chunks.
 
-Fixed-length records and lines can be split at any byte. For other formats, splits must start at
-record boundaries: they are found by the descriptor words around (``find_common_begin``), or by an index
-from one pass over all record lengths.
+Files of fixed-length records or of lines can be split at any byte. In other formats, splits must
+start at record boundaries. These are found by the surrounding descriptor words
+(``find_common_begin``), or by an index that a pass over all record lengths creates.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ LOG: Final = logging.getLogger(__name__)
 
 
 class SplitSearch(Enum):
-    """How to find the starts of a record file's splits if records vary in length."""
+    """How to find the starts of splits in a record file whose records vary in length."""
 
     WORDS = "words"  # by the descriptor words around; by an index if these are ambiguous
     INDEX = "index"  # by one pass over the lengths of all records
@@ -76,7 +76,9 @@ class SplitSearch(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A file with records in the bytes [begin, size). ``codec`` is set if it is compressed.
+    """A record file.
+
+    Its records are in the bytes [begin, size). ``codec`` is set if it is compressed.
 
     ``partitions`` are the names and values of the folders ``NAME=VALUE`` that contain it.
     """
@@ -94,7 +96,8 @@ class RecordSplit:
     """The records that begin in the bytes [start, end) of a record file.
 
     An ``exact`` split contains complete records only. ``first`` is the number of records before it
-    (None if unknown), and ``left`` the number of bytes left in the block in which it begins.
+    (None if unknown). ``left`` is the number of bytes that are left, at its start, of the current
+    block.
     """
 
     file: RecordFile
@@ -105,7 +108,7 @@ class RecordSplit:
     left: int = 0
 
     def anywhere(self) -> RecordSplit:
-        """Return the split with an absolute path, as workers have different working directories."""
+        """Return the split with an absolute path, because workers have different working directories."""
         return replace(self, file=replace(self.file, path=absolute(self.file.path)))
 
 
@@ -113,11 +116,9 @@ class RecordSplit:
 class RecordChunk:
     """Complete records read from a file: ``data[starts[i]:ends[i]]``.
 
-    ``base`` is the data's offset in the file.
-
-    ``left`` is the number of bytes left in the block at ``base``. ``first`` is the number of
-    records before these in the file (None if unknown). ``places`` are the offsets in the file of
-    records that were joined from segments.
+    ``base`` is the data's offset in the file. ``left`` is the number of bytes left in the block at
+    ``base``. ``first`` is the number of records before these in the file (None if unknown).
+    ``places`` are the offsets in the file of records that were joined from segments.
     """
 
     path: str
@@ -131,11 +132,11 @@ class RecordChunk:
 
 
 def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
-    """Return the non-empty files at one or several addresses, as ``find_files`` does.
+    """Return the non-empty files at one or several addresses, found as by ``find_files``.
 
-    Empty files are logged. With ``partitions`` (names of folders ``NAME=VALUE``), all folders below
-    are searched; it is only logged if they contain no files. Raises StorageError if a file is not in a folder of each
-    name.
+    Empty files are logged. With ``partitions`` (names of folders ``NAME=VALUE``), all subfolders
+    are searched, and finding no files is only logged. Raises StorageError if a file is not in a
+    folder for each name.
     """
     found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
     if not found:
@@ -179,7 +180,8 @@ def plan_record_splits(
 ) -> list[RecordSplit]:
     """Plan splits of record files that together contain every record once.
 
-    With ``numbered``, the numbers of their records are known. A compressed file is a single split.
+    With ``numbered``, each split states the number of records before it. A compressed file is a
+    single split.
     """
     framing.check()
     splits: list[RecordSplit] = []
@@ -195,7 +197,7 @@ def plan_record_splits(
 
 
 def _without_head(file: RecordFile, framing: Framing) -> RecordFile:
-    """Return a file without the bytes of its header and trailer."""
+    """Return a file without its header and trailer bytes."""
     if framing.trailer_bytes and file.codec is not None:
         hint = "Unpack it first"
         problem = f"a trailer of {framing.trailer_bytes} bytes cannot be found in a compressed file"
@@ -236,7 +238,10 @@ def _splits(
 
 
 def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitStart] | None:
-    """Find split starts that the surrounding descriptor words prove. Returns None if any is unclear."""
+    """Find split starts that the surrounding descriptor words confirm.
+
+    Returns None if one cannot be confirmed.
+    """
     longest = framing.longest
     # The minimum number of records in the first and last split. Skipped records must all be there.
     # The last split has at least half a step of bytes, and a border may move by the largest window.
@@ -266,7 +271,7 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitS
 
 
 def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -> RecordIndex:
-    """Return the index of a file's records: the stored one, or one from a pass over all lengths.
+    """Return the index of a file's records: the stored index, or a new one from a pass over all lengths.
 
     If that pass fails, the index ends early, and reading the last split raises the error.
     """
@@ -325,7 +330,10 @@ def read_record_split(
 
 
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
-    """Yield the records of a split in chunks, and double the chunk if it has no complete record."""
+    """Yield the records of a split in chunks.
+
+    If a chunk contains no complete record, its size is doubled.
+    """
     with _open(split) as file:
         at, first = _first(file, split, framing, chunk), _records_before(split, framing)
         size, left = chunk, split.left
@@ -374,7 +382,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
 
 
 def _has_mark(data: pa.Buffer, framing: Framing) -> bool:
-    """Return True if a file of lines begins with the byte order mark of UTF-8, which is not part of its first record."""
+    """Return True if a file of lines begins with a UTF-8 byte order mark, which is not part of its first record."""
     is_text = framing.kind is FrameKind.LINE and framing.delimiter.endswith(b"\n")
     return is_text and bool(data[: len(codecs.BOM_UTF8)] == codecs.BOM_UTF8)
 
@@ -387,7 +395,7 @@ def _open(split: RecordSplit) -> OpenedFile | CompressedFile:
 
 
 def _split_error(error: DecodeError, split: RecordSplit) -> DecodeError:
-    """Return a clearer error if the records of an exact split run over its end."""
+    """Return a clearer error if a record of an exact split extends past its end."""
     if not (isinstance(error, TruncatedError) and split.exact and split.end < split.file.size):
         return error
     problem = f"the records do not end at byte {split.end}, where the file's next split begins"
@@ -422,7 +430,7 @@ def _first(
 ) -> int:
     """Return the offset of the first record that starts in the split.
 
-    A split may start inside a line. That line belongs to the split before, so the first record
+    A split may start inside a line. That line belongs to the previous split, so the first record
     starts after the next delimiter.
     """
     begins = split.exact or split.start == split.file.begin
@@ -446,7 +454,7 @@ def _without_ends(
 ) -> Iterator[RecordChunk]:
     """Yield chunks without the file's header and trailer records.
 
-    Chunks are kept back as long as they may contain trailer records.
+    A chunk is held back as long as it may contain trailer records.
     """
     if framing.kind is FrameKind.FIXED and split.file.codec is None:
         yield from chunks  # the splits exclude them already

@@ -1,4 +1,4 @@
-"""An index of record boundaries, at which splits of a file can start if records vary in length.
+"""An index of record boundaries at which splits of a file can start, for records that vary in length.
 
 One pass over all record lengths creates it. It can be stored beside the file as ``.NAME.records``
 for later reads. A stored index is only used if the file's size and modification time, and the
@@ -26,7 +26,7 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class SplitStart(NamedTuple):
-    """A possible start of a split of a record file: its offset, the number of records before it, and bytes left in its block."""
+    """A possible start of a split of a record file: its offset, the number of records before it, and the number of bytes left in the block there."""
 
     start: int
     first: int | None
@@ -55,7 +55,7 @@ class RecordIndex:
 
 
 class IndexKey(NamedTuple):
-    """Identifies a record index: the file in its current state, and how it is cut into records."""
+    """Identifies a record index: the state of its file, and how the file is divided into records."""
 
     path: str
     size: int
@@ -64,7 +64,7 @@ class IndexKey(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """The facts that identify the record file, as the index file states them."""
+        """The values that identify the record file, as stored in the index file."""
         framing = sha256(repr(self.framing).encode()).hexdigest()
         return {"size": self.size, "modified": self.modified, "framing": framing}
 

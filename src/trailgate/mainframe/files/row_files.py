@@ -1,4 +1,4 @@
-"""Read rows from Parquet files and JSON lines as Arrow batches, to be written as records."""
+"""Read rows from Parquet files and JSON lines as Arrow batches, so that they can be written as records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def find_row_files(path: Addresses) -> tuple[tuple[str, str], ...]:
-    """Find the Parquet and JSON files at one or several addresses, each with its format by its suffix.
+    """Find the Parquet and JSON files at one or several addresses, and determine each file's format from its suffix.
 
     Raises OptionError if a suffix is unknown.
     """

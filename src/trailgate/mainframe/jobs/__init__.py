@@ -1,1 +1,1 @@
-"""Options and jobs of record files; each job runs in one process or in parts on Spark."""
+"""Options and jobs of record files. Each job runs in one process, or in parts on Spark."""

@@ -1,4 +1,4 @@
-"""Warn of records that look like ASCII, but are read with a code page of EBCDIC.
+"""Warn of records that look like ASCII, but are read with an EBCDIC code page.
 
 In EBCDIC almost every byte is some character, so ASCII text becomes other text without an error:
 ``LONDON`` is read as ``<|+à|+`` with cp037.
@@ -37,7 +37,7 @@ FEW: Final = 0.05
 def warn_of_ascii(
     split: RecordSplit, framing: Framing, layout: CopybookLayout, values: ValueOptions
 ) -> None:
-    """Log a warning if text that should be EBCDIC is probably ASCII, by a file's first records."""
+    """Check a file's first records, and log a warning if their text is probably ASCII, although the code page is EBCDIC."""
     fields = list(_text_at_fixed_offsets(layout))
     page = page_of(fields[0], values) if fields else None
     if not isinstance(page, SingleBytePage) or page.blank == b" ":
@@ -59,7 +59,7 @@ def warn_of_ascii(
 
 
 def _text_at_fixed_offsets(layout: CopybookLayout) -> Iterator[CopybookField]:
-    """Yield the text items without an own code page, up to the first table of varying length."""
+    """Yield the text items without a separate code page, up to the first table of varying length."""
     for field in layout.root.walk():
         if field.occurs is not None and field.occurs.counter is not None:
             return

@@ -1,7 +1,7 @@
 """Rewrite files of records with new values in some fields (``FIELD=expression``).
 
-A file is copied byte for byte, including bytes between records. In each record only the fields that
-are set, and those that expressions use, are decoded; the new values are written over the old bytes.
+A file is copied byte for byte, including bytes between records. In each record only the fields to
+set and the fields used by expressions are decoded; the new values are written over the old bytes.
 Records therefore keep their lengths and boundaries, which is checked before anything is published.
 """
 
@@ -72,7 +72,7 @@ _FORM: Final = re.compile(r'\s*(?:"([^"]+)"|([^="]+?))\s*=(.*)', re.DOTALL)
 class Assignment:
     """An assignment of ``records --set``: a field, and the expression for its new value.
 
-    The field is named by its column, or by an item of an OCCURS to set all its elements.
+    The field is named by its column. The name of an item with OCCURS sets all its elements.
     """
 
     field: str
@@ -82,7 +82,7 @@ class Assignment:
     def parse(cls, text: str) -> Assignment:
         """Parse an assignment ``FIELD=expression``.
 
-        Raises OptionError, with a caret if the expression is wrong.
+        Raises OptionError; a caret points at an error in the expression.
         """
         match = _FORM.fullmatch(text)
         if match is None:
@@ -142,7 +142,7 @@ class RecordEditor:
                 raise OptionError(f"{item.name} is set twice")
 
     def edit(self, records: RecordBytes) -> RecordBytes:
-        """Return the records with the fields set to new values, in their old lengths.
+        """Return the records with the fields set to new values; their lengths stay the same.
 
         Raises DecodeError or EncodeError.
         """
@@ -159,7 +159,7 @@ class RecordEditor:
         return edited
 
     def _set(self, decoded: pa.RecordBatch, item: PlacedItem, assignment: Assignment) -> pa.Array:
-        """Return the new values of an item, NULL in records that do not have it."""
+        """Return the new values of an item, or NULL in records without it."""
         columns = _columns(decoded, item, assignment)
         block = _block(_table(self._layout.name, columns), columns, decoded.num_rows)
         text = evaluate_as_text(assignment.value, block)
@@ -187,7 +187,7 @@ def _columns(
 ) -> dict[str, pa.Array]:
     """Return the columns by their names in an expression.
 
-    The plain name of the field means the element that is being set.
+    The plain name of the field refers to the element that is being set.
     """
     named = dict(zip(decoded.schema.names, decoded.columns, strict=True))
     return {assignment.field: named[item.name], **named} if assignment.field not in named else named
@@ -210,7 +210,7 @@ def _column(name: str, data_type: pa.DataType) -> Column:
 
 
 def _block(table: Table, columns: Mapping[str, pa.Array], rows: int) -> ChangeBlock:
-    """Return records in the form of inserted rows, for which an expression can be evaluated."""
+    """Return records in the form of inserted rows, on which an expression can be evaluated."""
     numbers = np.arange(rows, dtype=np.int64)
     none = pa.nulls(rows, pa.string())
     letters = np.full(rows, INSERT, np.uint8)
@@ -251,7 +251,7 @@ def _convert_text(text: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 class FileEditor:
-    """Sets fields in record files; each kind of record has its own fields."""
+    """Sets fields in record files; each kind of record has separate assignments."""
 
     def __init__(self, assignments: Sequence[str], options: WritingOptions) -> None:
         chosen = options.records
@@ -400,7 +400,7 @@ def edit_records(
 
 
 def _key_items(layouts: Sequence[CopybookLayout], names: Sequence[str]) -> set[str]:
-    """Return the names, in capitals, of the items that choose kinds, directly or as part of a group."""
+    """Return the names, in capitals, of the items that determine the kind of a record, directly or as part of a group."""
     wanted = {name.upper() for name in names}
     groups = (field for layout in layouts for field in layout.root.walk())
     return {

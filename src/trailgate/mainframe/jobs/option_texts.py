@@ -46,13 +46,16 @@ OTHERS: Final = choice({"error": False, "skip": True})
 def _kinds(text: str) -> RecordKinds | str:
     """Parse ``FIELD: H=HEADER, D=DETAIL``. For ``@kinds.txt``, return the file's address.
 
-    The file is read later, as its address may be relative to a different folder.
+    The file is read later, because its address may be relative to a different folder.
     """
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
 def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
-    """Parse the option with the kinds of records. If it is an address, the kinds are read from that file."""
+    """Return the kinds of records from the option's value.
+
+    If the value is an address, they are read from that file.
+    """
     if not isinstance(kinds, str):
         return kinds
     text = read_source(kinds, "file of kinds")
@@ -169,7 +172,10 @@ def read_pairs(text: str, form: str) -> dict[str, str]:
 
 
 def _paged_items(pages: Any) -> dict[str, str]:
-    """Return the code pages by item, in capitals. Raises OptionError if a code page is unknown."""
+    """Return the code pages by item, with names in capitals.
+
+    Raises OptionError if a code page is unknown.
+    """
     pages_by_item = {
         str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()
     }

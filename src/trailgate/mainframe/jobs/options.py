@@ -1,6 +1,6 @@
-"""The options of record files, one row per option, for Python, Spark and the command line.
+"""The options of record files, declared once for Python, Spark and the command line.
 
-A row has the name, the type of its values, the help text and the default (docs/copybook.md).
+Each option has a name, the type of its values, a help text and a default (docs/copybook.md).
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ OPTIONS: Final = Options(
 
 
 class CopybookKeywords(TypedDict, total=False):
-    """The options about the copybook and the values of its items, as keyword arguments."""
+    """The options for the copybook and for the values of its items, as keyword arguments."""
 
     copybook_text: str | None
     copy_path: str | Iterable[Address]
@@ -256,7 +256,7 @@ class CopybookKeywords(TypedDict, total=False):
 
 
 class RecordKeywords(CopybookKeywords, total=False):
-    """The options about finding records in a file, as keyword arguments."""
+    """The options for finding records in a file, as keyword arguments."""
 
     segment: str | None
     parents: str | Mapping[str, str] | None
@@ -329,7 +329,7 @@ COLUMN_OPTIONS: Final = Options(
 
 
 def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """Return the values of record options with relative paths based on ``base`` (None: the working directory)."""
+    """Return the values of record options; relative paths become relative to ``base`` (None: the working directory)."""
     files = (PATH, PATHS, KINDS)
     own = [row.name for row in options if row.kind in files] if base is not None else []
     return values | {name: make_value_absolute(values[name], base or "") for name in own}

@@ -1,8 +1,8 @@
 """Convert files of records to Parquet: plan once, write parts in any process, publish at the end.
 
-A task decodes and writes one part, so rows never leave Arrow. Parts are staged, and all get their
-names when the folder is published (``storage.publish.protocol``). If there are several kinds of
-records, each becomes a table in a separate subfolder, while the files are read only once.
+A task decodes and writes one part, so rows stay in Arrow's format. Parts are staged, and all get
+their names when the folder is published (``storage.publish.protocol``). If there are several kinds
+of records, each becomes a table in a separate subfolder, but the files are read only once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ParquetJob:
     folder: PartFolder
 
     def anywhere(self) -> ParquetJob:
-        """Return the conversion job with absolute paths, since workers have different working directories."""
+        """Return the conversion job with absolute paths, because workers have different working directories."""
         parts = tuple(part.anywhere() for part in self.parts)
         return replace(self, parts=parts, folder=self.folder.absolute())
 
@@ -110,9 +110,7 @@ def _group(
 def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
     """Convert record files to Parquet in this process: write and publish all parts.
 
-    Returns the number of records.
-
-    The values that options decided on are counted in ``tally``.
+    Returns the number of records. ``tally`` counts the values that policies changed or accepted.
     """
     with publishing(job.folder) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]

@@ -36,7 +36,7 @@ COMPLETED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part of a new folder that a task has written: one file per table that has rows.
+    """A part of a new folder that a task has written: one file for each table with rows.
 
     In an object store the files are uploads that are not completed yet.
     """
@@ -48,7 +48,7 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """A new folder that one run publishes into. It can be pickled.
+    """A new folder that one run publishes. It can be pickled.
 
     On a local disk, only one run can create the file that marks the folder as complete. In an
     object store, any number of runs may upload at the same time; the first to create the folder's
@@ -64,14 +64,14 @@ class PartFolder:
     names: tuple[str, ...] = ()  # the parts' names by number; empty means generated names
 
     def _is_part(self, name: str) -> bool:
-        """Return True if an unfinished upload with this name belongs to a run into this folder."""
+        """Return True if an unfinished upload of this name belongs to a run that writes this folder."""
         table, _, part = name.rpartition("/")
         return name in (STATE, DONE, *self.names) or (
             table in self.tables and PART.fullmatch(part) is not None
         )
 
     def check_new(self) -> None:
-        """Raise StorageError if the folder is not empty, after completing an interrupted publication."""
+        """Complete an interrupted publication, then raise StorageError if the folder is not empty."""
         # An existing state means that a run has published here.
         backend, state, completed = self.backend.recover()
         if state is not None:
@@ -102,7 +102,7 @@ class PartFolder:
     def part(
         self, number: int, table: str = "", attempt: str = ""
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Open the file of a part, and return it with a list to which its staged file is added.
+        """Open the file of a part, and return it together with a list to which its staged file is added.
 
         ``attempt`` distinguishes attempts at the same part that may run at the same time.
         """

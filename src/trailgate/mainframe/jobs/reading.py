@@ -107,7 +107,7 @@ _MOST_CHUNK: Final = 32 << 20
 class CopybookOptions:
     """The options for reading copybook records, and their layouts.
 
-    They are pickled, so Spark's workers read no copybook.
+    They are pickled together, so Spark's workers do not read the copybook.
     """
 
     layouts: tuple[CopybookLayout, ...]
@@ -150,9 +150,11 @@ class CopybookOptions:
 
     @classmethod
     def of_column(cls, named: Mapping[str, Any]) -> Self:
-        """Parse the options for decoding a binary column of copybook records. Raises the same errors as ``of``.
+        """Parse the options for decoding a binary column of copybook records.
 
-        Options that only apply to files are errors.
+        Raises the same errors as ``of``.
+
+        Options that apply only to files are rejected.
         """
         values = {"surplus": TrailingBytesPolicy.ERROR, **named}
         return cls.of_values({**OPTIONS.read({}), **COLUMN_OPTIONS.read(values)})
@@ -167,8 +169,8 @@ class CopybookOptions:
     ) -> Self:
         """Build the options for reading copybook records from parsed values.
 
-        ``layouts`` are those of the copybooks, if they were parsed before. Raises the same errors
-        as ``of``.
+        ``layouts`` are the layouts of the copybooks if they have already been parsed. Raises the
+        same errors as ``of``.
         """
         given = {**given, "kinds": load_kinds(given["kinds"])}
         dialect = _dialect(given)
@@ -232,7 +234,7 @@ class CopybookOptions:
         return chosen
 
     def only(self, names: Sequence[str]) -> Self:
-        """Return the options for reading only some columns of the schema, so that others are not decoded.
+        """Return the options for reading only some columns of the schema, so that the others are not decoded.
 
         With several kinds of records all columns are decoded, unless a single segment without
         children is read.
@@ -264,7 +266,7 @@ class CopybookOptions:
         return splits
 
     def warn_of_ascii(self, splits: Sequence[RecordSplit]) -> None:
-        """Log a warning if the first of some splits looks like ASCII, but is not read as ASCII."""
+        """Log a warning if the first split looks like ASCII, but is not read as ASCII."""
         if splits and self.kinds is None:  # records of ASCII match no kind, which is an error
             layout = find_layout(self.layouts, self.record)
             warn_of_ascii(splits[0], self.framing, layout, self.records.values)
@@ -272,7 +274,7 @@ class CopybookOptions:
     def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
         """Return the decoder of the copybook's records.
 
-        It adds the number of values that options decided on to ``tally``.
+        It counts the values that policies changed or accepted in ``tally``.
         """
         if self.kinds is None:
             return RecordDecoder(find_layout(self.layouts, self.record), self.records, tally)
@@ -284,7 +286,7 @@ class CopybookOptions:
 
 
 def _check_elements(given: Mapping[str, Any], renamed: Iterable[str]) -> None:
-    """Raise OptionError if columns of elements are named: as a tree, all elements of an OCCURS are one list column."""
+    """Raise OptionError if columns of elements are named in a nested schema, in which all elements of an OCCURS are one list column."""
     for element in renamed:
         raise OptionError(f"rename: {element} is a column only with shape=flat")
     if given["element_names"]:
@@ -292,7 +294,7 @@ def _check_elements(given: Mapping[str, Any], renamed: Iterable[str]) -> None:
 
 
 def _check_kinds(given: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> None:
-    """Raise OptionError if ``kinds`` contradicts other options or names a record that the copybooks lack."""
+    """Raise OptionError if ``kinds`` contradicts other options or names a record that is not in the copybooks."""
     kinds = given["kinds"]
     if kinds is not None:
         if given["record"] is not None:
@@ -315,7 +317,7 @@ def _check_nesting(given: Mapping[str, Any]) -> None:
 
 
 def _dialect(options: Mapping[str, Any]) -> CobolDialect:
-    """Return the dialect: the stated options, and the compiler's defaults for the others."""
+    """Return the dialect: the options that are set, and the compiler's defaults for the others."""
     stated = {name: options[name] for name in _DIALECT if options[name] is not None}
     if options["record_format"] is FrameKind.LINE and options["delimiter"] in _ASCII_ENDS:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
@@ -339,7 +341,7 @@ def _rename_items(options: Mapping[str, Any], names: ItemNames) -> dict[str, Any
 
 
 def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
-    """Parse the copybooks. Raises OptionError if two of them have a record of the same name."""
+    """Parse the copybooks. Raises OptionError if two of them have a record with the same name."""
     paths, text = options["copybook"], options["copybook_text"]
     if (not paths) == (text is None):
         raise OptionError("one of the options copybook and copybookText is required")
@@ -371,7 +373,7 @@ def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[Copybook
 def _with_pages(
     layouts: tuple[CopybookLayout, ...], pages: Mapping[str, str]
 ) -> tuple[CopybookLayout, ...]:
-    """Return the layouts with the code pages of single items (option ``codePages``)."""
+    """Return the layouts with the code pages of individual items (option ``codePages``)."""
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in pages:
         if name not in known:
@@ -395,7 +397,10 @@ def _known_indicators(
 def _known_counts(
     counts: Mapping[str, Mapping[str, int]], names: ItemNames, layouts: Sequence[CopybookLayout]
 ) -> dict[str, Mapping[str, int]]:
-    """Return the counts by counter, in capitals. Raises OptionError if an item is not a counter."""
+    """Return the counts by the counter's name in capitals.
+
+    Raises OptionError if an item is not a counter.
+    """
     known = {key[0] for layout in layouts for key in counter_keys(layout)}
     counts_by_name = {names.name(item).upper(): own for item, own in counts.items()}
     for name in counts_by_name:
@@ -408,7 +413,7 @@ def _known_counts(
 def _with_code_page(
     field: CopybookField, pages: Mapping[str, str], around: str | None
 ) -> CopybookField:
-    """Return a field with its code page, which also applies to the items in it."""
+    """Return a field with its code page, which also applies to the items inside it."""
     page = pages.get(field.name.upper())
     # An item without an entry takes the page of the group around it. Unicode text has its own pages.
     if page is None and around is not None and not has_own_code_pages(field, around):
@@ -425,14 +430,14 @@ def read_records(
     counts: PolicyCounts | None = None,
     **options: Unpack[RecordKeywords],
 ) -> pa.RecordBatchReader:
-    """Read records of a file, folder, pattern, or several of these, as Arrow batches.
+    """Read records from a file, a folder, a pattern, or several of these, as Arrow batches.
 
     The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError,
-    DefinitionError and StorageError at once. While reading, a field that is not a value raises
-    DecodeError with file, record, byte offset, field and raw bytes.
+    DefinitionError and StorageError at once. While the batches are read, a field with an invalid
+    value raises DecodeError with file, record, byte offset, field and raw bytes.
 
-    ``counts`` is a ``collections.Counter``. While records are read, it counts the values that
-    options decided on, by option, record and field: ``("padding=left", "ACCOUNT", "AMOUNT")``.
+    ``counts`` is a ``collections.Counter``. It counts the values that options changed or accepted
+    while records are read, by option, record and field: ``("padding=left", "ACCOUNT", "AMOUNT")``.
     """
     if counts is not None and not isinstance(counts, Counter):
         raise OptionError(f"counts must be a collections.Counter, not {type(counts).__name__}")
@@ -445,8 +450,8 @@ def read_all_records(
 ) -> pa.RecordBatchReader:
     """Read the records of several files as Arrow batches, one file after the other.
 
-    At least ``first`` rows are yielded before later records are decoded, so that an error after
-    them does not hide them. ``tally`` counts values that options decided on.
+    At least ``first`` rows are yielded before later records are decoded, so that an error in a
+    later record does not hide them. ``tally`` counts the values that policies changed or accepted.
     """
     decoder = options.decoder(tally)
     # Each file is one split, so no record boundary needs to be searched, and errors can state record
@@ -512,8 +517,8 @@ def record_schemas(
 ) -> dict[str, pa.Schema]:
     """Return the schemas of the tables that copybook records form, by name.
 
-    There is one for each kind, or for each record of the copybook if no option chooses one. Raises
-    the same errors as ``CopybookOptions.of``.
+    There is one for each kind, or for each record of the copybook if no option determines the
+    kinds. Raises the same errors as ``CopybookOptions.of``.
     """
     given = OPTIONS.read(named)
     # The copybooks are parsed once, so that each of their warnings is logged once.
@@ -532,14 +537,17 @@ def record_schemas(
 
 
 def _chunk_bytes(length: int) -> int:
-    """Return how many bytes to decode at once: ``CHUNK``, or more for records of some thousand bytes."""
+    """Return the number of bytes to decode at once: ``CHUNK``, or more if records are thousands of bytes long."""
     return max(CHUNK, min(_ROWS_OF_BATCH * length, _MOST_CHUNK))
 
 
 def records_of_split(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
-    """Yield the undecoded records of one split. ``tally`` counts records skipped for their length."""
+    """Yield the undecoded records of one split.
+
+    ``tally`` counts records that were skipped because of their length.
+    """
     framing = options.framing
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, framing, _chunk_bytes(framing.length)):
@@ -555,7 +563,7 @@ def records_of_split(
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of records, so that the ``first`` rows come before later records are decoded.
+    """Yield batches of records. The ``first`` rows are yielded before later records are decoded.
 
     Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
     an error, it is decoded again in smaller ones.

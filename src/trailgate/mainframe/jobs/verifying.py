@@ -1,9 +1,9 @@
 """Verify files of records: decode every field, and count bad fields by name and reason.
 
 Nothing is written. ``prepare_verify`` plans splits, ``verify_splits`` verifies them in any process,
-and ``join_findings`` combines the results in file order. If the rest of a file cannot be cut into
-records, the error is reported and the next file is read. Memory is limited to one chunk, and a few
-examples per field and reason.
+and ``join_findings`` combines the results in file order. If the rest of a file cannot be divided
+into records, the error is reported and the next file is read. Memory is limited to one chunk, and a
+few examples per field and reason.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RecordsReport:
     """The report of verifying record files (``records --verify``).
 
     ``unread`` are the errors of files that could not be read to the end. ``counts`` is the number
-    of values that an option decided on, by option, record and field.
+    of values that an option changed or accepted, by option, record and field.
     """
 
     files: int
@@ -85,16 +85,16 @@ class RecordsReport:
 
     @property
     def is_good(self) -> bool:
-        """True if all files were read completely, and all fields are values."""
+        """True if all files were read completely, and no field is bad."""
         return not (self.fields or self.unread)
 
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The bad fields found so far, in one split or in all.
+    """The bad fields found so far, in one split or in all splits.
 
-    ``end`` is the number of the last record; in a split whose record numbers are unknown, it counts
-    from the split's first record. ``error`` is the error that ended a split early.
+    ``end`` is the number of the last record; if the record numbers of a split are unknown, it
+    counts from the split's first record. ``error`` is the error that ended a split early.
     """
 
     shown: int
@@ -131,7 +131,7 @@ class VerifyFindings:
         self.fields[key] = replace(field, count=field.count + len(rows), examples=examples + new)
 
     def join(self, other: VerifyFindings, file: str, before: int) -> None:
-        """Add the findings of a split. Its record numbers are increased by ``before``."""
+        """Add the findings of a split. ``before`` is added to its record numbers."""
         self.records += other.records
         self.bad_records += other.bad_records
         self.tally.update(other.tally)
@@ -146,7 +146,7 @@ class VerifyFindings:
 
 
 def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
-    """Return the number of the reason for each row in which a field is bad."""
+    """Return for each bad row of a field the index of the reason."""
     if isinstance(fault.why, FaultReason):
         return np.full(len(rows), _WHY.index(fault.why))
     starts = records.starts[rows] + fault.offsets(rows)
@@ -163,7 +163,7 @@ def _example(part: FaultyRecords, fault: FieldFault, row: int) -> BadFieldExampl
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The splits of a record file to verify, and the error of the file itself, if any."""
+    """The splits of a record file to verify, and the error that applies to the whole file, if there is one."""
 
     path: str
     size: int
@@ -173,7 +173,7 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class VerifyJob:
-    """The verification of record files, as a worker needs it for any split.
+    """The verification of record files, in the form that a worker needs for any split.
 
     Without ``files`` it is cheap to pickle.
     """
@@ -218,7 +218,7 @@ def verify_files(
 def prepare_verify(
     path: Addresses, options: CopybookOptions, examples: int, split_bytes: int | None = None
 ) -> VerifyJob:
-    """Plan the verification of files in splits of ``split_bytes`` (None: the option's)."""
+    """Plan the verification of files in splits of ``split_bytes`` (None: the option's value)."""
     options = replace(options, records=replace(options.records, errors=BadFieldPolicy.COLUMN))
     options.decoder()  # only to raise errors early
     size = split_bytes or options.split_bytes
@@ -232,7 +232,7 @@ def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileW
     """Plan the splits of a file.
 
     If a file of fixed-length records ends inside a record, the complete records are planned, and
-    the error is kept.
+    the error is stored.
     """
     framing, readable = options.framing, file
     if framing.kind is FrameKind.FIXED and file.codec is None:

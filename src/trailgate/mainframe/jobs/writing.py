@@ -89,7 +89,7 @@ class WritingKeywords(RecordKeywords, total=False):
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
-    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value alone applies to all types."""
+    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value without a type applies to all types."""
     return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
 
 
@@ -112,7 +112,7 @@ WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 
 
 class BatchEncoder(Protocol):
-    """The interface of encoders: columns in batches become copybook records."""
+    """The interface of encoders: they convert columns in batches to copybook records."""
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Encode a batch of rows as records. Raises EncodeError with record and field."""
@@ -134,7 +134,7 @@ class WritingOptions:
         """Parse the options for writing copybook records. Relative paths are relative to ``base``.
 
         Raises OptionError, DefinitionError or StorageError. With ``in_place``, existing files are
-        rewritten, which keep their headers and trailers.
+        rewritten and keep their headers and trailers.
         """
         return cls.of_values(with_base(WRITING, WRITING.read(named), base), in_place=in_place)
 
@@ -170,7 +170,7 @@ class WritingOptions:
         return KindsEncoder(KindsDecoder(*kind_options), *encoder_options)
 
     def _encoder_of(self, name: str | None) -> RecordEncoder:
-        """Return the encoder of a record or segment. Fixed-length records all have the same length."""
+        """Return the encoder of a record or segment. All fixed-length records have the same length."""
         framing, layouts = self.records.framing, self.records.layouts
         fixed = framing.kind is FrameKind.FIXED
         full_length = fixed or not self.own_lengths
@@ -179,7 +179,7 @@ class WritingOptions:
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
     def check(self, schema: pa.Schema) -> None:
-        """Raise EncodeError if no rows of a schema can be written as records, whatever their values."""
+        """Raise EncodeError if rows of this schema can never be written as records, whatever their values."""
         self.encoder().encode(_no_rows(schema))
 
 
@@ -192,8 +192,8 @@ def write_to(
 ) -> int:
     """Write batches of rows as records into an open file. Returns the number of records.
 
-    An error names ``source`` and the record's number in it. Records of the last block are kept
-    back, as later records may still fit it.
+    An error names ``source`` and the record's number in it. Records of the last block are held
+    back, because later records may still fit into it.
     """
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
     written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
@@ -232,10 +232,10 @@ def write_to(
 
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Open a new record file, which gets its name when the block ends without an error.
+    """Open a new record file, which gets its final name if the block ends without an error.
 
-    If the block raises, no file remains. Raises StorageError if the file exists, and OptionError if
-    the path is not suitable.
+    If the block raises an error, no file remains. Raises StorageError if the file exists, and
+    OptionError if the path is not suitable.
     """
     if codec_of(str(path)) is not None:
         raise OptionError(
@@ -279,10 +279,10 @@ def write_records(
     """Write columns as a new file of records. Returns the number of records.
 
     ``batches`` is a table, a batch, a reader, an iterable of batches, or a data frame of another
-    library that exports Arrow streams. Columns are flat, or structs and lists. ``options`` are
-    the options of ``read_records`` (which can then read the file with them), and ``nulls``.
-    Raises EncodeError with file, record, field and value if a value does not fit; no file remains
-    then.
+    library that exports Arrow streams. Columns are flat, or structs and lists. ``options`` are the
+    options of ``read_records`` (which can then read the file with them), and ``nulls``. Raises
+    EncodeError with file, record, field and value if a value does not fit; in that case no file
+    remains.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
     return write_file(batches_of(batches), path, chosen)
@@ -325,17 +325,17 @@ def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
-    """Write columns as a new file of records with parsed options, as ``write_records`` does."""
+    """Write columns as a new file of records, like ``write_records``, but with parsed options."""
     options.encoder()  # only to raise errors before the file is created
     with new_file(path) as file:
         return write_to(batches, file, options, str(path))
 
 
 def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
-    """Read the rows of Parquet files or JSON lines that are to be written as records.
+    """Read the rows of Parquet files or JSON lines, so that they can be written as records.
 
-    In JSON, bytes are hex digits and missing values NULL. Raises StorageError if there are no such
-    files, also for a folder with one folder per kind of record.
+    In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
+    such files, also for a folder with one folder per kind of record.
     """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     try:
@@ -349,7 +349,7 @@ def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch
 
 
 def _kind_folders(path: Addresses, options: CopybookOptions) -> list[str]:
-    """Return the folders at one or several addresses that contain the table of a single kind of record."""
+    """Return the folders at one or several addresses, each of which contains the table of a single kind of record."""
     kinds = options.kinds.records if options.kinds else ()
     if options.segment is not None:
         kinds = tuple(kind for kind in kinds if kind.upper() == options.segment.upper())
@@ -358,7 +358,7 @@ def _kind_folders(path: Addresses, options: CopybookOptions) -> list[str]:
 
 
 def _in_json(field: pa.Field) -> pa.Field:
-    """Return a field with strings in place of bytes, since JSON has no bytes."""
+    """Return a field with strings in place of bytes, because JSON has no bytes."""
     kind = field.type
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct(list(map(_in_json, kind))))

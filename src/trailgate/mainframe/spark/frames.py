@@ -42,8 +42,8 @@ def read_records(
 ) -> DataFrame:
     """Read record files as a DataFrame. The options are those of the format ``copybook``.
 
-    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
-    changed or accepted are counted there.
+    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, values that options
+    changed or accepted are counted in it.
     """
     from trailgate.mainframe.spark.reader import CopybookSource  # noqa: PLC0415
 
@@ -52,15 +52,15 @@ def read_records(
 
 
 class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """Adds up the counts of tasks."""
+    """Adds the counts of tasks for a Spark accumulator."""
 
     def zero(self, value: PolicyTally) -> PolicyTally:
-        """Return the value with which tasks start."""
+        """Return the initial value for a task."""
         del value
         return PolicyTally()
 
     def addInPlace(self, value1: PolicyTally, value2: PolicyTally) -> PolicyTally:  # noqa: N802  Spark's name
-        """Add the second counts to the first, and return these."""
+        """Add the second counts to the first, and return the first."""
         value1.update(value2)
         return value1
 
@@ -69,9 +69,9 @@ class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's t
 def record_counts(spark: SparkSession) -> Accumulator[PolicyTally]:
     """Create a Spark accumulator for ``read_records``: counts by policy, record and field.
 
-    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
-    it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
-    repeated. Raises OptionError over Spark Connect, which has no accumulators.
+    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every Spark accumulator it
+    counts what tasks read, so values are counted again if a DataFrame is read again or a task is
+    repeated. Raises OptionError with Spark Connect, which does not support accumulators.
     """
     try:
         context = check_session(spark).sparkContext
@@ -87,7 +87,7 @@ def record_counts(spark: SparkSession) -> Accumulator[PolicyTally]:
 def decode_copybook(
     column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
-    """Decode a binary column by a copybook: return a struct column with the record of each row.
+    """Decode a binary column by a copybook into a struct column with one record per row.
 
     The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
     null row becomes a null struct.

@@ -1,4 +1,4 @@
-"""Convert files of records to Parquet, or verify them, with tasks of Spark."""
+"""Convert files of records to Parquet, or verify them, in Spark tasks."""
 
 from __future__ import annotations
 
@@ -34,10 +34,12 @@ from trailgate.storage.files.file_search import Addresses, addresses_of
 def run_parquet(
     spark: SparkSession | str, job: ParquetJob, tally: PolicyTally | None = None
 ) -> int:
-    """Run a conversion of record files to Parquet on a Spark session or master. Returns the number of records.
+    """Run a conversion of record files to Parquet on a Spark session or master.
 
-    Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
-    nothing is published.
+    Returns the number of records.
+
+    Policy counts are added to ``tally``. Raises the error of the earliest part that failed; nothing
+    is published then.
     """
     job = job.anywhere()
     with publishing(job.folder) as parts, use_session(spark) as running:
@@ -66,10 +68,10 @@ def verify_records(
     base: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Verify files of records like ``trailgate.verify_records``, with tasks that read the files.
+    """Verify files of records like ``trailgate.verify_records``, but read the files in Spark tasks.
 
-    ``spark`` is a session, or a master for which one is created. Relative paths start at ``base``,
-    or at the working folder. Raises OptionError, DefinitionError and StorageError.
+    ``spark`` is a session, or a master for which a session is created. Relative paths start at
+    ``base``, or at the working folder. Raises OptionError, DefinitionError and StorageError.
     """
     given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
     files = RecordFileOptions.of(given)

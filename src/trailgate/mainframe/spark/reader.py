@@ -30,7 +30,7 @@ PACKED: Final = 256  # the most small files that one task reads
 
 @dataclass(frozen=True, slots=True)
 class RecordFileOptions:
-    """The paths of record files, and the options of the format ``copybook`` to read them."""
+    """The paths of record files, and the options of the format ``copybook`` for reading them."""
 
     paths: tuple[str, ...]
     records: CopybookOptions
@@ -75,7 +75,10 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
     def counted_rows(
         self, part: tuple[RecordSplit, ...], counts: Accumulator[PolicyTally]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a partition's splits, and add the counts of policies before the rows that they count."""
+        """Yield the records of a partition's splits.
+
+        Before each batch, its policy counts are added to ``counts``.
+        """
         tally = PolicyTally()
         for batch in read_splits(part, self._options, self._options.decoder(tally)):
             # a copy, because the tally is cleared for the next batch
@@ -87,7 +90,7 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
 
 @with_brief_errors
 class CopybookSource(SparkSource):
-    """The Spark format ``copybook``: records of files, as structs and arrays, or as flat columns."""
+    """The Spark format ``copybook``: records of files, nested as structs and arrays, or as flat columns."""
 
     format = "copybook"
     does = "It can only be read and written as a batch"

@@ -2,8 +2,8 @@
 
 ``df.write.format("copybook").option("copybook", "ACCOUNT.cpy").mode("append").save("new/")``.
 
-Each task stages one file. The commit gives all files their names at once, so until then the folder
-is empty.
+Each task stages one file. The commit gives all files their final names at once, so the folder is
+empty until then.
 """
 
 from __future__ import annotations

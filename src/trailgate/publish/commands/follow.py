@@ -13,7 +13,6 @@ from itertools import chain
 from typing import Final
 
 from trailgate.errors import TrailgateError, count_noun, mask_logins
-from trailgate.jobs.backoff import PATIENCE
 from trailgate.jobs.metrics import (
     COUNTER,
     GAUGE,
@@ -22,7 +21,7 @@ from trailgate.jobs.metrics import (
     known_lines,
     metrics_output,
 )
-from trailgate.jobs.retries import Retries
+from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
@@ -60,7 +59,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Return the totals after a batch that was published just now, up to a state."""
+        """Return the totals after a batch that was published just now and ends at a state."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
@@ -70,7 +69,7 @@ class PublishStatistics:
         )
 
     def with_broker(self, retries: Retries) -> PublishStatistics:
-        """Return the totals with the state of the broker and the number of its faults."""
+        """Return the totals with the number of the broker's faults, and whether it can be reached."""
         faults = sum(retries.faults.values())
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
@@ -83,7 +82,7 @@ def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, s
 
 
 class PublishWatch:
-    """Counts what a publishing run has sent, prints each batch as a line or JSON, and keeps the metrics up to date."""
+    """Counts what a publishing run has sent, prints each batch as text or JSON, and keeps the metrics up to date."""
 
     def __init__(
         self,
@@ -100,7 +99,10 @@ class PublishWatch:
         self._measured = 0.0
 
     def sent(self, state: PublishedState) -> None:
-        """Report a batch of messages that was sent, up to a state."""
+        """Report a batch of messages that was sent.
+
+        ``state`` is the state of the publication after it.
+        """
         before = self.statistics
         if self.publication is None:  # the state that a run stores when it begins
             self.statistics = replace(before, before=state)
@@ -148,7 +150,7 @@ def follow_trail(
 ) -> tuple[PublishSummary, bool]:
     """Publish a trail to a broker as it grows, until SIGTERM or SIGINT, and return the result.
 
-    The second value is whether the trail lacks operations.
+    The second value states whether operations are missing from the trail.
     """
     address = parse_address(to, direction=Direction.SENT)
     labels = {"trail": mask_logins(trail), "target": str(address)}
@@ -182,7 +184,7 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print a broker's delivery guarantee, such as "exactly once"."""
+    """Print the delivery guarantee of a broker, such as "exactly once"."""
     shown = mask_logins(target)
     with quiet_pipe():
         if as_json:
@@ -192,7 +194,7 @@ def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> No
 
 
 def _lag(publication: Publication) -> int | None:
-    """Return the lag in bytes, or None if the trail cannot be read now."""
+    """Return the lag in bytes, or None if the trail cannot be read at the moment."""
     try:
         return publication.lag_bytes()
     except (TrailgateError, OSError):

@@ -12,8 +12,7 @@ import typer
 from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.counts import counts_table
-from trailgate.terminal.layout import print_rows
+from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.options import (
     After,
@@ -149,7 +148,7 @@ def publish(trail: str, given: PublishArguments) -> None:
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
     """Publish the operations that a capture wrote into a trail, and print the result.
 
-    Does nothing if there is no trail because all messages were bad.
+    Does nothing if the capture wrote no trail because all messages were bad.
     """
     from trailgate.storage.files.trail_files import find_begun_trail
 

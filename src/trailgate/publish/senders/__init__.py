@@ -1,1 +1,1 @@
-"""Where published messages go: one module for each destination."""
+"""The destinations of published messages, one module for each."""

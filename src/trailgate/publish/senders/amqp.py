@@ -1,7 +1,7 @@
 """Send by AMQP 1.0: messages and a restart message in one transaction of the broker's coordinator.
 
-The restart queue is as in ``stomp.py``. Links are those of AMQP 1.0: one to the coordinator, one to
-the destination, and two for the restart queue.
+The restart queue is used as in ``stomp.py``. There are four AMQP links: one to the coordinator, one
+to the destination, and two to the restart queue.
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STO
 
 
 class RestartQueue(NamedTuple):
-    """How an AMQP sender distinguishes a new group from one whose restart message another run holds: both restart queues look empty.
+    """How an AMQP sender recognizes a new group.
 
-    ``first`` are properties of a group's first restart message, which the broker accepts once.
-    Without them the queue is browsed. ``is_managed``: the broker answers questions (``artemis.py``).
+    The restart queue looks empty both in a new group and if another run holds its message.
+    ``first`` are properties of a group's first restart message, which the broker accepts only once.
+    If they are empty, the queue is browsed. ``is_managed`` states whether the broker answers
+    management requests (``artemis.py``).
     """
 
     first: Mapping[str, str] = MappingProxyType({})
@@ -107,7 +109,7 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open an AMQP link that receives messages from the restart queue: one by one, or as a browser, which grants no credit."""
+        """Open an AMQP link that receives messages from the restart queue, one by one or as a browser, which grants no credit."""
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
@@ -121,8 +123,8 @@ class SendingConnection(AmqpConnection):
     def browse(self, queue: str) -> list[str]:
         """Return the bodies of the first messages of a queue without removing them, even if another run holds them.
 
-        The broker has shown all messages when it gives back the rest of the credit (AMQP
-        1.0, 2.6.7: drain).
+        All messages have been received when the broker returns the remaining credit (AMQP 1.0,
+        2.6.7: drain).
         """
         link = self.listen(queue, browse=True)
         link.drain(BROWSED)
@@ -139,7 +141,7 @@ class SendingConnection(AmqpConnection):
         return found
 
     def ask(self, question: ManagementQuestion) -> str:
-        """Ask Artemis's management by AMQP, and return the answer."""
+        """Send a management request to Artemis by AMQP, and return the answer."""
         self._begin()
         answers = self._session.receiver(str(uuid.uuid4()))
         answers.source.dynamic = True
@@ -169,9 +171,9 @@ class SendingConnection(AmqpConnection):
     def take(
         self, link: Any, seconds: float, ended: Callable[[], bool] = lambda: False
     ) -> tuple[Any, str] | None:
-        """Wait for a message on an AMQP link, or until ``ended``.
+        """Wait for a message on an AMQP link, at most until ``ended``.
 
-        Returns its delivery and body, or None if none came.
+        Returns its delivery and body, or None if no message came.
         """
 
         def arrived() -> bool:
@@ -191,7 +193,10 @@ class SendingConnection(AmqpConnection):
         )
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait until the AMQP broker has accepted or refused a delivery. Raises BrokerError if it is refused."""
+        """Wait until the AMQP broker has accepted or rejected a delivery.
+
+        Raises BrokerError if it was rejected.
+        """
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
         if delivery.remote_state == self._proton.Delivery.REJECTED:
@@ -209,7 +214,7 @@ class SendingConnection(AmqpConnection):
             raise BrokerFullError(problem, where=self._where)
 
     def refusal(self, delivery: Any) -> BrokerError:
-        """Build the error for a message that the AMQP broker has refused."""
+        """Build the error for a message that the AMQP broker has rejected."""
         return self._condition_error("the broker refuses a message", delivery.remote.condition)
 
     def _begin(self) -> None:
@@ -231,7 +236,7 @@ class SendingConnection(AmqpConnection):
 
 
 class AmqpSender(QueueSender):
-    """Sends to a queue or topic by AMQP 1.0, each message once; see ``Sender``."""
+    """Sends each message once to a queue or topic by AMQP 1.0; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -257,7 +262,7 @@ class AmqpSender(QueueSender):
             raise EncodeError(problem, where=where, hint=TOO_LARGE)
 
     def open(self) -> str | None:
-        """Connect by AMQP, and take the restart message, which locks the group; see ``Sender``."""
+        """Connect by AMQP, and receive the restart message, which locks the group; see ``Sender``."""
         restart = self._connect()
         link = self._connected
         self._note_dropping(restart)
@@ -280,7 +285,7 @@ class AmqpSender(QueueSender):
         return text or None
 
     def _note_dropping(self, restart: RestartQueue) -> None:
-        """Log once that a full address drops messages: the broker confirms those that it drops."""
+        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
         if self._is_noted or not restart.is_managed:
             return
         self._is_noted = True
@@ -312,7 +317,7 @@ class AmqpSender(QueueSender):
             raise self._explained(error, parts) from error
 
     def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: Any) -> None:
-        """Send messages and the new restart message, and accept the one that is held."""
+        """Send messages and the new restart message, and accept the old one."""
         link, name = self._connected, self._declare()
         for part in parts:
             self._send_part(part, name)
@@ -330,7 +335,11 @@ class AmqpSender(QueueSender):
         self._held = taken[0]
 
     def close(self) -> None:
-        """Disconnect. The AMQP broker rolls back an open transaction, and puts the restart message back."""
+        """Disconnect.
+
+        The AMQP broker rolls back an open transaction, and returns the restart message to its
+        queue.
+        """
         link, self._link = self._link, None
         self._receiver = self._held = None
         if link is not None:
@@ -356,7 +365,7 @@ class AmqpSender(QueueSender):
     def _browse(self) -> list[str]:
         """Return the bodies of the restart messages that the broker shows: one, or none in a new group.
 
-        Two runs that began a new group at the same time have two.
+        There are two if two runs began a new group at the same time.
         """
         return self._connected.browse(self._queue)
 
@@ -366,7 +375,7 @@ class AmqpSender(QueueSender):
         return message
 
     def _control(self, name: str, values: list[Any]) -> Any:
-        """Return a message to the coordinator."""
+        """Create a message to the coordinator."""
         return self._proton.Message(body=self._proton.Described(self._proton.symbol(name), values))
 
     def _declare(self) -> Any:

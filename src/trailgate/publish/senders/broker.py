@@ -1,13 +1,16 @@
 """Publish to a broker: batches of messages of complete transactions, each with the new state of the publication.
 
-After a lost connection the state at the broker shows whether the last batch has arrived. If it is the state
-of neither the last batch nor the one before, another run is publishing, and this run stops.
+After a lost connection the state at the broker shows whether the last batch has arrived. If it is
+neither the state after the last batch nor the state before it, another run is publishing, and this
+run stops.
 
-A full batch is sent in a thread, while the messages of the next one are written. Only one batch is sent at a time.
+A full batch is sent in a thread, while the messages of the next one are written. Only one batch is
+sent at a time.
 
-A broker without room for a batch may have room for a smaller one: a queue of 1,000 messages never takes 10,000 in one
-transaction. So ``BatchRefusedError`` asks the run to publish again from the stored state, in batches that begin with one
-transaction and grow while the broker takes them.
+A broker without room for a batch may have room for a smaller one: a queue of 1,000 messages never
+accepts 10,000 in one transaction. So ``BatchRefusedError`` asks the run to publish again from the
+stored state, in batches that begin with one transaction and grow as long as the broker accepts
+them.
 """
 
 from __future__ import annotations
@@ -17,10 +20,14 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
+from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import BrokerFullError, BrokerRefusedError, Where
+from trailgate.errors import BrokerFullError, BrokerRefusedError, OptionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
+from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
+from trailgate.messages.publishing import TRANSACTION, PublishOptions
 from trailgate.publish.senders.sender import (
     LOG,
     STOP_ONE,
@@ -34,15 +41,25 @@ from trailgate.publish.senders.waiting import WaitingMessages
 BATCH_MESSAGES: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
 BATCH_SECONDS: Final = 1.0  # after which messages are sent even if their batch is not full
+WITH_TOMBSTONES: Final = frozenset({"debezium"})
+# Only the module in use is imported: its library may not be installed.
+SENDERS: Final[Mapping[ProtocolFamily, str]] = MappingProxyType(
+    {
+        ProtocolFamily.KAFKA: "kafka:KafkaSender",
+        ProtocolFamily.STOMP: "confirmed:ConfirmedStompSender",
+        ProtocolFamily.AMQP: "amqp:AmqpSender",
+    }
+)
 ENDED: Final = "the run has ended"
 OTHER_RUN: Final = "another run publishes there"
 OTHER_GROUP: Final = "Give this publication a group of its own: --group NAME"
 
 
 class BatchRefusedError(Exception):
-    """A broker has no room for a batch of several transactions.
+    """Raised if a broker has no room for a batch of several transactions.
 
-    ``rewind`` connects again, and returns the state from which to publish again, in smaller batches.
+    ``rewind`` connects again, and returns the state from which to publish again, in smaller
+    batches.
     """
 
     def __init__(self, rewind: Callable[[], PublishedState]) -> None:
@@ -51,9 +68,11 @@ class BatchRefusedError(Exception):
 
 
 class BatchSize:
-    """The number of messages of a batch: after a batch that a broker had no room for, 1, and twice as many after each that it takes.
+    """The number of messages in a batch.
 
-    It stays below the size that was refused, which is forgotten bit by bit.
+    After a batch that is too large for the broker it is 1, and doubles after each accepted batch.
+
+    It stays below the size that was too large; this limit rises slowly.
     """
 
     def __init__(self, most: int) -> None:
@@ -61,12 +80,12 @@ class BatchSize:
         self.messages = most
 
     def note_taken(self) -> None:
-        """Record that the broker took a batch."""
+        """Record that the broker accepted a batch."""
         self._ceiling = min(self._most, self._ceiling + 1 + self._ceiling // 16)
         self.messages = min(2 * self.messages, self._ceiling)
 
     def note_refused(self, messages: int) -> None:
-        """Record that the broker had no room for so many messages."""
+        """Record that the broker had no room for this number of messages."""
         self._ceiling = max(1, min(self._most, messages) // 2)
         self.messages = 1
 
@@ -104,7 +123,7 @@ class BrokerSink:
 
     @property
     def most(self) -> int:
-        """The number of messages of a batch; see ``Sink``."""
+        """The number of messages in a batch; see ``Sink``."""
         return self._size.messages
 
     names: tuple[str, ...] = ()
@@ -133,8 +152,8 @@ class BrokerSink:
     def commit(self, state: PublishedState) -> None:
         """Allow the messages added so far to be sent to the broker; see ``Sink``.
 
-        They are sent when the batch is full or a second old. Raises BatchRefusedError if the broker had no room for
-        the batch before.
+        They are sent when the batch is full or a second old. Raises BatchRefusedError if the broker
+        had no room for the previous batch.
         """
         if not self._ready.count:
             self._since = time.monotonic()
@@ -155,7 +174,7 @@ class BrokerSink:
             self._store(self.published)
 
     def _rewind(self) -> PublishedState:
-        """Discard the messages that the broker did not take, connect again, and return the state of those that it has."""
+        """Discard the messages that the broker did not accept, connect again, and return the state stored at the broker."""
         for messages in (self._open, self._ready, self._sending):
             messages.clear()
         text = call_with_retries(self._sender.open, self._retries)
@@ -174,7 +193,10 @@ class BrokerSink:
         self.discard()
 
     def discard(self) -> None:
-        """Disconnect from the broker without sending more. A batch that is being sent is not tried again."""
+        """Disconnect from the broker without sending more.
+
+        If a batch is being sent, it is not retried.
+        """
         self._is_ended = True
         with suppress(Exception):  # another error ends the run
             self._wait()
@@ -184,7 +206,7 @@ class BrokerSink:
         self._sender.close()
 
     def _wait(self) -> None:
-        """Wait until the thread has sent its batch. Raises what has prevented that."""
+        """Wait until the thread has sent its batch. Raises the error if it could not be sent."""
         running, self._running = self._running, None
         if running is not None:
             running.result()
@@ -201,7 +223,10 @@ class BrokerSink:
         self._sent(state)
 
     def _send(self, state: PublishedState) -> None:
-        """Try to send. After a failed attempt the stored state is read first, since the batch may have arrived."""
+        """Try to send a batch.
+
+        After a failed attempt the stored state is read first, because the batch may have arrived.
+        """
         if self._is_ended:
             raise BrokerRefusedError(ENDED, where=Where(source=self.name))
         if self._retries.is_out:
@@ -221,7 +246,7 @@ class BrokerSink:
         self._stored = self._tried
 
     def _divide(self, state: PublishedState, error: BrokerFullError) -> None:
-        """Raise BatchRefusedError if the refused batch has several transactions."""
+        """Raise BatchRefusedError if the rejected batch contains several transactions."""
         self._size.note_refused(self._sending.count)
         if self._last is not None and state.transactions - self._last.transactions > 1:
             self._retries.faults[error.reason] += 1
@@ -231,3 +256,32 @@ class BrokerSink:
     def _other_run(self) -> BrokerRefusedError:
         problem = f"{OTHER_RUN}: the stored position is not that of this run"
         return BrokerRefusedError(problem, where=Where(source=self.name), hint=STOP_ONE)
+
+
+def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
+    """Create the sender for a broker address and the message format ``name``. Raises OptionError."""
+    place = SENDERS.get(address.family)
+    if place is None:
+        known = ", ".join(f"{one.value}://" for one in SENDERS)
+        problem = f"messages cannot be sent to {address.protocol}://"
+        raise OptionError(problem, hint=f"Supported protocols: {known}")
+    module, _, kind = place.partition(":")
+    made: Sender = getattr(import_module(f"trailgate.publish.senders.{module}"), kind)(
+        address,
+        group,
+        is_whole=options.content == TRANSACTION,
+        has_tombstones=name in WITH_TOMBSTONES,
+    )
+    return made
+
+
+def broker_sink(
+    address: BrokerAddress,
+    group: str,
+    options: PublishOptions,
+    name: str,
+    retries: Retries,
+    sent: Callable[[PublishedState], None],
+) -> BrokerSink:
+    """Create the sink that publishes to a broker address."""
+    return BrokerSink(sender_for(address, group, options, name), str(address), retries, sent=sent)

@@ -1,11 +1,12 @@
-"""Send by STOMP to a broker that confirms each message, and has no transactions over several queues: RabbitMQ.
+"""Send by STOMP to RabbitMQ, which confirms each message, but has no transactions over several queues.
 
-Messages are sent first, and the position when all are confirmed. After a crash between the two the
-last batch is sent again, with the same ids.
+Messages are sent first, and the position after all are confirmed. After a crash between the two,
+the last batch is sent again with the same ids.
 
-The restart queue holds one message, since a newer one takes the place of the older (``x-max-length``).
-It is read and given back, and not held: RabbitMQ ends a consumer that holds a message for 30 minutes. The
-lock is an exclusive queue. A restart queue that does not exist is a new group.
+The restart queue holds one message: a newer message replaces the older one (``x-max-length``). It
+is read and returned to the queue instead of being held, because RabbitMQ disconnects a consumer
+that holds a message for 30 minutes. The lock is an exclusive queue. If the restart queue does not
+exist, the group is new.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _LOCKING: Final = MappingProxyType({"durable": "false", "auto-delete": "true", "
 class ConfirmedStompSender(StompSender):
     """Sends each message at least once to RabbitMQ, which confirms messages.
 
-    To other brokers it sends as ``StompSender`` does.
+    For other brokers it behaves like ``StompSender``.
     """
 
     guarantee = EXACTLY_ONCE
@@ -121,7 +122,7 @@ class ConfirmedStompSender(StompSender):
         return RestartDialect() if self._confirms else super()._dialect
 
     def _look(self) -> None:
-        """Connect, and find out what the broker is. The connection is the next one that is used."""
+        """Connect, and determine which broker it is. The sender continues to use this connection."""
         self.close()
         self._fresh = StompConnection(self._address)
         self._confirms = self._fresh.dialect.name in CONFIRMED
@@ -141,20 +142,23 @@ class ConfirmedStompSender(StompSender):
         super().close()
 
     def _reader(self) -> ConfirmedStompSender:
-        """Return a sender whose connection gives the restart message back when it ends."""
+        """Return a sender whose connection returns the restart message to its queue when it ends."""
         return ConfirmedStompSender(
             self._address, self._group, is_whole=False, has_tombstones=False
         )
 
     def _lock(self) -> None:
-        """Declare the exclusive queue. Raises BrokerRefusedError if another connection has it for long."""
+        """Declare the exclusive queue.
+
+        Raises BrokerRefusedError if another connection does not release it in time.
+        """
         held = HELD.format(self._group)
         if not wait_and_log(self._try_to_lock, HELD_SECONDS, held, self._where):
             problem = f"another run of the group {self._group} publishes there"
             raise self._connected.error(problem, refused=True, hint=STOP_ONE)
 
     def _try_to_lock(self, seconds: float) -> bool:
-        """Try to declare the exclusive queue for some seconds, and return whether it was possible."""
+        """Try for some seconds to declare the exclusive queue, and return whether this succeeded."""
         until = time.monotonic() + seconds
         while True:
             self._connect()
@@ -170,7 +174,7 @@ class ConfirmedStompSender(StompSender):
                 return True
 
     def _declare_lock(self) -> None:
-        """Declare the exclusive queue, and wait for a message in it: a refusal comes after the receipt."""
+        """Declare the exclusive queue, and wait for a message in it, because an error arrives only after the receipt."""
         # The receipt of SUBSCRIBE does not prove that this session has the queue: RabbitMQ refuses
         # a second consumer of an exclusive queue with an ERROR frame that may follow the receipt. A
         # message with this session's random text does prove it.
@@ -183,7 +187,7 @@ class ConfirmedStompSender(StompSender):
         self._messages.clear()
 
     def _receipt(self, waiting: set[str]) -> str:
-        """Return a new receipt, and add it to the receipts that are waited for."""
+        """Create a receipt id, and add it to the receipts to wait for."""
         self._count += 1
         receipt = f"r{self._count}"
         waiting.add(receipt)
@@ -192,7 +196,7 @@ class ConfirmedStompSender(StompSender):
     def _send_confirmed(
         self, frames: Iterable[bytes], waiting: set[str], parts: Iterable[OutgoingMessages]
     ) -> None:
-        """Send frames, and wait until the broker has confirmed all."""
+        """Send frames, and wait until the broker has confirmed all of them."""
         try:
             self._send_frames(frames)
             while not waiting <= self._receipts:

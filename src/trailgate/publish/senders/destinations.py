@@ -1,4 +1,4 @@
-"""Names of topics and queues by table: a template such as ``shop.${schema}.${table}``."""
+"""Derive the names of topics and queues from tables by a template such as ``shop.${schema}.${table}``."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _POINTS: Final = re.compile(r"\.\.+")
 class TopicNames:
     """Assigns Kafka topics to tables by a template such as ``shop.${schema}.${table}``.
 
-    Characters that a topic cannot have become underscores; if two tables would then have the same topic, that
-    is an error. ``reserved`` is a topic that no table may have.
+    Characters that are not allowed in topics become underscores. It is an error if two tables have
+    the same topic as a result. ``reserved`` is a topic that is not allowed for any table.
     """
 
     def __init__(self, template: str, reserved: str) -> None:
@@ -42,14 +42,14 @@ class TopicNames:
         self._owners: dict[str, str] = {}  # what is published to a topic
 
     def check_fields(self, *, is_whole: bool) -> None:
-        """Raise OptionError if the topic template has fields of a table, but a message may hold operations of several tables."""
+        """Raise OptionError if the topic template contains the name of a table, but a message may contain operations of several tables."""
         if self._has_fields and is_whole:
             problem = f"the topic {self._text} depends on the table, but a message holds a transaction of several"
             raise OptionError(problem, hint="Publish with --content row, or to one topic")
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that have a topic of their own so far."""
+        """The tables that have a separate topic so far."""
         return tuple(self._known) if self.is_by_table else ()
 
     def remember(self, tables: Iterable[str]) -> None:
@@ -84,7 +84,10 @@ class TopicNames:
         return topic
 
     def _take(self, topic: str, owner: str, hint: str) -> None:
-        """Reserve a topic for its owner. Raises OptionError if it belongs to a different owner."""
+        """Reserve a topic for its owner.
+
+        Raises OptionError if the topic belongs to a different owner.
+        """
         other = self._owners.setdefault(topic, owner)
         if other != owner:
             problem = f"{other} and {owner} would have the same topic {topic}"

@@ -1,4 +1,6 @@
-"""Publish messages as files of a folder, one message per line. A file appears completely or not at all.
+"""Publish messages as files of a folder, one message per line.
+
+A file appears completely or not at all.
 
 The folder's state file describes what its files contain, so that a later run can continue. Files
 end at transaction ends. A file and the new state are published together
@@ -86,7 +88,7 @@ class MessageFolder:
             yield
 
     def state(self) -> dict[str, Any] | None:
-        """Complete an interrupted publication, and return the fields of the folder's state (None if it has none)."""
+        """Complete an interrupted publication, and return the fields of the folder's state, or None if it has no state."""
         self._backend, data, _ = self._backend.recover()
         if data is None:
             return None
@@ -97,7 +99,7 @@ class MessageFolder:
     def other(self) -> str | None:
         """Return the name of any visible file in the folder, or None.
 
-        If another run has published it since the state was read, raises OvertakenError.
+        Raises OvertakenError if another run has published the file since the state was read.
         """
         name = next((name for name in self._backend.names() if name[0] != "."), None)
         if name is not None:
@@ -105,7 +107,7 @@ class MessageFolder:
         return name
 
     def begin(self, fields: dict[str, Any]) -> None:
-        """Delete remains of killed runs in the message folder, and write a state.
+        """Delete the remains of killed runs in the message folder, and write a state.
 
         Raises StorageError if the store cannot prevent two concurrent runs from both publishing.
         """
@@ -139,7 +141,7 @@ class MessageFolder:
         self._backend.sweep(_is_published(fields))
 
     def publish(self, path: Path, fields: dict[str, Any]) -> None:
-        """Give a message file its name and replace the state: both or neither, even after a crash.
+        """Give a message file its final name and replace the state: both or neither, even after a crash.
 
         Raises OvertakenError if another run has published.
         """
@@ -168,8 +170,8 @@ class MessageFolder:
 def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
     """Return a function that encodes the state of a generation.
 
-    In a store it includes a random run id. No other run writes the same bytes, so the object's tag
-    is always new.
+    In an object store it includes a random run id. Because no other run writes the same bytes, the
+    object's tag always changes.
     """
     run = uuid.uuid4().hex
 
@@ -193,7 +195,7 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class FolderState(PublishedState):
-    """The state of what was published into a folder, and its number of files."""
+    """The publication's state in a folder, and its number of files."""
 
     files: int = 0
 
@@ -218,7 +220,7 @@ def read_published(folder: MessageFolder) -> FolderState | None:
 
 
 def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> FolderState:
-    """Check that a message folder may be published into, and return its state, with zero counts if it is new or empty.
+    """Check that messages may be published into a folder, and return its state, with counts of zero if it is new or empty.
 
     Raises StorageError if it was published from a different source, or with different options.
     """
@@ -236,9 +238,9 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
 
 
 class MessageFileWriter:
-    """Writes messages into files of a folder, of about ``file_bytes`` each; see ``Sink``.
+    """Writes messages into files of a folder, each about ``file_bytes`` long; see ``Sink``.
 
-    Uncommitted messages are lost in a crash.
+    A crash loses uncommitted messages.
     """
 
     guarantee = EXACTLY_ONCE
@@ -259,7 +261,7 @@ class MessageFileWriter:
         return self.published
 
     def append(self, part: OutgoingMessages) -> None:
-        """Write messages to the open file, one line each."""
+        """Write messages to the open file, one per line."""
         if not len(part.messages):
             return
         with convert_write_errors(self._folder.name):
@@ -269,7 +271,7 @@ class MessageFileWriter:
                 self._size += len(line)
 
     def commit(self, state: PublishedState) -> None:
-        """Commit the messages written so far; see ``Sink``. A large file ends here, and is published."""
+        """Commit the messages written so far; see ``Sink``. If the file is large, it is published."""
         known = {one.name: getattr(state, one.name) for one in fields(PublishedState)}
         self.published = FolderState(**known, files=self.published.files)
         self._safe = self._size

@@ -1,4 +1,4 @@
-"""The common part of senders to queues: the restart queue, and the properties of GoldenGate's JMS delivery."""
+"""The common part of senders to queues: the restart queue, and the properties that GoldenGate's JMS delivery sets."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ _TOO_LARGE: Final = re.compile(
 
 
 class JmsProperties(NamedTuple):
-    """The JMS properties of one message. ``table`` is None if the message has operations of several tables.
+    """The JMS properties of one message.
+
+    ``table`` is None if the message contains operations of several tables.
 
     ``is_mark`` is set for BEGIN and END events.
     """
@@ -77,7 +79,7 @@ class QueueSender:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
     def _explained(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
-        """Return the error for a batch that a queue's broker refuses: with the cause and a remedy if they are known."""
+        """Return the error for a batch that a queue's broker rejects: with the cause and a remedy if they are known."""
         if _TOO_LARGE.search(error.problem):
             largest = LargestMessage.of(parts)
             problem = (
@@ -92,11 +94,11 @@ class QueueSender:
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
-    """Return the name of a group's restart queue, which no other group has.
+    """Return the name of a group's restart queue, which no other group uses.
 
     Bytes that could have a meaning in an address are escaped: the group ``a/b`` has the queue
     ``trailgate.restart.a~2Fb``. Raises OptionError if the name would be too long, or if the address
-    itself is such a queue.
+    itself is a restart queue.
     """
     where = Where(source=str(address))
     if address.destination.startswith(RESTART):
@@ -135,7 +137,7 @@ def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties
 
 
 def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
-    """Return JMS properties by the names that GoldenGate's JMS delivery gives them."""
+    """Return JMS properties under the names that GoldenGate's JMS delivery uses."""
     known = {"GG_ID": one.position, "GG_TX_TIMESTAMP": one.time, "trailgate_group": group}
     if one.table is not None:
         known |= {"GG_OPTYPE": one.kind, "GG_TABLE": one.table}
@@ -143,5 +145,8 @@ def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
 
 
 def jms_type(one: JmsProperties) -> str | None:
-    """Return the JMSType of a message: its table, or that it begins or ends a transaction; None if it has several tables."""
+    """Return the JMSType of a message: its table, or whether it begins or ends a transaction.
+
+    Returns None if it has several tables.
+    """
     return one.table or (MARKS if one.is_mark else None)

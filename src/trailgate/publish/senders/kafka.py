@@ -1,8 +1,8 @@
 """Send to Kafka exactly once: messages and the position in one Kafka transaction.
 
 The position of each group is a message of the compacted topic ``trailgate-positions``; the key is
-the group. ``init_transactions`` comes before the position is read: it ends what a killed run left
-open, and fences a run that still continues.
+the group. ``init_transactions`` is called before the position is read: it ends an open transaction
+of a killed run, and fences off a run that is still active.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from trailgate.errors import (
     Where,
     did_you_mean,
 )
-from trailgate.jobs.backoff import PATIENCE
+from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
 from trailgate.model.changes import DELETE
@@ -67,7 +67,7 @@ _QUIET.addHandler(logging.NullHandler())
 
 
 class KafkaSender:
-    """Sends to Kafka topics, each message once; see ``Sender``."""
+    """Sends each message once to Kafka topics; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -94,7 +94,7 @@ class KafkaSender:
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that have a Kafka topic of their own so far."""
+        """The tables that have a separate Kafka topic so far."""
         return self._names.tables
 
     def remember(self, tables: Iterable[str]) -> None:
@@ -102,7 +102,7 @@ class KafkaSender:
         self._names.remember(tables)
 
     def open(self) -> str | None:
-        """Fence other runs of this group by Kafka's transactional id, and return the group's stored state; see ``Sender``."""
+        """Fence off other runs of this group by Kafka's transactional id, and return the group's stored state; see ``Sender``."""
         self.close()
         self._begun = None
         self._limits = {}  # a topic may have been deleted
@@ -112,7 +112,7 @@ class KafkaSender:
             return self._read()
 
     def read(self) -> str | None:
-        """Return the group's state stored in Kafka without fencing other runs; see ``Sender``."""
+        """Return the group's state stored in Kafka without fencing off other runs; see ``Sender``."""
         with self._errors():
             return self._read() if POSITIONS in self._existing() else None
 
@@ -196,7 +196,7 @@ class KafkaSender:
         return self._key_column(part).to_pylist()  # type: ignore[no-any-return]
 
     def _key_column(self, part: OutgoingMessages) -> pa.Array:
-        """Return the message keys: from the format, or else the table's name, or else the group's name."""
+        """Return the message keys: from the format, otherwise the table's name, otherwise the group's name."""
         tables = part.origins.tables.cast(pa.binary()).fill_null(self._group.encode())
         keys = part.messages.keys
         if keys is None:
@@ -206,14 +206,14 @@ class KafkaSender:
         return pc.if_else(empty, tables, keys)
 
     def _deletes(self, part: OutgoingMessages) -> Mask:
-        """Return the mask of messages that a tombstone follows: deletes, if the format has tombstones."""
+        """Return a mask of the messages that are followed by a tombstone: deletes, if the format writes tombstones."""
         if not self._tombstones:
             return np.zeros(len(part.messages), bool)
         deletes: Mask = part.origins.op_types == DELETE
         return deletes & ~part.origins.marks
 
     def _commit(self) -> None:
-        """End the transaction when the broker has all messages."""
+        """Commit the transaction after the broker has received all messages."""
         if not wait_and_log(
             self._is_committed, TRANSACTION_SECONDS, UNDONE, self._where, quiet=UNDONE_SECONDS
         ):
@@ -231,7 +231,7 @@ class KafkaSender:
         return True
 
     def _existing(self) -> Mapping[str, Any]:
-        """Return the broker's topics. Requesting one by its name might create it."""
+        """Return the broker's topics. Requesting a topic by name might create it."""
         admin = self._admin()
         until = time.monotonic() + self._patience
         while True:
@@ -261,7 +261,7 @@ class KafkaSender:
             raise OptionError(problem, where=self._where) from error
 
     def _check_positions(self) -> None:
-        """Create the topic of positions, or check that it keeps the last position of each group."""
+        """Create the topic of positions, or check that it retains the last position of each group."""
         if POSITIONS not in self._existing():
             self._make_topic(POSITIONS, 1, {CLEANUP: COMPACT})
         found = self._setting(POSITIONS, CLEANUP)
@@ -284,7 +284,7 @@ class KafkaSender:
                     raise
 
     def _setting(self, topic: str, name: str) -> str | None:
-        """Return a setting of a topic, or None if this login may not read it."""
+        """Return a setting of a topic, or None if the user is not allowed to read it."""
         from confluent_kafka.admin import ConfigResource  # noqa: PLC0415  an extra
 
         codes = self._kafka.KafkaError
@@ -298,7 +298,7 @@ class KafkaSender:
         return str(found[name].value)
 
     def _check_topics(self, topics: set[str]) -> None:
-        """Create missing topics if the address allows it, and read the size limits of all."""
+        """Create missing topics if the address allows it, and read the size limits of all topics."""
         new = sorted(topics - self._limits.keys())
         if not new:
             return
@@ -347,7 +347,8 @@ class KafkaSender:
     def _read(self) -> str | None:
         """Return the last state of this group.
 
-        An open transaction of another group hides all later messages, so this waits for its end.
+        An open transaction of another group hides all later messages, so this function waits until
+        that transaction ends.
         """
         end = self._end(committed=False)
         # Kafka's last stable offset stays before the first open transaction. Once it has reached
@@ -367,7 +368,7 @@ class KafkaSender:
             consumer.close()
 
     def _shows(self, end: int, seconds: float) -> bool:
-        """Wait until the broker shows the positions up to an offset, and return whether it does."""
+        """Wait until the broker returns the positions up to an offset, and return whether it does."""
         until = time.monotonic() + seconds
         while self._end(committed=True) < end:
             if time.monotonic() > until:
@@ -376,7 +377,7 @@ class KafkaSender:
         return True
 
     def _end(self, *, committed: bool) -> int:
-        """Return the end of the topic of positions, with or without open transactions."""
+        """Return the end of the topic of positions, with or without the messages of open transactions."""
         from confluent_kafka import IsolationLevel  # noqa: PLC0415  an extra
         from confluent_kafka.admin import OffsetSpec  # noqa: PLC0415  an extra
 
@@ -388,7 +389,7 @@ class KafkaSender:
         return int(asked[place].result(SECONDS).offset)
 
     def _last(self, consumer: Any, end: int) -> str | None:
-        """Find the last state of this group, in growing windows before the end."""
+        """Find the last state of this group in windows that end at the topic's end and grow."""
         width, stop, key = WINDOW, end, self._group.encode()
         while stop > 0:
             begin = max(0, stop - width)
@@ -419,7 +420,7 @@ class KafkaSender:
         raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
 
     def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached. The library reports it only here."""
+        """Record why the broker cannot be reached. The library reports it only to this callback."""
         codes, text = self._kafka.KafkaError, error.str()
         distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
         if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
@@ -454,7 +455,7 @@ class KafkaSender:
 
 
 class _KafkaErrors:
-    """A context in which errors of the library become ours."""
+    """A context that converts errors of the Kafka library to ours."""
 
     def __init__(self, library: Any, convert: Callable[[Any], BrokerError]) -> None:
         self._library, self._convert = library, convert
@@ -469,7 +470,7 @@ class _KafkaErrors:
 
 
 def _with_tombstones(rows: Iterable[Any], deletes: Mask) -> Iterator[Any]:
-    """Yield messages, and after each delete a message without a value: it lets a compacted topic forget the key."""
+    """Yield messages, and after each delete a message without a value, with which a compacted topic removes the key."""
     for (topic, value, key, position), is_deleted in zip(rows, deletes.tolist(), strict=True):
         yield topic, value, key, position
         if is_deleted:
@@ -481,7 +482,7 @@ def _switch(address: BrokerAddress, name: str) -> bool:
 
 
 def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
-    """Return an option that is one of some words; the first is the default."""
+    """Return the value of an option that allows only some words. The first word is the default."""
     value = address.options.get(name, choices[0]).casefold()
     if value not in choices:
         problem = f"{name} is {value!r}, not one of {', '.join(choices)}"
@@ -490,7 +491,7 @@ def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
 
 
 def _partitions(address: BrokerAddress) -> int | None:
-    """Return the partitions of topics to create: None to create none, 0 for the broker's default."""
+    """Return the number of partitions of topics to create: None to create no topics, 0 for the broker's default."""
     text = address.options.get("create")
     if text is None:
         return None

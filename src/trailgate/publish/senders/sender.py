@@ -1,4 +1,4 @@
-"""What all senders share: their protocol, the state of a publication, and batches of messages.
+"""The common part of all senders: their protocol, the state of a publication, and batches of messages.
 
 A sender stores the state in the same transaction as the messages, so the stored state always
 describes exactly what is published.
@@ -44,9 +44,9 @@ Result = TypeVar("Result")
 class PublishedState:
     """The state of a publication: its source and options, and the position up to which it was published.
 
-    The counts are sums over all runs. ``csn`` and ``digest`` are those of the operation at
-    ``position``, and ``reached`` is where the next run begins; they are empty if they are not
-    known (``StoredPosition``).
+    The counts are sums over all runs. ``csn`` and ``digest`` belong to the operation at
+    ``position``, and ``reached`` is where the next run begins; they are empty if they are not known
+    (``StoredPosition``).
     """
 
     source: str
@@ -82,7 +82,7 @@ class PublishedState:
 
 
 class StoredState(NamedTuple):
-    """A publication's state as a broker stores it: the run that stored it, and the tables that have topics of their own."""
+    """A publication's state as a broker stores it: the run that stored it, and the tables with separate topics."""
 
     run: str
     state: PublishedState
@@ -130,7 +130,10 @@ def wait_and_log(
     *,
     quiet: float = QUIET_SECONDS,
 ) -> Result:
-    """Return what ``wait`` returns within some seconds. After the first second, log what it waits for, and until when."""
+    """Call ``wait`` for at most some seconds and return its result.
+
+    After the first second, log what it waits for, and until when.
+    """
     quiet = min(quiet, seconds)
     found, left = wait(quiet), seconds - quiet
     if found or left <= 0:
@@ -141,7 +144,7 @@ def wait_and_log(
 
 
 class LargestMessage(NamedTuple):
-    """The largest of some messages: the bytes of its body, the position of its first operation, and its table or ""."""
+    """The largest of some messages: the size of its body in bytes, the position of its first operation, and its table or ""."""
 
     size: int
     position: str
@@ -171,7 +174,7 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str:
-        """The sink's folder or address as shown in errors and summaries, without credentials."""
+        """The sink's folder or address for errors and summaries, without credentials."""
         ...
 
     @property
@@ -186,13 +189,16 @@ class Sink(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the files that a folder's sink has written."""
+        """The names of the files that were written into a folder."""
         ...
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Open the sink, and return its stored state. A new publication starts after the position ``after``.
+        """Open the sink, and return its stored state.
 
-        Raises StorageError if it was published from a different source, or with different options.
+        A new publication starts after the position ``after``.
+
+        Raises StorageError if the sink's messages were published from a different source, or with
+        different options.
         """
         ...
 
@@ -201,7 +207,10 @@ class Sink(Protocol):
         ...
 
     def commit(self, state: PublishedState) -> None:
-        """Declare that the transactions of all messages added so far have ended. ``state`` describes them."""
+        """Record that the transactions of all messages added so far have ended.
+
+        ``state`` describes them.
+        """
         ...
 
     def flush(self) -> None:
@@ -227,18 +236,18 @@ class Sender(Protocol):
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables to which the sender has assigned a topic of their own so far."""
+        """The tables to which the sender has assigned a separate topic so far."""
         ...
 
     def remember(self, tables: Iterable[str]) -> None:
         """Add the tables to which earlier runs have assigned topics.
 
-        Raises OptionError if two would have the same topic.
+        Raises OptionError if two tables would have the same topic.
         """
         ...
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Check messages before they are sent: their topics must exist, and their sizes be allowed.
+        """Check messages before they are sent: their topics must exist, and their sizes must be allowed.
 
         Raises EncodeError for a message that is too large, OptionError, and BrokerError.
         """
@@ -247,12 +256,12 @@ class Sender(Protocol):
     def open(self) -> str | None:
         """Connect to the broker, abort an open transaction of an earlier run, and return the stored state, or None.
 
-        Replaces an open connection. Raises BrokerError.
+        An open connection is replaced. Raises BrokerError.
         """
         ...
 
     def read(self) -> str | None:
-        """Return the stored state of the publication without becoming the publishing run.
+        """Return the stored state of the publication without locking it for this run.
 
         Raises BrokerError.
         """
@@ -261,9 +270,9 @@ class Sender(Protocol):
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
-        After a BrokerError it is unknown whether they were stored. ``open`` then returns the stored state.
-        A BrokerFullError means that the broker has no room, or did not take the messages in time. Raises
-        EncodeError if the broker refuses a message because of its size.
+        After a BrokerError it is unknown whether they were stored; ``open`` then returns the stored
+        state. A BrokerFullError means that the broker has no room, or did not accept the messages
+        in time. Raises EncodeError if the broker rejects a message because of its size.
         """
         ...
 

@@ -1,13 +1,13 @@
 """Send by STOMP: messages and a restart message in one transaction of the broker.
 
-The restart queue of a group holds one message, whose body is the state. A transaction takes the old
-one, sends the messages and sends the new one. Holding the restart message is the lock: a second run
-receives none. Each opening is followed by a transaction without messages, because a broker moves a
-message away that was delivered too often.
+The restart queue of a group holds one message, whose body is the state. A transaction receives the
+old one, sends the messages and sends the new one. A run that has received the restart message
+without acknowledging it holds the lock: a second run receives none. A transaction without messages
+follows each opening, because a broker removes a message that was delivered too often.
 
-An empty restart queue means a new group, or that somebody holds the message. Artemis distinguishes
-them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which shows messages
-that are held.
+An empty restart queue means that the group is new, or that another run holds the message. Artemis
+distinguishes them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which
+also shows held messages.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ _TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
 
 
 class RestartDialect(NamedTuple):
-    """How a STOMP broker keeps the restart message.
+    """How a STOMP broker stores the restart message.
 
     - ``kinds``: headers of SEND by the kind of the destination.
     - ``subscribe``: headers of the subscription to the restart queue.
     - ``first``: headers of a group's first restart message.
-    - ``always_first``: the broker accepts the first message only once, so it may be sent at every start.
-    - ``browses``: browsing shows held messages too.
+    - ``always_first``: the broker accepts the first message only once, so it may be sent at every
+      start.
+    - ``browses``: browsing also shows held messages.
     """
 
     kinds: Mapping[str, Mapping[str, str]] = MappingProxyType({})
@@ -90,7 +91,7 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
 
 
 class StompSender(QueueSender):
-    """Sends to a queue or topic by STOMP, each message once; see ``Sender``."""
+    """Sends each message once to a queue or topic by STOMP; see ``Sender``."""
 
     guarantee = EXACTLY_ONCE
 
@@ -105,10 +106,13 @@ class StompSender(QueueSender):
         self._is_noted = False  # whether addresses that drop messages were looked for
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
-        """Do nothing: STOMP brokers do not announce a limit of message sizes. What they refuse, ``send`` explains."""
+        """Do nothing, because STOMP brokers do not announce a limit for message sizes.
+
+        ``send`` explains the error if one is rejected.
+        """
 
     def open(self) -> str | None:
-        """Connect by STOMP and take the restart message; see ``Sender``."""
+        """Connect by STOMP and receive the restart message; see ``Sender``."""
         dialect = self._connect()
         wait_for_return(self._connected, self._address, self._queue)
         self._note_dropping()
@@ -131,7 +135,7 @@ class StompSender(QueueSender):
         return text or None
 
     def _note_dropping(self) -> None:
-        """Log once that a full address drops messages: the broker confirms those that it drops."""
+        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
         if self._is_noted:
             return
         self._is_noted = True
@@ -140,9 +144,12 @@ class StompSender(QueueSender):
             LOG.warning(DROPS, name, self._address)
 
     def read(self) -> str | None:
-        """Return the state in the restart queue; see ``Sender``. Artemis's message is received and put back.
+        """Return the state in the restart queue; see ``Sender``.
 
-        Raises BrokerRefusedError if another run holds the message, unless Artemis does not answer to this user.
+        With Artemis, the message is received and put back.
+
+        Raises BrokerRefusedError if another run holds the message, unless Artemis does not answer
+        this user's requests.
         """
         dialect = self._connect()
         if dialect.browses:
@@ -169,7 +176,7 @@ class StompSender(QueueSender):
             raise self._explained(own, parts) from error
 
     def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: str) -> None:
-        """Send messages and the new restart message, and acknowledge the one that is held."""
+        """Send messages and the new restart message, and acknowledge the old one."""
         self._count += 1
         own = {"transaction": f"t{self._count}"}
         self._connected.send("BEGIN", own)
@@ -182,7 +189,7 @@ class StompSender(QueueSender):
             raise self._connected.error("the new restart message does not arrive")
 
     def _broker_error(self) -> BrokerError | None:
-        """Return the error that a STOMP broker has sent before it closed the connection, or None."""
+        """Return the error that a STOMP broker sent before it closed the connection, or None."""
         with suppress(BrokerError):
             while (found := self._connected.frames(0.0, FRAMES)) is not None:
                 for at in range(len(found)):
@@ -193,7 +200,7 @@ class StompSender(QueueSender):
     def close(self) -> None:
         """Disconnect.
 
-        The STOMP broker rolls back what is not committed, and puts the restart message back.
+        The STOMP broker rolls back an open transaction, and puts the restart message back.
         """
         link, self._link = self._link, None
         self._messages, self._receipts = [], set()
@@ -233,7 +240,7 @@ class StompSender(QueueSender):
     def _frames(
         self, part: OutgoingMessages, own: Callable[[JmsProperties], Mapping[str, str]]
     ) -> Iterator[bytes]:
-        """Yield the frame of each message. ``own`` returns headers of the frame, beside those of the message."""
+        """Yield the frame of each message. ``own`` returns additional headers for a frame."""
         to = self._to(self._address.destination, self._address.kind)
         bodies = part.messages.bodies.to_pylist()
         for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
@@ -270,9 +277,9 @@ class StompSender(QueueSender):
         return self._connected.error(problem, refused=True, hint=STOP_ONE)
 
     def _browse(self) -> list[str]:
-        """Return the bodies of the restart messages, whoever holds them: one, or none in a new group.
+        """Return the bodies of the restart messages, even if another run holds them: one, or none in a new group.
 
-        Two runs that began a new group at the same time have two.
+        There are two if two runs began a new group at the same time.
         """
         self._messages = []
         self._confirm(
@@ -294,7 +301,7 @@ class StompSender(QueueSender):
         return found
 
     def _wait_for_release(self, seconds: float) -> bool:
-        """Wait for the restart message, and return whether it has come."""
+        """Wait for the restart message, and return whether it was received."""
         return wait_and_log(
             lambda some: self._wait(lambda: bool(self._messages), some),
             seconds,
@@ -312,7 +319,7 @@ class StompSender(QueueSender):
         self._receipts.discard(receipt)
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
-        """Receive until something is there, and return whether it is."""
+        """Receive frames until a condition is met, and return whether it was met in time."""
         until = time.monotonic() + seconds
         while not is_there():
             left = until - time.monotonic()
@@ -322,7 +329,10 @@ class StompSender(QueueSender):
         return True
 
     def _take(self, seconds: float) -> None:
-        """Receive frames: receipts, and messages of the restart queue. Raises BrokerError for an ERROR."""
+        """Receive frames: receipts, and messages of the restart queue.
+
+        Raises BrokerError for an ERROR frame.
+        """
         found = self._connected.frames(seconds, FRAMES)
         if found is None:
             return

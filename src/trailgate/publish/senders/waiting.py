@@ -1,4 +1,4 @@
-"""Buffer messages until their transaction ends: in memory, and beyond a limit in a temporary file."""
+"""Buffer messages until their transaction ends, in memory up to a limit and then in a temporary file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ HEADER: Final = "header."  # before the names of headers among the columns of a 
 
 
 class WaitingMessages:
-    """A buffer of messages whose transaction has not ended, which can be iterated repeatedly.
+    """A buffer of messages whose transaction has not ended. It can be iterated repeatedly.
 
-    More than ``most`` bytes are stored in a file.
+    Beyond ``most`` bytes, messages are stored in a file.
     """
 
     def __init__(self, most: int = MEMORY_BYTES) -> None:

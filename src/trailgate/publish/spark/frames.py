@@ -1,4 +1,4 @@
-"""Publish operations, of a trail or of a DataFrame, as a DataFrame of messages."""
+"""Publish the operations of a trail or of a DataFrame as a DataFrame of messages."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def publish(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     split_bytes: int = TRAIL_SPLIT_BYTES,
 ) -> DataFrame:
-    """Return a DataFrame with operations as messages, one message per row, in the form of Kafka's sink.
+    """Return a DataFrame with operations as messages, one message per row, in the form that Spark's Kafka writer expects.
 
     The columns are ``key``, ``value``, ``headers``, ``topic``, and the place in the trail:
     ``table``, ``position``, and ``number``, which orders messages of the same position. ``topic``
     is a template: ``${schema}`` and ``${table}`` are the names of the message's table.
 
-    ``source`` is a trail or a DataFrame. Of a trail, each task reads complete transactions. A
+    ``source`` is a trail or a DataFrame. From a trail, each task reads complete transactions. A
     DataFrame has operations (``spark.read.format("trail")``), its partitions must contain complete
-    transactions in order, and it needs the ``definitions`` of its tables. The other options are the
-    options of ``trailgate.publish_trail``. A transaction that has not ended at the end of the trail
-    is skipped.
+    transactions in order, and the ``definitions`` of its tables are required. The other options are
+    the options of ``trailgate.publish_trail``. A transaction that has not ended at the end of the
+    trail is skipped.
 
     Raises OptionError. Reading the rows raises EncodeError for values that the format cannot
     represent.

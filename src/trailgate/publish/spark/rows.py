@@ -1,4 +1,4 @@
-"""Messages as rows: key, value and headers for Kafka's sink, the topic, and the place in the trail.
+"""Convert messages to rows: key, value and headers for Spark's Kafka writer, the topic, and the place in the trail.
 
 The columns `position` and `number` together order all messages of a trail. A message of one
 operation has this operation's position, and so have Debezium's BEGIN and END events, which are
@@ -55,7 +55,7 @@ def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
 class MessageRows:
     """Converts batches of operations to rows of messages for Spark as soon as their transactions have ended.
 
-    ``name`` and ``options`` are a format of ``publish`` and its options.
+    ``name`` and ``options`` are the message format and its options.
     """
 
     def __init__(self, name: str, options: PublishOptions, topic: str | None) -> None:
@@ -83,7 +83,10 @@ class MessageRows:
         self._held = [rows.slice(complete)]
 
     def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the remaining messages; messages of an open transaction only if ``with_open`` is set."""
+        """Yield the rows of the remaining messages.
+
+        Messages of an open transaction are included only if ``with_open`` is set.
+        """
         rest = self._writer.finish()
         if with_open or not self._open:
             yield from self._held
@@ -105,7 +108,10 @@ class MessageRows:
 
 
 def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
-    """Return the keys: from the format, or else the table's name; null for a message of a transaction."""
+    """Return the message keys: from the format, otherwise the table's name.
+
+    They are null for messages of a transaction.
+    """
     tables = origins.tables.cast(pa.binary())
     if messages.keys is None:
         return tables

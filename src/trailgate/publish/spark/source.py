@@ -1,9 +1,10 @@
 """The format ``trail`` with the option ``messages``, which returns operations as messages.
 
-``spark.readStream.format("trail").option("messages", "debezium").load("dirdat/ot")`` has the columns
-of ``rows.py``. The other options are those of reading a trail that also apply to messages
-(``_OF_READING``), and those of the format. Without ``messages`` the format is that of
-``trailgate.spark.trail``, whose planning of partitions and streams is used here too.
+``spark.readStream.format("trail").option("messages", "debezium").load("dirdat/ot")`` returns the
+columns of ``rows.py``. The other options are the options for reading a trail that also apply to
+messages (``_OF_READING``), and the options of the message format. Without ``messages``, the format
+behaves like that of ``trailgate.spark.trail``, whose planning of partitions and streams is also
+used here.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ class PublishingTrailSource(TrailSource):
 
 
 def _check_columns(schema: StructType) -> None:
-    """Raise OptionError if a query's own schema has other columns than messages."""
+    """Raise OptionError if a schema that the query states has columns other than those of messages."""
     if schema.names != SCHEMA.names:
         problem = f"messages have the columns {', '.join(SCHEMA.names)}"
         raise OptionError(problem, hint="Use select, not schema, to choose columns")

@@ -49,8 +49,8 @@ ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 class RefusalTexts(NamedTuple):
     """The texts of the error for an unsupported parameter in a store's address.
 
-    In ``problem``, {} is replaced by the parameter's name, and in ``hint`` by the list of
-    supported parameters.
+    ``{}`` stands for the parameter's name in ``problem``, and for the list of supported parameters
+    in ``hint``.
     """
 
     problem: str
@@ -74,8 +74,9 @@ AZURE_REFUSED: Final = RefusalTexts(
 
 @dataclass(frozen=True, slots=True)
 class AzureAccount:
-    """How to access an Azure account. Without a key, token or client, a login is looked up in the same order as by Azure's own tools.
+    """How to access an Azure account.
 
+    Without a key, token or client, a login is looked up in the same order as by Azure's own tools.
     ``blob`` and ``dfs`` are host suffixes after the account's name, or complete hosts with the
     account in the path.
     """
@@ -102,7 +103,10 @@ class AzureAccount:
 
 @dataclass(frozen=True, slots=True)
 class AzurePath:
-    """A path in an Azure container. ``shown`` is the container's address as given, without a login."""
+    """A path in an Azure container.
+
+    ``shown`` is the address of the container as the user wrote it, without a login.
+    """
 
     account: AzureAccount
     container: str
@@ -173,7 +177,7 @@ def _with_parameters(account: AzureAccount, parameters: Mapping[str, str]) -> Az
 
 
 def _complete(account: AzureAccount) -> AzureAccount:
-    """Complete an account from the environment, unless the variables belong to a different account."""
+    """Complete an account from the environment, unless its variables belong to a different account."""
     if account.has_login:
         return account
     connection = os.environ.get(CONNECTION, "")
@@ -308,7 +312,7 @@ S3_REFUSED: Final = RefusalTexts(
 class S3Settings:
     """How to access an S3 bucket.
 
-    For a value of None, boto3 uses the environment, the AWS profile or the machine's role.
+    If a setting is None, boto3 uses the environment, the AWS profile or the machine's role.
     """
 
     bucket: str

@@ -85,15 +85,15 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """Return a comma-separated list of URI schemes: ``others``, and the schemes of stores."""
+    """Return a comma-separated list of the URI schemes in ``others`` and of all stores."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
 @lru_cache(maxsize=4096)
 def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
-    """Return the store of an address, and the path in it. The cache is per process.
+    """Return the file system of an address, and the path in it. The result is cached per process.
 
-    Connections must not be shared with a forked process, hence the second parameter.
+    A forked process must not use the connections of its parent, hence the second parameter.
     """
     module, _, name = OPENED.get(scheme_of(text), "").partition(":")
     if module:
@@ -122,7 +122,9 @@ def is_absolute(address: Address) -> bool:
 
 
 def absolute(address: Address, base: Address | None = None) -> str:
-    """Make a file address absolute. A relative path is based on ``base``, or on the working directory.
+    """Make a file address absolute.
+
+    A relative path is relative to ``base``, or to the working directory.
 
     The base may be an address in any store.
     """
@@ -135,7 +137,10 @@ def absolute(address: Address, base: Address | None = None) -> str:
 
 
 def make_value_absolute(value: Any, base: str) -> Any:
-    """Make the paths in an option's value absolute: a path, a tuple of paths, or something else."""
+    """Make the paths in an option's value absolute.
+
+    The value may be a path or a tuple of paths; anything else is unchanged.
+    """
     if isinstance(value, tuple):
         return tuple(absolute(path, base) for path in value)
     return absolute(value, base) if isinstance(value, str | os.PathLike) else value
@@ -178,7 +183,7 @@ def read_text_file(address: Address, subject: str = "file") -> bytes:
 
 
 def _other_encoding(raw: bytes) -> str:
-    """Return the name of the encoding of a text if it is none that contains ASCII, else ""."""
+    """Return the name of a text's encoding if it does not contain ASCII bytes, such as UTF-16, otherwise ""."""
     for mark, name in _WIDE_MARKS:
         if raw.startswith(mark):
             return name
@@ -267,8 +272,8 @@ def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], in
 def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
     """List the entries of a folder whose names match a pattern and are UTF-8.
 
-    Of a local folder, only their sizes and types are read, and not those of thousands of other files
-    beside a trail.
+    In a local folder only the matching files are examined, not the thousands of other files that
+    may be beside a trail.
     """
     try:
         names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
@@ -283,7 +288,10 @@ def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -
 
 
 def _is_utf8(name: str) -> bool:
-    """Return False if Python had to escape bytes of a file's name, such as 0xFF as U+DCFF."""
+    """Return whether the bytes of a file name are UTF-8.
+
+    Otherwise Python has escaped them, for example 0xFF as U+DCFF.
+    """
     return name.encode(errors="ignore").decode() == name
 
 

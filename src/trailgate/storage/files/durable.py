@@ -1,4 +1,7 @@
-"""Durable files: replaced completely or written in place, synced; and the lock of a run on its trail."""
+"""Durable files: replaced completely or written in place, and synced to the disk.
+
+Also the lock of a run on its trail.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def replace_whole_file(path: Path, data: bytes) -> None:
 def remove_folder(folder: Path) -> None:
     """Delete a folder of temporary files to which other processes may still be writing.
 
-    The folder is renamed first, so that no process can add files while it is deleted.
+    The folder is renamed first, so that no process can create files in it during the deletion.
     """
     to_delete = folder.with_name(f"{folder.name}.removed")
     _remove(to_delete)
@@ -140,10 +143,10 @@ def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[Non
 
 
 def lock_holder(prefix: str) -> str | None:
-    """Return who has locked a trail ("" if unknown), or None if nobody has.
+    """Return who has locked a trail ("" if unknown), or None if it is not locked.
 
-    The lock is only queried and never taken, so that no run is blocked by it. Raises OSError, also
-    if the system does not support such queries.
+    The lock is only queried, not acquired, so that this never blocks a run. Raises OSError, also if
+    the system does not support such queries.
     """
     try:
         handle = os.open(_lock_path(prefix), os.O_RDONLY)
@@ -181,14 +184,20 @@ def _acquire(handle: int, until: float) -> bool:
 
 
 def _show_locked(handle: int) -> None:
-    """Also take an OFD lock, which ``lock_holder`` can query. That may fail without harm."""
+    """Also acquire an OFD lock, because ``lock_holder`` can only query these.
+
+    Nothing is lost if this fails.
+    """
     with suppress(OSError, AttributeError):
         lock_request = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
         fcntl.fcntl(handle, fcntl.F_OFD_SETLK, lock_request)
 
 
 def _write_holder(handle: int) -> None:
-    """Write who holds the lock. A full disk does not prevent locking."""
+    """Write the holder into the lock file.
+
+    The lock is also valid if this fails because the disk is full.
+    """
     now = time.strftime("%Y-%m-%d %H:%M:%S")
     text = f"process {os.getpid()} of {os.uname().nodename}, since {now}"
     with suppress(OSError):

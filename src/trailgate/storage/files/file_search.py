@@ -1,7 +1,7 @@
 """Find files by address: single files, files of folders, and files that match a pattern.
 
-Also divides files into parts of equal size, so that no core waits while another reads the last one,
-and finds copybooks with their COPY members.
+Also divides files into parts of equal size, so that no core is idle while another reads the last
+part, and finds copybooks with their COPY members.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 class ListedFile(NamedTuple):
-    """A file that was found: its address, its size, and its modification time in nanoseconds since 1970."""
+    """A file with its address, its size, and its modification time in nanoseconds since 1970."""
 
     path: str
     size: int
@@ -75,16 +75,18 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[ListedFile, ...]:
-    """Find the files at addresses, in order. Each file is returned once, even if it is named several times.
+    """Find the files at addresses, in order.
 
-    An address is a file, a folder (whose files are taken in name order), or a pattern of
-    either: ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**``
-    matches a folder and all folders below it. In folders and patterns, files whose names start
-    with a dot or underscore are skipped.
+    Each file is returned once, even if several addresses include it.
+
+    An address is a file, a folder (whose files are returned in name order), or a pattern of either:
+    ``*``, ``?`` and ``[...]`` match characters within one part of a path, ``**`` matches a folder
+    and all folders below it. In folders and patterns, files whose names start with a dot or
+    underscore are skipped.
 
     Subfolders are searched only with ``deep``. Raises StorageError with the text ``problem`` if
-    nothing exists at an address or, unless ``deep`` is set, if no file is found. ``subject``
-    names the files in errors.
+    nothing exists at an address or, unless ``deep`` is set, if no file is found. ``subject`` names
+    the files in errors.
     """
     files_by_spot: dict[str, ListedFile] = {}
     addresses = addresses_of(sources)
@@ -117,7 +119,10 @@ def find_files(
 
 
 def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
-    """Return a key that is equal for two paths to the same file. A symbolic link is a separate file."""
+    """Return a key for the file at a path.
+
+    Two paths to the same file have equal keys; a symbolic link counts as a separate file.
+    """
     if store is not LOCAL:
         return path
     return str(Path(file.path).parent.resolve() / file.base_name)
@@ -140,7 +145,7 @@ def find_growing(folder: Address) -> tuple[ListedFile, ...]:
 
 
 def _warn_of_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
-    """Log that subfolders are not searched."""
+    """Log a warning that subfolders are not searched."""
     entries = _entries(store, folder.path)
     names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
     below = sorted(name for name in names if name[0] not in "._")
@@ -154,7 +159,7 @@ def _first_names(names: Sequence[str]) -> str:
 
 
 def _infos(store: fs.FileSystem, path_in_store: str) -> list[fs.FileInfo]:
-    """Return the file or folder at a path, or everything that the path as a pattern matches, by name."""
+    """Return the file or folder at a path, or if the path is a pattern, all matching files and folders by name."""
     info = store.get_file_info(path_in_store)
     if info.type in (fs.FileType.File, fs.FileType.Directory):
         return [info]
@@ -194,7 +199,10 @@ def _with_folders_below(store: fs.FileSystem, folder: str, depth: int = 0) -> It
 
 
 def _folders_below(store: fs.FileSystem, info: fs.FileInfo) -> list[str]:
-    """Return the paths of a folder and of all folders below it; for a file, its own path."""
+    """Return the paths of a folder and of all folders below it.
+
+    For a file, return only its own path.
+    """
     if info.type == fs.FileType.File:
         return [info.path]
     return sorted(_with_folders_below(store, info.path))
@@ -238,7 +246,7 @@ def _without_files(
 
 
 def describe_empty_files(paths: Sequence[str]) -> str:
-    """Return a sentence that names empty files, or "" if there are none."""
+    """Return a sentence that lists empty files, or "" if there are none."""
     if not paths:
         return ""
     if len(paths) == 1:
@@ -248,16 +256,21 @@ def describe_empty_files(paths: Sequence[str]) -> str:
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the size of the parts if files of this total size are divided evenly: into as few parts as possible of at most ``most`` bytes."""
+    """Return the size of equal parts of files with this total size.
+
+    There are as few parts as possible, with at most ``most`` bytes each.
+    """
     # -(-a // b) rounds up: 10 bytes with at most 4 are 3 parts of at most 4 bytes (4, 4 and 2).
     parts = max(1, -(-size // most))
     return max(1, -(-size // parts))
 
 
 def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield where the parts of files start, except the first part: a file's index and an offset in it.
+    """Divide files into equal parts.
 
-    There are as few parts as possible with at most ``split_bytes`` each. Raises OptionError.
+    Yield where each part except the first one starts: a file's index and an offset in it.
+
+    There are as few parts as possible, with at most ``split_bytes`` each. Raises OptionError.
     """
     if split_bytes < 1:
         raise OptionError(f"a split of {split_bytes} bytes is too small")

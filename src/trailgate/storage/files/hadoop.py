@@ -75,10 +75,10 @@ REFUSED: Final = RefusalTexts(
 
 
 class RefusedError(OSError):
-    """A request that an HDFS namenode refused, or that did not reach it.
+    """Raised for a request that an HDFS namenode rejected, or that did not reach it.
 
-    ``kind`` is the class name of the namenode's or the client's exception, and ``hint`` states
-    what to try.
+    ``kind`` is the class name of the namenode's or the client's exception, and ``hint`` states what
+    to try.
     """
 
     def __init__(self, problem: str, kind: str) -> None:
@@ -176,7 +176,10 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
 
 
 def _client(authority: str) -> Any:
-    """Return the client of this process. Those of a parent process have no threads here."""
+    """Return the client of this process.
+
+    A client that was created before a fork cannot be used: its threads do not exist here.
+    """
     stated = tuple(os.environ.get(name) for name in STATED)
     return _connect(authority, os.getpid(), stated)
 

@@ -1,6 +1,6 @@
 """List the numbered files of a trail in a store, and read the definitions of its tables.
 
-Missing or wrong files are not reported here; callers check the listing.
+Missing or unexpected files are not reported here; callers check the listing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ HINT: Final = "Name a trail by its prefix, such as dirdat/ot for dirdat/ot000000
 
 @dataclass(frozen=True, slots=True)
 class TrailFile:
-    """One file of a trail, and the number of its bytes to read."""
+    """One file of a trail, with the number of bytes to read from it."""
 
     path: str
     number: int
@@ -47,9 +47,11 @@ class TrailFile:
 
 @dataclass(frozen=True, slots=True)
 class TrailListing:
-    """The files of a trail by number, with paths in a store. ``spell`` converts such paths to addresses.
+    """The files of a trail by number, with paths in a store.
 
-    ``alone``: the address named a single file, so other files are not listed.
+    ``spell`` converts such paths to addresses.
+
+    If ``alone``, the address named a single file, so the other files of the trail are not listed.
     """
 
     store: fs.FileSystem
@@ -85,7 +87,10 @@ def list_trail(address: Address) -> TrailListing:
 
 
 def expand_trail_pattern(address: str) -> list[str]:
-    """Return the prefixes of the trails that a pattern matches, by name. Other addresses are unchanged."""
+    """Return the prefixes of the trails that a pattern matches, by name.
+
+    Other addresses are returned unchanged.
+    """
     store, path = locate(address)
     if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
         return [address]
@@ -109,7 +114,7 @@ def find_single_file(address: str) -> TrailFile:
 
 
 def files_on_disk(prefix: str) -> list[TrailFile]:
-    """Return the local files that are named like the files of a trail, published or not."""
+    """Return the local files with names like those of the trail's files, published or not."""
     target = Path(prefix)
     numbered = _list_numbered(LOCAL, str(target.parent))
     return [file for own, file in numbered if name_of(own) == target.name]

@@ -1,10 +1,10 @@
-"""The files that state what belongs to a trail: the manifest, the list of captured files, the checkpoint.
+"""The manifest of a trail, the list of captured files, and the checkpoint of a live trail.
 
 Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
 published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
-trail; the manifest states how many of its bytes count, so that files are remembered exactly if
-their run was published. A live trail has a checkpoint instead: the end of what is committed, and
-the source's position.
+trail. The manifest states how many bytes of this list are valid, so a file is only in the list if
+its run was published. A live trail has a checkpoint instead: the end of the committed bytes, and
+the position of the source.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new o
 class ManifestFile:
     """The manifest's entry for one file of a trail.
 
-    ``operations`` is None if the manifest does not state their number.
+    ``operations`` is None if the manifest does not state the number of operations.
     """
 
     name: str
@@ -42,7 +42,10 @@ class ManifestFile:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Build a manifest entry from JSON fields. A foreign manifest may only have names and sizes."""
+        """Build a manifest entry from JSON fields.
+
+        A manifest of another program may only have names and sizes.
+        """
         name, operations = str(fields["name"]), fields.get("operations")
         matched = NUMBERED.fullmatch(name)
         number = fields.get("number", matched["number"] if matched else 0)
@@ -52,7 +55,7 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class GrowingFileState:
-    """The manifest's facts about a last file that is being appended to: when it was begun (microseconds), and its last change.
+    """The manifest's facts about a last file that still grows: when it was begun (microseconds), and its last change.
 
     ``form`` is a digest of the format of its records.
     """
@@ -76,11 +79,15 @@ class QueryPosition:
 class Manifest:
     """The manifest of a trail: the published files in order, the bytes of the quarantine, and the last run.
 
-    - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the highest sequence id of messages.
-    - ``sources`` counts the message files of all runs. The next run's files are numbered from there, so that generated ids ascend through the trail.
+    - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the
+      highest sequence id of messages.
+    - ``sources`` counts the message files of all runs. The next run's files are numbered from
+      there, so that generated ids ascend through the trail.
     - ``queries`` maps streaming queries to their last batches, and ``positions`` to their progress.
-    - ``unfinished`` has the query and transaction inside which the trail ends, if it does. ``growing`` is set if a query appends to the last file.
-    - In a store without renames, ``edition`` counts the manifests, and ``decided`` names the record of files that are being renamed; these are added to ``files`` only then.
+    - ``unfinished`` names the query and the transaction if the trail ends inside a transaction.
+      ``growing`` is set if a query appends to the last file.
+    - In a store without renames, ``edition`` counts the manifests, and ``decided`` names the commit
+      record of files that are being renamed; they are added to ``files`` afterwards.
     """
 
     files: tuple[ManifestFile, ...] = ()
@@ -152,7 +159,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """A captured message file: its name without folder, its size, and a digest of its ends.
+    """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
 
     If ``modified`` is None, the digest covers all bytes.
     """
@@ -197,8 +204,8 @@ class Checkpoint:
     """The checkpoint of a live trail: the end of the last committed transaction, and the source's position there.
 
     ``begun`` is the number of the last file that the writer has begun. It is stored before that
-    file is created, so that a restart knows that all files from ``file`` to ``begun`` are its
-    own. If ``offset`` is 0, nothing in ``file`` is committed yet, and the file may not exist.
+    file is created, so that a restart knows that the writer created all files from ``file`` to
+    ``begun``. If ``offset`` is 0, nothing in ``file`` is committed yet, and the file may not exist.
     """
 
     level: int

@@ -1,4 +1,7 @@
-"""Read one open file: at any offset, or, if it is compressed, sequentially while unpacking."""
+"""Read one open file.
+
+An uncompressed file is read at any offset, a compressed file sequentially while it is unpacked.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br",
 
 
 class OpenedFile:
-    """An open file, local or in any store, which is read at any offset. ``what`` names it in errors."""
+    """An open file, local or in any store, which can be read at any offset.
+
+    ``what`` names it in errors.
+    """
 
     def __init__(self, path: str, size: int, subject: str) -> None:
         self.path, self.size = path, size
@@ -56,7 +62,7 @@ class OpenedFile:
         return offset >= self.size
 
     def read(self, offset: int, size: int) -> pa.Buffer:
-        """Read up to ``size`` bytes of the open file from an offset. Bytes after the size that the listing stated are not read.
+        """Read up to ``size`` bytes of the open file from an offset, but no bytes after the size that the listing stated.
 
         Raises StorageError if the file has become shorter.
         """
@@ -148,7 +154,10 @@ class CompressedFile:
         return pa.py_buffer(self._buffered[:size])
 
     def is_at_end(self, offset: int) -> bool:
-        """Return True if there are no bytes after an offset, up to which the file was read."""
+        """Return True if there are no bytes after an offset.
+
+        The file must have been read up to that offset.
+        """
         return self._at_end and offset >= self._begin + len(self._buffered)
 
     def _unpack(self, size: int) -> bytes:

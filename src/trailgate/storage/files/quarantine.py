@@ -1,4 +1,7 @@
-"""Messages as JSON lines, in both directions, and the file of quarantined messages beside a trail."""
+"""Messages as JSON lines, in both directions, and the file of quarantined messages beside a trail.
+
+Example of a line: ``{"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, ...}``.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ _JSON_TYPES: Final = {
 def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
-    """Format a message as a line of a quarantine file. After repair, the line can be captured like a line of a message file."""
+    """Format a message as a line of a quarantine file.
+
+    After a repair, the line can be captured like any line of a message file.
+    """
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
@@ -48,11 +54,10 @@ def write_lines(
     positions: pa.StringArray,
     reasons: pa.StringArray,
 ) -> pa.Buffer:
-    """Format many messages at once, with the lines that `write_line` would make of each.
+    """Format many messages at once, with the same result as `write_line` for each.
 
-    `source` is the source of each message, or one for all.
-
-    A step for each message is needed only for headers, and for a body that is not UTF-8.
+    `source` is the source of each message, or one for all. Only messages with headers, or with a
+    body that is not UTF-8, are formatted one by one.
     """
     texts, encoded = _body_texts(bodies)
     own = None
@@ -94,7 +99,7 @@ def write_lines(
 
 
 def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
-    """Return bodies as text, and the mask of those that are not UTF-8 and therefore in base64."""
+    """Return bodies as text, and a mask of the bodies that are not UTF-8 and therefore in base64."""
     encoded = np.zeros(len(bodies), bool)
     try:
         # Arrow checks all bodies at once, which nearly always succeeds. Only if one is not UTF-8 is
@@ -108,7 +113,7 @@ def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
 
 
 def _in_base64(body: bytes) -> bytes | None:
-    """Return a body in base64 if it is not UTF-8."""
+    """Return the body in base64 if it is not UTF-8, otherwise None."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -181,8 +186,8 @@ def _text(value: object) -> str:
 def append_files(path: Path, valid_bytes: int, parts: Sequence[Path]) -> None:
     """Append staged files of quarantined messages after the first ``valid_bytes`` bytes of the quarantine file.
 
-    If nothing is kept of it, the first part becomes the quarantine file, so that its bytes are not copied. The
-    caller syncs the folder.
+    If there are no valid bytes, the first part becomes the quarantine file, so that its bytes are
+    not copied. The caller syncs the folder.
     """
     if not valid_bytes:
         first, *parts = parts
@@ -198,9 +203,8 @@ def append_files(path: Path, valid_bytes: int, parts: Sequence[Path]) -> None:
 def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int:
     """Append staged lines of quarantined messages after the first ``valid_bytes`` bytes of the quarantine file.
 
-    Returns the new size.
-
-    Anything after ``valid_bytes`` was left by an interrupted run, and is overwritten.
+    Returns the new size. Bytes after ``valid_bytes`` were left by an interrupted run, and are
+    overwritten.
     """
     with convert_write_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < valid_bytes:

@@ -54,7 +54,10 @@ class TrailPosition(NamedTuple):
 
     @property
     def just_after(self) -> TrailPosition:
-        """The position one byte later. As an exclusive end it includes a record that starts at this position."""
+        """The position one byte later.
+
+        Used as an exclusive end, it includes a record that starts at this position.
+        """
         return TrailPosition(self.number, self.offset + 1)
 
 
@@ -62,9 +65,9 @@ class TrailPosition(NamedTuple):
 class TrailFiles:
     """The files of a trail in order, and the definitions of its tables.
 
-    ``growing``: the last file may end in an unfinished record, as no manifest states its size.
-    ``cut_off``: the trail continues after these files.
-    ``missing``: the files that the manifest states, but which do not exist.
+    ``growing``: the last file may end in an incomplete record, because no manifest states its size.
+    ``cut_off``: the trail has more files after these. ``missing``: files that are in the manifest
+    but do not exist.
     """
 
     prefix: str
@@ -90,7 +93,10 @@ class TrailFiles:
         return tuple(file for file in self.missing if file.number > self.end.number)
 
     def describe_missing(self, *, last: bool = False) -> str:
-        """Return a sentence about the missing files, with ``last`` about those after the last one, or ""."""
+        """Return a sentence about the missing files, or "".
+
+        ``last`` is the text for files missing at the end.
+        """
         names = [file.name for file in (self.missing_last if last else self.missing)]
         if not names:
             return ""
@@ -109,7 +115,7 @@ class TrailFiles:
     def following(self, number: int) -> Iterator[TrailFile]:
         """Yield the trail files from a number on.
 
-        If the listing was cut off, the remaining files are listed again.
+        If the list of files is incomplete (``cut_off``), the remaining files are listed again.
         """
         yield from self.files[max(0, number - self.files[0].number) :]
         if self.cut_off:
@@ -121,7 +127,7 @@ class TrailFiles:
         return self.growing and not self.cut_off and file.number >= self.files[-1].number
 
     def window(self, first: int, last: int) -> TrailFiles:
-        """Return only the trail files with these numbers. A Spark task then is not sent the names of all files."""
+        """Return only the trail files with these numbers, so that a Spark task does not have to be sent all names."""
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
         cut_off = last < self.files[-1].number or self.cut_off
@@ -224,7 +230,7 @@ def _published_since(
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Update the sizes of the last files, as a writer may have completed them during the listing.
+    """Update the sizes of the last files, because a writer may have completed them during the listing.
 
     A file with a successor is complete, but its size may have been listed before that.
     """
@@ -269,9 +275,11 @@ def _definitions(listing: TrailListing, given: Address | Definitions | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrail:
-    """Everything stored under a trail's prefix. ``manifest`` and ``definitions`` are None if they do not exist.
+    """Everything stored under a trail's prefix.
 
-    ``alone``: a single file was asked for, so other files are not examined.
+    ``manifest`` and ``definitions`` are None if they do not exist.
+
+    ``alone``: the address named a single file, so other files are not examined.
     """
 
     prefix: str

@@ -1,7 +1,8 @@
 """Append changes to a live trail in place, and continue after interruptions.
 
-Readers see what ``append`` wrote as soon as it returns; it is durable, together with the source's
-position, once ``commit`` returns. docs/recovery.md describes what happens at a start, and why.
+Appended bytes are visible to readers as soon as ``append`` returns. They are durable, together with
+the source's position, when ``commit`` returns. docs/recovery.md describes what happens at a start,
+and why.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class TrailAppender:
 
     @property
     def place(self) -> TrailPosition:
-        """The end of what was appended to the live trail: file and offset."""
+        """The end of the appended bytes in the live trail: file and offset."""
         return TrailPosition(self._trail.files.number, self._trail.files.size)
 
     def encode(self, batch: ChangeBatch) -> EncodedTrail:
@@ -93,12 +94,11 @@ class TrailAppender:
         self.append(from_operations(conform_operations(rows), self._definitions))
 
     def append(self, batch: ChangeBatch, encoded: EncodedTrail | None = None) -> None:
-        """Append operations to the live trail, where readers see them when this returns.
+        """Append operations to the live trail. They are visible to readers when this returns.
 
-        ``encoded`` are their records, if known.
-
-        A batch that cannot be written adds nothing. After a StorageError it is unknown how much of
-        the batch was written: the trail must be opened again.
+        ``encoded`` are their records, if known. A batch that cannot be written adds nothing. After
+        a StorageError it is unknown how much of the batch was written: the trail must be opened
+        again.
         """
         if not batch.rows:
             return
@@ -152,7 +152,10 @@ class TrailAppender:
         return replace(block, table=known)
 
     def _write(self, batch: ChangeBatch, encoded: EncodedTrail, begin: int) -> int:
-        """Write the operations that fit the file, or begin a new one. Returns the next operation."""
+        """Write the operations that fit into the file, or begin a new file.
+
+        Returns the index of the next operation.
+        """
         files = self._trail.files
         end = count_fitting(
             encoded, begin, self._options.max_bytes - files.size, is_empty=files.is_empty

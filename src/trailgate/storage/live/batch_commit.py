@@ -1,10 +1,12 @@
-"""Commit batches of a streaming query to a trail, each exactly once. The manifest entry is written last.
+"""Commit batches of a streaming query to a trail, each exactly once.
 
-The manifest has the last batch number of each query, so a batch that is committed again is skipped.
-In an object store the batch's files become files of the trail, as in any other run
+The manifest entry is written last.
+
+The manifest contains the last batch number of each query, so a batch that is committed again is
+skipped. In an object store the batch's files become files of the trail, as in any other run
 (``commit_files``). On a local disk, small batches are appended to the trail's last file, after the
-bytes that the manifest states; readers see them once the manifest is written (decision 0072).
-Anything that an interrupted commit left after these bytes is overwritten by the next commit.
+bytes that the manifest states; readers see them once the manifest is written (decision 0072). Bytes
+that an interrupted commit has left there are overwritten by the next commit.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ GATHERED: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """What one task staged of a streaming query's batch: the files, the bytes of each file before its first operation, and transactions."""
+    """The part of a batch that one task staged: the files, the bytes of each file before its first operation, and the transactions."""
 
     segments: tuple[Segment, ...] = ()
     begin: int = 0
@@ -148,11 +150,13 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
 def commit_batch(
     target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart], disk: Disk | None = None
 ) -> bool:
-    """Add a batch to a trail, its parts in order. Returns False if the trail already has the batch.
+    """Add the parts of a batch to a trail, in order.
+
+    Returns False if the trail already has the batch.
 
     If files cannot be appended to, each staged file becomes a file of the trail. Raises
     TransactionError if the batch does not continue the open transaction, and StorageError if that
-    belongs to another query. Nothing is added then.
+    transaction belongs to another query. Nothing is added then.
     """
     if not target.location.backend.appends:
         return commit_files(target, batch, parts)
@@ -180,7 +184,7 @@ def commit_batch(
 
 @dataclass(slots=True)
 class _Commit:
-    """Adds the staged files of one batch to the trail, and tracks which files the trail then has."""
+    """Adds the staged files of one batch to the trail, and keeps the list of the trail's files up to date."""
 
     target: TrailTarget
     batch: QueryBatch
@@ -216,7 +220,7 @@ class _Commit:
     def _form(self) -> str:
         """Return a digest of the format and, if records name tables by index, of the tables.
 
-        Records can only be appended to a file of the same digest.
+        Records can only be appended to a file with the same digest.
         """
         form = self.target.options.trail_format
         tables = self.target.definitions if form.by_index else None
@@ -255,7 +259,7 @@ class _Commit:
         self.growing = replace(self.growing, last_csn=segment.last_csn, last_time=segment.last_time)
 
     def _finish(self) -> None:
-        """Finish the last file if it was appended to, as another one follows."""
+        """Finish the last file if it was appended to, because another file follows."""
         if self.growing is None:
             return
         last = self.files[-1]
@@ -265,7 +269,7 @@ class _Commit:
         self.growing = None
 
     def _change(self, path: Path, size: int, patches: list[tuple[int, bytes]]) -> None:
-        """Truncate a file, which removes remains of an interrupted commit, and apply patches."""
+        """Truncate a file, which removes the remains of an interrupted commit, and apply patches."""
         file = self.disk.open(path)
         try:
             file.truncate(size)

@@ -1,4 +1,4 @@
-"""The growing last file of a live trail: write in place, and close it by completing its header.
+"""The last file of a live trail, which still grows: write to it in place, and complete its header at the end.
 
 Every change to the disk is a method of ``Disk`` or ``WrittenFile``, so that tests can interrupt
 each step.
@@ -48,12 +48,11 @@ class Disk:
 
 
 class GrowingFile:
-    """Writes the growing files of a live trail, one after the other.
+    """Writes the files of a live trail, one after the other.
 
-    ``template`` None means no headers (level 0).
-
-    ``metadata`` are the records at the start of each file. ``number`` and ``size`` describe the
-    open file; if no file is open, ``number`` is the number of the next one.
+    If ``template`` is None, files have no headers (level 0). ``metadata`` are the records at the
+    start of each file. ``number`` and ``size`` describe the open file; if no file is open,
+    ``number`` is the number of the next one.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class GrowingFile:
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
         """Append records to the growing file.
 
-        ``marks`` describe the first and last change in them, if any.
+        ``marks`` describe the first and last change in the records, if there are any.
         """
         assert self._file is not None
         if marks is not None:

@@ -33,7 +33,7 @@ APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(Enum):
-    """How a start treats what follows the last commit (docs/recovery.md).
+    """What a start does with the bytes after the last commit (docs/recovery.md).
 
     The values are the numbers in trail headers; 1 is printed in documentation. Assumed: 1 is append
     mode, and 0 overwrite mode.
@@ -72,7 +72,7 @@ class AppendOptions(WriteOptions):
 
 
 def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a trail's checkpoint, or None if there is no trail yet.
+    """Return a trail's checkpoint, or None if the trail does not exist yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
     """
@@ -99,7 +99,7 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
 class LiveTrail:
     """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last complete transaction, as far as this writer knows.
+    ``last`` is the last complete transaction that this writer knows.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ class LiveTrail:
             self.files.finish()
 
     def _must_change(self, header: FileHeader | None) -> bool:
-        """Return True if a reopened file must be followed by a new one at once.
+        """Return True if a reopened file must be followed by a new file at once.
 
         All records of a file must be of one version (trail format §4.6). If records name tables by
-        index, the file's metadata may lack tables that were defined since.
+        index, the file's metadata may lack tables that were defined later.
         """
         wanted = self._options.trail_format
         if self._options.new_file or wanted.by_index:

@@ -1,4 +1,4 @@
-"""Find what follows a live trail's checkpoint: complete transactions, an open one, or a torn record."""
+"""Find out what follows a live trail's checkpoint: complete transactions, an open one, or an incomplete record."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from trailgate.trail.records.transactions import CLOSES, record_marks
 class Recovered:
     """The state of a live trail after a start: where its source must continue, and which transactions to skip there.
 
-    The source continues at ``source_position``, which was recorded with the last commit (None:
-    from its beginning). The trail already has the first ``transactions`` complete transactions
-    after that; ``last`` is the last one of them. With ``abandoned``, it also had an incomplete
-    transaction, which the source must repeat.
+    The source continues at ``source_position``, which was recorded with the last commit (None: from
+    its beginning). The trail already contains the first ``transactions`` complete transactions
+    after that position; ``last`` is the last of them. ``abandoned`` means that it also contained an
+    incomplete transaction, which the source must repeat.
     """
 
     source_position: str | None = None
@@ -66,9 +66,10 @@ class DuplicateSkipper:
 
     @property
     def is_behind(self) -> bool:
-        """True until the source has returned all transactions that the trail has.
+        """True until the source has returned all transactions that the trail contains.
 
-        A commit would state a position before the trail's end: what follows would be appended again.
+        A commit before that would state a position before the trail's end: the transactions after
+        it would be appended again.
         """
         return self._seen < self._recovered.transactions
 
@@ -108,11 +109,13 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointTail:
-    """The records of a live trail after its checkpoint. ``file`` and ``offset`` are the end of the last complete record.
+    """The records of a live trail after its checkpoint.
 
-    ``last`` is the last complete transaction, and ``current`` the transaction of the last
-    change. ``torn``: the last file has more bytes after ``offset``, which is 0 if the file
-    header is incomplete. ``path`` is the path of the last file, if there is one.
+    ``file`` and ``offset`` are the end of the last complete record.
+
+    ``last`` is the last complete transaction, and ``current`` the transaction of the last change.
+    ``torn``: the last file has more bytes after ``offset``; the offset is 0 if the file header is
+    incomplete. ``path`` is the path of the last file, if there is one.
     """
 
     file: int
@@ -207,13 +210,16 @@ class _TailRecords:
 
 
 def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
-    """Return the records up to the first damaged or incomplete one; nothing after it can be trusted."""
+    """Return the records up to the first damaged or incomplete one.
+
+    The bytes after it are not used.
+    """
     sound_records, _ = find_records_until_damage(data, order)
     return _TailRecords(data, order, view_records(wrap_trail_bytes(data, 0, order), sound_records))
 
 
 def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
-    """Return the tail after further records."""
+    """Extend the tail by further records."""
     view = tail_records.view
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
     begins = np.flatnonzero(followed.marks & BEGINS)

@@ -1,1 +1,1 @@
-"""Publish the staged files of a run at once, on a local disk or in an object store."""
+"""Publish all staged files of a run at once, on a local disk or in an object store."""

@@ -78,7 +78,7 @@ class LocalBackend(PublishBackend):
         return RecoveredState(self, self.state())
 
     def state(self) -> bytes | None:
-        """Read the state file on the local disk."""
+        """Read the state file."""
         return self._read(self.folder / self.state_name)
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
@@ -132,7 +132,7 @@ class LocalBackend(PublishBackend):
 
     @contextmanager
     def staged_folder(self, staging: Path) -> Iterator[Path]:
-        """Provide the local staging folder itself; nothing has to be uploaded."""
+        """Provide the local staging folder itself, because nothing has to be uploaded."""
         yield staging
 
     @contextmanager

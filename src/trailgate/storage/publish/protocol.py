@@ -43,7 +43,7 @@ RUN_RECORD: Final = "run.json"
 
 
 class OvertakenError(StorageError):
-    """Another run has published to the trail or folder since this run began.
+    """Raised if another run has published to the trail or folder since this run began.
 
     Nothing of this run is published.
     """
@@ -58,9 +58,9 @@ def overtaken_error(state: str) -> OvertakenError:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A staged file and the name that it will get. ``patches`` (offset, bytes) are written over its header.
+    """A staged file and its final name. ``patches`` (offset, bytes) are written over its header.
 
-    In a store it may be an upload, which already has its name and becomes visible when it is
+    In a store it may be an upload, which already has its final name and becomes visible when it is
     completed.
     """
 
@@ -87,11 +87,11 @@ class SidecarFile:
 class CommitPlan:
     """The plan of one publication: the staged files, sidecar files and state that it commits.
 
-    ``state`` returns the content of the new state file for a generation. In a store, a state
-    that only names a commit record is written first; ``deciding`` returns it. ``parts`` are
-    staged files that are appended to the file ``log`` after its first ``kept`` bytes.
-    ``finished`` is a published file whose header is now completed, since files follow it.
-    ``is_published`` returns whether a file name is published already.
+    ``state`` returns the content of the new state file for a generation. In a store, a state that
+    only names a commit record is written first; ``deciding`` returns it. ``parts`` are staged files
+    that are appended to the file ``log`` after its first ``kept`` bytes. ``finished`` is a
+    published file whose header is completed now, because other files follow it. ``is_published``
+    returns whether a file name is published already.
     """
 
     files: tuple[StagedFile, ...]
@@ -149,7 +149,7 @@ class PublishBackend(Protocol):
         """Raise StorageError if the backend cannot prevent two concurrent runs from both publishing."""
 
     def recover(self) -> RecoveredState:
-        """Apply the decision of an interrupted run, if there is one, and return the state (None if there is none)."""
+        """Complete the publication that an interrupted run had decided on, if there is one, and return the state (None if there is none)."""
 
     def state(self) -> bytes | None:
         """Return the current state of the trail or folder.
@@ -166,7 +166,7 @@ class PublishBackend(Protocol):
     def names(self, after: str = "") -> Iterator[str]:
         """Yield the names in the folder that begin with the trail's name and sort after ``after``.
 
-        Staged objects of a store are excluded.
+        Staged objects of a store are not included.
         """
 
     def staging(self, name: str) -> Path:
@@ -175,7 +175,7 @@ class PublishBackend(Protocol):
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
         """Return an empty folder for staged files, and the time of the run.
 
-        That is the time of an interrupted run with the same fingerprint if there is one, or else
+        If a run with the same fingerprint was interrupted, this is the time of that run, otherwise
         ``now``.
         """
 
@@ -184,7 +184,7 @@ class PublishBackend(Protocol):
         del staging
 
     def has_staging(self, staging: Path) -> bool:
-        """Return whether files can be staged in a folder: it was created and is not discarded.
+        """Return whether files can be staged in a folder: it was created and has not been deleted.
 
         A store has no folders. Files that a task stages after its job has ended are deleted by the
         next publication.
@@ -204,7 +204,7 @@ class PublishBackend(Protocol):
         """Return the total size of these staged files."""
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Carry out a publication: write its decision, move the staged files to their names, and delete remains.
+        """Execute a publication: write its decision, move the staged files to their names, and delete remains.
 
         Each step can be repeated after a crash. Raises OvertakenError.
         """
@@ -212,18 +212,19 @@ class PublishBackend(Protocol):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete a folder of staged files, or the named files in it, unless the state has decided to publish them.
+        """Delete a folder of staged files, or the named files in it, unless the state states that they will be published.
 
         Unfinished uploads are deleted too if ``is_own`` returns true for their names.
         """
 
     def discard_query(self, staging: Path) -> None:
-        """Delete what the batches of a streaming query have staged, up to this folder's batch, which is committed."""
+        """Delete all files that a streaming query has staged up to this folder's batch, which is committed."""
 
     def sweep(self, is_published: IsPublished) -> None:
         """Delete the files of killed runs that no run can publish any more.
 
-        On a local disk this does nothing, since each run empties its staging folder when it begins.
+        On a local disk this does nothing, because each run empties its staging folder when it
+        begins.
         """
         del is_published
 
@@ -233,7 +234,10 @@ class PublishBackend(Protocol):
 
 
 def encode_run_record(fingerprint: str, now: int) -> bytes:
-    """Encode the record of a run that began at ``now`` (nanoseconds). If the run is interrupted and started again, it reads its time from this record."""
+    """Encode the record of a run that began at ``now`` (nanoseconds).
+
+    If the run is interrupted and started again, it reads its time from this record.
+    """
     return json.dumps({"fingerprint": fingerprint, "now": now}).encode()
 
 

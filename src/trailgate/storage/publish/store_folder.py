@@ -1,17 +1,16 @@
 """Publish in an object store: a conditional put of the state decides, and a commit record describes the rest.
 
 Publishing takes two puts of the state. The first one replaces the state that the run has read with
-a state that names a commit record. The record describes everything that must be done: whoever finds it
-applies it, with the same bytes, however often and however late. Only then do the files get their
-names. The second put is the final state, which is also in the record (decision 0040).
+a state that names a commit record. The record describes everything that must be done: any run that
+finds it applies it, with the same bytes, however often and however late. Only then do the files get
+their names. The second put is the final state, which is also in the record (decision 0040).
 
 Each put increases the generation of the state. A run stages below a folder whose name begins with
-the generation that it has read. Once the state has a later generation, the run's tag of the state
-is out of date for good, so the put with which it would publish is refused, however long the run was
-paused. Everything staged below an earlier generation can therefore be deleted at once. That follows
-from the contents of the store alone, without clocks or leases (decision 0046). Folders of the
-current generation are left alone, since their runs may still be alive; they are deleted after the
-next publication.
+the generation that it has read. After the state has got a later generation, the run's put can never
+succeed, however long the run was paused, because it names a tag that no longer exists. Everything
+staged below an earlier generation can therefore be deleted at once. This follows from the contents
+of the store alone, without clocks or leases (decision 0046). Folders of the current generation are
+not deleted, because their runs may still be alive; the next publication deletes them.
 """
 
 from __future__ import annotations
@@ -160,7 +159,10 @@ def commit_record_of(state: bytes) -> str:
 
 
 def generation_of(state: bytes) -> int:
-    """Return the generation of a store's state, or 0 if it has none: nothing is older than 0, so nothing is swept then."""
+    """Return the generation of a store's state, or 0 if there is no state.
+
+    Nothing is older than 0, so nothing is swept then.
+    """
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         return int(json.loads(state)["edition"])
     return 0
@@ -169,7 +171,7 @@ def generation_of(state: bytes) -> int:
 def scratch_folder() -> str | None:
     """Return the folder for temporary files, or None for the system's default.
 
-    Spark's workers have folders of their session on the disks that Spark is configured for. Spark
+    Spark's workers use folders of their session on the disks that Spark is configured for. Spark
     deletes these when the session ends, so a killed worker leaves nothing.
     """
     named = os.environ.get(OF_SPARK, "").split(",")
@@ -303,7 +305,7 @@ class StoreBackend(PublishBackend):
 
     @contextmanager
     def _overtaken_first(self, staging: Path) -> Iterator[None]:
-        """Convert errors into OvertakenError if another run has published: it then has swept this run's files."""
+        """Convert errors into OvertakenError if another run has published, because that run has deleted this run's files."""
         try:
             yield
         except StorageError:
@@ -409,7 +411,7 @@ class StoreBackend(PublishBackend):
         return SidecarReplacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
 
     def _is_unchanged(self) -> bool:
-        """Return whether the state is certainly still the recovered one."""
+        """Return whether the state is certainly still the one that was recovered."""
         try:
             self.state()
         except StorageError:
@@ -417,9 +419,11 @@ class StoreBackend(PublishBackend):
         return True
 
     def _complete(self, record: str, tag: str, content: CommitRecord | None = None) -> None:
-        """Apply a commit record, and replace the state that names it. Other runs may do the same at the same time.
+        """Apply a commit record, and replace the state that names it.
 
-        ``tag`` is the tag of that state. Nothing happens if another run was faster.
+        Other runs may do the same at the same time.
+
+        ``tag`` is the tag of that state. If another run was faster, nothing happens.
         """
         try:
             content = self._read_record(record) if content is None else content
@@ -531,7 +535,7 @@ class StoreBackend(PublishBackend):
         self._delete_below(above, is_left)
 
     def _abandon(self, condition: IsPublished) -> None:
-        """Delete the parts of unfinished uploads of wanted names."""
+        """Delete the parts of unfinished uploads for whose names ``condition`` returns true."""
         self.store.abandon(self._prefix, lambda key: condition(key[len(self.folder) :]))
 
     def _delete_below(self, above: str, condition: Callable[[str], bool]) -> None:

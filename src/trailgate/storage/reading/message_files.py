@@ -1,7 +1,7 @@
 """Message files in name order, cut into ranges that can be read in parallel, and read in batches.
 
-A file is one message, or has a message per line, or a JSON object with body and headers per line. A
-message belongs to the range that contains its first byte. The list of files is stored as columns,
+A file contains one message, or a message per line, or per line a JSON object with body and headers.
+A message belongs to the range that contains its first byte. The list of files is stored as columns,
 because a list of a hundred thousand files is sent to every task, which needs only a few of them.
 """
 
@@ -177,7 +177,10 @@ class MessageFiles:
         return describe_empty_files(empty)
 
     def window(self, range_: MessageRange) -> MessageFiles:
-        """Return only the message files that a range needs. Messages after the range cannot be read from the result."""
+        """Return only the message files that are needed to read a range.
+
+        Messages after the range cannot be read from the result.
+        """
         return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
@@ -191,7 +194,7 @@ class MessageFiles:
 
 @dataclass(frozen=True, slots=True)
 class MessageRange:
-    """A range of messages: those whose first byte is in [start, end)."""
+    """A range of messages: all messages whose first byte is in [start, end)."""
 
     start: MessagePosition
     end: MessagePosition
@@ -278,9 +281,9 @@ def plan_ranges(
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
     Only uncompressed files with one message per line are divided. If messages can only be read
-    after those before them (``apart`` is false), there is a single range. Small inputs are
-    divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
-    so that output files are the same on any number of cores.
+    after those before them (``apart`` is false), there is a single range. Small inputs are divided
+    into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input, so that
+    output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -389,7 +392,10 @@ def _read_unlined(
 
 
 def _has_more(file: MessageFile, size: int) -> bool:
-    """Return True if a file has more than ``size`` bytes. A compressed file is unpacked to find out."""
+    """Return True if a file has more than ``size`` bytes.
+
+    To find out, a compressed file is unpacked.
+    """
     if file.codec is None:
         return file.size > size
     with _open(file) as reader:
@@ -399,7 +405,7 @@ def _has_more(file: MessageFile, size: int) -> bool:
 def _read_complete(
     reader: Reader, number: int, longest: int, chunk: int, why_not: str
 ) -> MessageBatch:
-    """Return a file as one message. Raises DecodeError if it is too long."""
+    """Read a file as one message. Raises DecodeError if it is too long."""
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)

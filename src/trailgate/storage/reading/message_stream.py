@@ -1,9 +1,9 @@
-"""A growing folder of message files as a stream: files are taken in name order, each once.
+"""A growing folder of message files as a stream: files are read in name order, each once.
 
-An offset has the last file that was taken, the number of files up to it, a checksum of their names
-and sizes, and the latest modification time. That is enough to repeat a batch exactly, and to detect
-forbidden changes. Files must appear complete (written elsewhere, or under a name that starts with a
-dot, and renamed), with names that sort after all earlier ones.
+An offset contains the last file that was read, the number of files up to it, a checksum of their
+names and sizes, and the latest modification time. This is enough to repeat a batch exactly, and to
+detect forbidden changes. Files must be complete when they appear (written elsewhere, or under a
+name that starts with a dot, and then renamed), with names that sort after all earlier ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ HINT: Final = "Files are read in name order: name a new file so that it sorts af
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """The maximum size of a stream's batch. A batch is larger if a single transaction is."""
+    """The maximum size of a stream's batch.
+
+    A batch exceeds it only if a single transaction is larger.
+    """
 
     files: int | None = None
     bytes: int | None = None
@@ -37,8 +40,8 @@ NO_LIMIT: Final = BatchLimit()
 class MessageOffset:
     """The offset of a stream of message files: it covers all files up to ``file``, or none if ``file`` is "".
 
-    ``count`` is the number of these files, ``check`` a hash of them, and ``modified`` the latest time
-    of change. They show if files that were read have changed.
+    ``count`` is the number of these files, ``check`` a hash of them, and ``modified`` the latest
+    modification time. They reveal whether files have changed after they were read.
     """
 
     file: str = ""
@@ -103,7 +106,7 @@ class MessageStream:
     def latest(self, start: MessageOffset, limit: BatchLimit = NO_LIMIT) -> MessageOffset:
         """Return the end of the next batch of message files.
 
-        Raises StorageError if a file arrived too late to be taken.
+        Raises StorageError if a file has arrived too late to be included.
         """
         files = self._sorted_files()
         self._check_order(start, files)
@@ -136,9 +139,9 @@ class MessageStream:
         return sorted(self._find(), key=lambda file: name_of(file.path))
 
     def _check_order(self, start: MessageOffset, files: Sequence[ListedFile]) -> None:
-        """Raise StorageError if a file arrived late: it sorts before the offset's file.
+        """Raise StorageError if a file has arrived too late: it sorts before the offset's file.
 
-        Files that were already taken may be removed.
+        Files that were already read may be removed.
         """
         before = [file for file in files if name_of(file.path) <= start.file]
         late: list[ListedFile] = []

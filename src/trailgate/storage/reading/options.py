@@ -1,4 +1,4 @@
-"""Options for reading part of a trail, as one frozen value for Python, Spark and the command line.
+"""The options for reading a part of a trail, as one frozen value for Python, Spark and the command line.
 
 ``select_rows_by_position`` filters batches by position and commit sequence number.
 """
@@ -52,7 +52,10 @@ POSITION: Final = OptionType("a position", _position)
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """The options of reading a trail: which operations, and in what form. A limit of None does not restrict."""
+    """The options of reading a trail: which operations, and in which form.
+
+    A limit of None means no limit.
+    """
 
     table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
     tables: Annotated[
@@ -164,13 +167,16 @@ def _is_number(text: str) -> bool:
 
 
 def _is_above(low: str, high: str) -> bool:
-    """Return True if a range is empty. Numbers compare as numbers, positions as text of equal length."""
+    """Return True if ``low`` is above ``high``, so that the range is empty.
+
+    Numbers compare as numbers, positions as text of equal length.
+    """
     numbers = _is_number(low) and _is_number(high)
     return int(low) > int(high) if numbers else low > high
 
 
 def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns of a batch that ``select_rows_by_position`` reads."""
+    """Return the columns of a batch that ``select_rows_by_position`` needs."""
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))
@@ -178,7 +184,7 @@ def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ..
 
 
 def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """Return the rows of a batch, in any form, that the options select."""
+    """Return the rows of a batch, of operations or records, that the options select."""
     prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
     masks = []
     for name, holds in (*POSITIONS, ("to_position", pc.less_equal)):
@@ -197,12 +203,12 @@ def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.R
 
 
 def below_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return True for CSNs before a limit, NULL if a row has no CSN."""
+    """Return for each row whether its CSN is below a limit, or NULL if the row has no CSN."""
     return _compare(csn, bound, pc.less)
 
 
 def above_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return True for CSNs after a limit, NULL if a row has no CSN."""
+    """Return for each row whether its CSN is above a limit, or NULL if the row has no CSN."""
     return _compare(csn, bound, pc.greater)
 
 

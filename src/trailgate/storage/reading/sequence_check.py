@@ -1,8 +1,8 @@
-"""Find out whether records are missing inside transactions, from the sequence of their indicators.
+"""Detect missing records inside transactions from their transaction indicators.
 
 A transaction is torn if the next one begins before it has ended, or if it continues without having
-begun. Each of its records may still be good, so nothing else shows the loss. A middle record that is
-missing leaves no trace in the indicators.
+begun. Each of its records may be valid, so only the sequence of indicators reveals the loss. It
+does not reveal the loss of a middle record.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ HINT: Final = "Copy the files again. trailgate check {0} lists all such places, 
 class SequenceCheck:
     """Checks that a trail's transaction indicators are consistent, to detect missing records.
 
-    It must see the trail's records in order, each once, in runs that contain complete
-    operations.
+    The trail's records must be passed in order, each once, in runs of complete operations.
     """
 
     def __init__(self, trail: TrailFiles) -> None:
@@ -46,10 +45,10 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Return an error for the first gap (missing records) before or inside the next records, or None.
+        """Return an error for the first missing records before or inside the next records, or None if there are none.
 
-        ``following`` is where the next transaction begins, if it begins directly after
-        these records.
+        ``following`` is where the next transaction begins, if it begins directly after these
+        records.
         """
         error = self._find(run)
         if error is None and following is not None and self._is_open:
@@ -95,14 +94,17 @@ class SequenceCheck:
         return DecodeError(problem + named, where=Where(offset=place.offset), hint=hint)
 
     def _last_begin(self, place: TrailPosition) -> TrailPosition | None:
-        """Return where the last transaction before a position begins, or None if that is damaged or gone."""
+        """Return where the last transaction before a position begins, or None if these records are damaged or missing."""
         try:
             return find_last_begin(self._trail, place)
         except TrailgateError:
             return None
 
     def _name(self, begin: TrailPosition) -> str:
-        """Return the id of the transaction that begins at a position, between commas, or "" if it cannot be read."""
+        """Return the id of the transaction that begins at a position, as text between commas.
+
+        Returns "" if it cannot be read.
+        """
         try:
             with TrailFileReader(self._trail.file(begin.number)) as reader:
                 data = reader.read(begin.offset, LONGEST)

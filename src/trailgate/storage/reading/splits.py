@@ -2,9 +2,9 @@
 
 A split is a range of a trail, and owns the transactions that begin in it. Its reader reads these to
 their end, beyond the split's end and into later files if necessary, and skips the rest of a
-transaction that began earlier. When reading records instead of operations, a split has every record
-that begins in it. Memory is constant: one chunk at a time is decoded. Notices that are not part of
-the rows go to the log, which is stderr unless a program handles it.
+transaction that began earlier. When records are read instead of operations, a split returns every
+record that begins in it. Memory is constant: one chunk at a time is decoded. Notices that are not
+part of the rows are logged, to stderr unless a program handles the log.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class NoticeLog:
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Warn if a trail file's number is wrong, its level is unknown, or the file does not have the size that it states."""
+        """Warn if a trail file's number is wrong, its level is unknown, or its size differs from the size that it states."""
         file, header = reader.file, reader.header
         if header is None:
             return
@@ -128,7 +128,8 @@ class TrailSplit:
     """A split of a trail: the transactions that begin in [start, end).
 
     With ``whole``, reading starts with the first record even if it continues a transaction. The
-    first split of a read is whole, since no other split has the beginning of that transaction.
+    first split of a read is whole, because no other split contains the beginning of that
+    transaction.
     """
 
     start: TrailPosition
@@ -311,7 +312,7 @@ class SplitReader:
     ) -> None:
         """Raise DecodeError, or log it, if records are missing inside the transactions of a run.
 
-        Records that are not ``consumed`` are read again, and checked then.
+        Records that are not ``consumed`` are read again later, and checked then.
         """
         read = run.take(slice(int(np.searchsorted(run.view.offsets, consumed))))
         error = self._sequence.find_loss(read, following)
@@ -323,7 +324,7 @@ class SplitReader:
         self._notices.once(LOST, str(error))
 
     def _announce(self, path: str, state: ReaderState) -> None:
-        """Log table definitions in the trail that are not understood, once per table."""
+        """Log table definitions in the trail that cannot be decoded, once per table."""
         tables_unread = state.tables.unread_since(self._state.tables, self._definitions)
         names = [known.name for known in tables_unread if known.name not in self._announced]
         if names:
@@ -350,9 +351,11 @@ class SplitReader:
             self._notices.once(UNFINISHED, file.path, end, left)
 
     def _room(self, size: int) -> Octets:
-        """Return a buffer for a chunk. It is reused, since columns are copies of its bytes.
+        """Return a buffer for a chunk.
 
-        Allocating new memory for each chunk would cost as much as reading it.
+        The buffer is reused, because columns are copies of its bytes.
+
+        Allocating new memory for each chunk would take as long as reading it.
         """
         if size > len(self._buffer):
             self._buffer = np.empty(size, np.uint8)
@@ -392,11 +395,13 @@ class SplitReader:
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:
-    """Cut records after the last record that ends a transaction; return all if none does.
+    """Cut records after the last record that ends a transaction.
 
-    The records after it are read again with the next chunk, so no state must be carried over, and
-    restarts need not be considered. The very last record is not considered, since continuations of
-    it may follow.
+    Without such a record, return all of them.
+
+    The records after it are read again with the next chunk, so no state must be passed on, and
+    restarts need not be considered. The very last record is not considered, because continuations
+    of it may follow.
     """
     # From the second-to-last record backwards, so argmax finds the last end.
     ends = run.marks[-2::-1] & CLOSES != 0

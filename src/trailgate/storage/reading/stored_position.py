@@ -1,9 +1,9 @@
 """Continue a trail at a stored position, after checking that it is still the same trail.
 
-A stored position has the last operation that was applied or published, its commit sequence number
-(CSN), and a digest of its record. A different trail under the same prefix has a different record there.
-``reached`` is where the next batch begins; it may be in a later file, so that earlier files can be
-removed.
+A stored position contains the position of the last operation that was applied or published, its
+commit sequence number (CSN), and a digest of its record. If the trail was replaced by a different
+one, the record there has a different digest. ``reached`` is where the next batch begins; it may be
+in a later file, so that earlier files can be removed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ DIGEST_BYTES: Final = 8
 
 
 class TrailUse(NamedTuple):
-    """The purpose for which a trail is read, in words for errors.
+    """The purpose for which a trail is read, as words for error messages.
 
-    ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if
-    files are missing, in which ``{}`` stands for the option that skips operations by CSN.
-    ``changed`` is the hint if the trail was replaced by another one.
+    ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if files
+    are missing, in which ``{}`` stands for the option that skips operations by CSN. ``changed`` is
+    the hint if the trail was replaced by another one.
     """
 
     done: str
@@ -48,8 +48,8 @@ APPLIED: Final = TrailUse(
 class StoredPosition:
     """How far a trail was read: the position, CSN and digest of the last operation, and where to continue.
 
-    Everything except the position may be unknown. The position is empty if no operation has
-    been selected so far; ``reached`` is then known.
+    Every part except the position may be unknown. The position is empty if no operation has been
+    selected so far; ``reached`` is then known.
     """
 
     position: str
@@ -79,7 +79,7 @@ def record_digest(trail: TrailFiles, position: TrailPosition) -> str:
 def continue_at(
     trail: TrailFiles, stored: StoredPosition, use: TrailUse = APPLIED
 ) -> TrailPosition:
-    """Find where reading continues after a stored position. Errors name the ``use`` of the trail.
+    """Find where to continue reading after a stored position. Errors name the ``use`` of the trail.
 
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
     different one.
@@ -147,7 +147,7 @@ def _check_record(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> N
 
 
 def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str | None:
-    """Return the CSN of a record, or else of its transaction's first record, or None."""
+    """Return the CSN of a record, or if it has none, of its transaction's first record; otherwise None."""
     # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:
@@ -161,7 +161,10 @@ def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str
 
 
 def find_last_csn(trail: TrailFiles) -> str | None:
-    """Return the CSN of the last transaction of a trail, "" if it states none, or None if there is no transaction that can be read."""
+    """Return the CSN of the last transaction of a trail.
+
+    Returns "" if the transaction has no CSN, and None if no transaction can be read.
+    """
     try:
         begin = find_last_begin(trail, trail.end)
         if begin is None:

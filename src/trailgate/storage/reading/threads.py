@@ -31,14 +31,17 @@ def thread_count(requested: int | None) -> int:
 
 
 class _Outcome(NamedTuple, Generic[Result]):
-    """One result of a part; or, without results, its end and the error that ended it."""
+    """One result of a part, or the end of the part and the error that ended it."""
 
     results: tuple[Result, ...] = ()
     error: BaseException | None = None
 
 
 class _Work(Generic[Part, Result]):
-    """A part that is processed in a thread. It blocks while ``HELD`` results are waiting."""
+    """A part that is processed in a thread.
+
+    The thread blocks while ``HELD`` results are waiting to be consumed.
+    """
 
     def __init__(self, work: Callable[[Part], Iterable[Result]], part: Part, stop: Event) -> None:
         self._work, self._part, self._stop = work, part, stop
@@ -46,7 +49,7 @@ class _Work(Generic[Part, Result]):
         self._room = Semaphore(HELD)
 
     def run(self) -> None:
-        """Do the work."""
+        """Process the part."""
         try:
             for result in self._work(self._part):
                 self._room.acquire()

@@ -1,8 +1,8 @@
-"""Find the definition of a table by the position of an operation.
+"""Find the definition of a table at the position of an operation.
 
 A trail may define a table more than once: each file defines its tables before their first operation
-in it, and again if a table changes. An operation uses the last definition before it in its own
-file.
+in it, and again if a table changes. The definition of an operation is the last one before it in its
+own file.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ GONE_HINT: Final = "Name a file with the table's definition by the option defini
 class _FileTables:
     """The definitions in the first ``searched`` bytes of a file.
 
-    ``by_name`` has, for each table, the offsets of its definitions and the definitions, in order.
+    ``by_name`` contains for each table the offsets of its definitions, and the definitions, in
+    order.
     """
 
     searched: int = 0

@@ -1,7 +1,7 @@
 """Read one trail file: its header, byte order, records from an offset on, and table metadata.
 
-Also finds the tables that metadata records define before an offset (``EarlierTables``), reading no
-more than needed.
+Also finds the tables that metadata records define before an offset (``EarlierTables``), and reads
+no more of the file than necessary.
 """
 
 from __future__ import annotations
@@ -60,7 +60,9 @@ UTF_8_NUMBER: Final = 0x20000000
 
 
 class TrailFileReader:
-    """Reads bytes and records of one trail file. Errors raised in its context get the file's name.
+    """Reads bytes and records of one trail file.
+
+    Errors raised inside its context get the file's name.
 
     Level 0 files have no header (trail format §4.6): ``header`` is then None, and records start at
     0.
@@ -166,10 +168,12 @@ class TrailFileReader:
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes after ``end``, the end of the last complete record. They belong to an unfinished record.
+        """Return the number of bytes after ``end``, the end of the last complete record.
 
-        Raises DecodeError if they contain a valid record, because then a damaged length
-        hides it.
+        These bytes belong to an incomplete record.
+
+        Raises DecodeError if they contain a valid record, because then the length of the record
+        before it is damaged.
         """
         size = self.file.size
         if end >= size:
@@ -254,9 +258,9 @@ def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
 class EarlierTables:
     """The tables of metadata records before the offset at which reading a file starts.
 
-    Indexes count up in the order in which tables appear in a file (trail format §12). So the file
-    is searched from its beginning, only until the highest used index is found. If a metadata record
-    is read, all earlier ones must be known, as references get the next free index.
+    Indexes ascend in the order in which tables appear in a file (trail format §12). So the file is
+    searched from its beginning, but only until the highest used index is found. To interpret a
+    metadata record, all earlier ones must be known, because a reference gets the next free index.
     """
 
     def __init__(self, reader: TrailFileReader, position: int) -> None:
@@ -271,7 +275,7 @@ class EarlierTables:
         return self._searched >= self._until
 
     def needed_by(self, data: Octets, view: RecordColumns, start: int) -> TrailTables:
-        """Return the tables that these records, which start at ``start``, need."""
+        """Return the tables that these records need. The records start at ``start``."""
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():
@@ -285,7 +289,7 @@ class EarlierTables:
         return self._tables
 
     def _search(self, index: int | None) -> None:
-        """Search on until an index is found, or (None) to the end."""
+        """Continue the search until an index is found, or to the end (None)."""
         while not self.complete and (index is None or index not in self._tables.tables):
             stop = min(self._searched + SCAN, self._until)
             self._tables = self._reader.tables(stop, self._searched, self._tables)

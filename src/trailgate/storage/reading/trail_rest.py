@@ -1,7 +1,7 @@
-"""What follows the last complete transaction of a trail: an open transaction, or an unfinished record.
+"""Describe the rest of a trail after its last complete transaction: an open transaction, or an incomplete record.
 
 Readers of complete transactions do not return these bytes. A caller that reads a trail to its end
-reports how many there are (``TrailRest.notices``).
+reports their number (``TrailRest.notices``).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TrailRest:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """One sentence for each cause of unread bytes, such as an open transaction or an unfinished record."""
+        """Sentences about the unread bytes: one per cause, such as an open transaction or an incomplete record."""
         file = mask_logins(self.file)
         sentences = []
         if self.missing_file is not None:
@@ -77,7 +77,7 @@ class TrailRest:
 
 
 def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
-    """Find what follows the last complete transaction, which ends at ``since`` or later.
+    """Find the bytes after the last complete transaction, which ends at ``since`` or later.
 
     Raises TrailgateError if bytes are damaged.
     """
@@ -241,7 +241,7 @@ def _bytes_between(trail: TrailFiles, begin: TrailPosition, end: TrailPosition) 
 
 
 class RestTimer:
-    """Decides when unread bytes at a trail's end have stayed unchanged long enough for a notice."""
+    """Reports unread bytes at a trail's end only if they have stayed unchanged for some time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -250,7 +250,7 @@ class RestTimer:
         self._reported = False
 
     def due(self, rest: TrailRest) -> tuple[str, ...]:
-        """Return the notices if the rest has not changed for some time, and was not reported yet."""
+        """Return the notices if the rest has not changed for some time, and has not been reported yet."""
         now = time.monotonic()
         if rest != self._rest:
             self._rest, self._since, self._reported = rest, now, False

@@ -1,7 +1,8 @@
 """A growing trail as a stream of batches that contain only complete transactions.
 
-An offset in the stream is always the end of a transaction. Everything after the last such end
-waits, however much it is: it may be an open transaction, or a transaction that a restart record undid.
+An offset in the stream is always the end of a transaction. All bytes after the last such end have
+to wait, however many there are: they may be an open transaction, or a transaction that a restart
+record undid.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ NOWHERE: Final = StreamOffset(BEFORE_ALL)
 class TrailStream:
     """A growing trail as a stream: finds the ends of batches, and their splits.
 
-    ``find`` returns the trail as it is now, or None while it has no files. ``use`` gives the words of errors.
+    ``find`` returns the trail in its current state, or None while it has no files. ``use`` contains
+    the words for error messages.
     """
 
     def __init__(self, find: Callable[[], TrailFiles | None], use: TrailUse = STREAMED) -> None:
@@ -96,9 +98,8 @@ class TrailStream:
     def initial(self, position: str) -> StreamOffset:
         """Return the position at which a new trail stream starts.
 
-        A position inside a transaction means its beginning.
-
-        Raises OptionError for a position after the trail's end.
+        A position inside a transaction is moved to the beginning of that transaction. Raises
+        OptionError for a position after the trail's end.
         """
         trail = self._find()
         if trail is None:
@@ -122,7 +123,7 @@ class TrailStream:
         return _offset(trail, found or trail.begin)
 
     def stop_at_present_end(self) -> None:
-        """Limit all later batches to what the trail has now (Spark's ``availableNow``)."""
+        """Limit all later batches to the operations that are in the trail now (Spark's ``availableNow``)."""
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
@@ -202,7 +203,7 @@ class TrailStream:
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
     def _check_rest(self, trail: TrailFiles, begin: TrailPosition) -> None:
-        """Raise an error if no transaction ends because bytes are damaged or missing."""
+        """Raise an error if no transaction ends there because bytes are damaged or missing."""
         first = max(begin.number, min(self._sound + 1, trail.end.number))
         check_rest(trail, TrailPosition(first, 0))
         self._sound = trail.end.number - 1
@@ -210,7 +211,7 @@ class TrailStream:
     def _end(
         self, trail: TrailFiles, begin: TrailPosition, wanted: TrailPosition
     ) -> TrailPosition | None:
-        """Return the last transaction end up to a position, or else the first one after it."""
+        """Return the end of the last transaction up to the position ``wanted``, or if there is none, of the first transaction after it."""
         since, until = self._barren
         # A writer may remove its last file and start it again, so the range may not exist any more.
         # Continue the search after the range that was already searched in vain.
@@ -260,7 +261,7 @@ class TrailStream:
 
 
 def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailPosition:
-    """Return the position up to which a batch from ``begin`` may go."""
+    """Return the position up to which a batch that begins at ``begin`` may extend."""
     files = list(trail.following(begin.number))
     if limit.files is not None:
         files = files[: limit.files]
@@ -277,7 +278,9 @@ def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailP
 
 
 def _offset(trail: TrailFiles, position: TrailPosition) -> StreamOffset:
-    """Return a position as an offset. The end of a finished file becomes the start of the next one.
+    """Convert a position to an offset.
+
+    The end of a finished file becomes the start of the next file.
 
     A file that was read to its end may therefore be removed.
     """

@@ -1,4 +1,4 @@
-"""Read trails as Arrow batches: complete, in part, or in splits that can be read in parallel."""
+"""Read trails as Arrow batches: a complete trail, a part of it, or splits that can be read in parallel."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def read_with_options(
     limit: int | None = None,
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
-    """Return a reader of what the options select from a trail, in order."""
+    """Return a reader of all rows that the options select from a trail, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
     with pointing_to_check(trail):
@@ -178,7 +178,7 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
 
 
 def _limits_outside(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
-    """Yield a warning for a position at which reading should start or end, but which the trail does not have."""
+    """Yield a warning for each start or end position in the options that is not in the trail."""
     starts = [text for text in (options.after, options.from_position) if text is not None]
     start = TrailPosition(*parse_position(max(starts))) if starts else None
     if start is not None and start > trail.end:
@@ -209,7 +209,7 @@ def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> Non
 
 
 def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield a warning for each CSN limit after which the trail has no transaction yet."""
+    """Yield a warning for each CSN limit that is above all transactions in the trail so far."""
     stated = {name: text for name, text in limits.items() if text is not None}
     if not stated:
         return

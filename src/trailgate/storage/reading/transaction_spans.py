@@ -8,8 +8,8 @@ If a writer was interrupted, it writes a RestartAbend record and then repeats it
 (trail format §13). The records from that transaction's beginning to the RestartAbend record are
 dropped before they are decoded, and reported.
 
-If an indicator contradicts the one before, records of a transaction are missing. `SequenceCheck`
-finds this, also where two chunks, files or splits meet.
+If an indicator contradicts the previous one, records of a transaction are missing. `SequenceCheck`
+finds this, even at the boundary between two chunks, files or splits.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def read_runs_from(
 ) -> Iterator[RecordRun]:
     """Yield the records from a position to the end of the trail, in runs.
 
-    The position must be the start of a record. An unfinished record ends a file here; the caller
-    decides whether that is an error.
+    The position must be the start of a record. An incomplete record ends the runs of its file; the
+    caller decides whether that is an error.
     """
     for file in trail.following(position.number):
         with TrailFileReader(file) as reader:
@@ -114,9 +114,10 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Record
 
 
 def _around(trail: TrailFiles, position: TrailPosition) -> Iterator[RecordRun]:
-    """Yield the records from some way before a position to the end of the trail.
+    """Yield the records from some distance before a position to the end of the trail.
 
-    The record just before the position is included, as it may be the before image of an update.
+    The record just before the position is included, because it may be the before image of an
+    update.
     """
     file = trail.file(position.number)
     start = position.offset - LONGEST
@@ -175,7 +176,7 @@ def find_first_end(trail: TrailFiles, position: TrailPosition) -> TrailPosition 
 def find_last_end(
     trail: TrailFiles, position: TrailPosition, floor: TrailPosition
 ) -> TrailPosition | None:
-    """Return the last transaction end between ``floor`` and ``position``, or None."""
+    """Return the end of the last transaction that ends between ``floor`` and ``position``, or None."""
     for run in read_backwards(trail, position, floor):
         within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
@@ -254,8 +255,8 @@ class AbandonedRecords:
 class RestartFilter:
     """Drops records that a restart undoes, from runs of records that are passed in order.
 
-    If a transaction is open at the end of a run, the filter reads ahead once to find out
-    whether it will be abandoned. So memory is constant, however long the transaction is.
+    If a transaction is open at the end of a run, the filter reads ahead to find out whether it will
+    be abandoned. So memory is constant, however long the transaction is.
     """
 
     def __init__(self, trail: TrailFiles) -> None:
@@ -297,7 +298,10 @@ class RestartFilter:
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
     def _drop(self, run: RecordRun, dropped: Mask, transaction: Mask) -> None:
-        """Mark a transaction's records as dropped. Metadata records stay, as table indexes count them."""
+        """Mark a transaction's records as dropped.
+
+        Metadata records are kept, because table indexes count them.
+        """
         # APART marks records outside transactions, UNDOES restart records.
         chosen = np.flatnonzero(transaction & ~run.has(APART | UNDOES))
         if not len(chosen):

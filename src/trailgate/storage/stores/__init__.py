@@ -1,1 +1,1 @@
-"""Write to object stores: objects are put completely, and under a condition that prevents two writers from both succeeding."""
+"""Write to object stores: objects are always put completely, and under a condition that prevents two writers from both succeeding."""

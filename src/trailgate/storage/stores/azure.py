@@ -144,7 +144,7 @@ class AzureStore(BucketStore):
     def compose(self, key: str, pieces: Sequence[bytes | ObjectRange]) -> None:
         """Write a blob from bytes and ranges of other blobs.
 
-        If another writer's commit has discarded the blocks, it is repeated.
+        If another writer's commit has discarded the staged blocks, the upload is repeated.
         """
         for turn in range(COMPOSED):
             try:

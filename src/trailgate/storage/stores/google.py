@@ -76,7 +76,8 @@ class GoogleStore(BucketStore):
     def call(self, operation: str, key: str, request: GoogleRequest, **parameters: Any) -> Any:
         """Send a request to Google.
 
-        Raises WriteError, or ConditionNotMetError for an answer in ``asked.unmet``.
+        Raises WriteError, or ConditionNotMetError if the status of the answer is in
+        ``asked.unmet``.
         """
         del operation  # only for tests that record calls
         url = request.path if "://" in request.path else f"{self.place.server}{request.path}"
@@ -112,7 +113,10 @@ class GoogleStore(BucketStore):
         return (GoogleAuthError, RequestException)
 
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of a request to Google that got no answer. Error answers are not exceptions here."""
+        """Describe an exception of a request to Google that got no answer.
+
+        Answers with an error status are not exceptions here.
+        """
         return f"the store cannot be reached: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
@@ -212,10 +216,9 @@ def _session(anonymous: bool, _process: int) -> Any:
 class GoogleParts(UploadParts[GoogleStore]):
     """A resumable upload to Google.
 
-    Its last part creates the object, so each part is held back until another one follows.
-
-    An upload that gets its name later is a complete object with a hidden name, since an upload can
-    only be ended by its last part.
+    Its last part creates the object, so each part is held back until another one follows. An upload
+    that gets its name later is written as a complete object with a hidden name, because an upload
+    can only be ended by its last part.
     """
 
     def __init__(self, store: GoogleStore, key: str, *, fresh: bool, later: bool = False) -> None:
@@ -229,13 +232,16 @@ class GoogleParts(UploadParts[GoogleStore]):
         put_google_object(self._store, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
-        """Send the part held back before to Google, and hold this part back."""
+        """Send the part that was held back to Google, and hold back this part."""
         if self._last_part:
             self._send("*")
         self._last_part = data
 
     def _send(self, size: str) -> None:
-        """Send the part that is held back. If ``size`` is the total size and not "*", the store creates the object."""
+        """Send the part that is held back.
+
+        If ``size`` is the total size instead of "*", the store creates the object.
+        """
         if not self._upload:
             asked = GoogleRequest("POST", f"{UPLOADED}/b/{self._store.place.bucket}/o", b"")
             parameters = {"uploadType": "resumable", "name": self._name, **self._condition}

@@ -175,7 +175,7 @@ def replace_file(key: str, over: str, own: str) -> Steps:
 
 
 def _decide(key: str, over: str, own: str) -> Steps:
-    """Complete the writer's own claim. Return whether its file got the key's name."""
+    """Complete the writer's own claim. Return whether the writer's file became the file of the key."""
     staged, claim = writing_name(key, own), claim_name(key, over)
     our_file = f"{claim}/{own}"
     if (yield TagStep(key)) == over:
@@ -206,7 +206,7 @@ def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]
 
 
 class _NotEmptyError(Exception):
-    """The folder to delete is not empty."""
+    """Raised for a folder that cannot be deleted because it is not empty."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class HdfsStore(ObjectStore):
                 return self.remove(key)
 
     def written(self, path: str, data: bytes) -> Any:
-        """Write an HDFS file, and return its status, or None if another run has swept it."""
+        """Write an HDFS file, and return its status. Returns None if another run has deleted it."""
         try:
             self.call("write", path, data)
         except FileNotFoundError:

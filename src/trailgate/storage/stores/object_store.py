@@ -1,13 +1,14 @@
 """The interface for writing to an object store, which has neither renames nor files that grow.
 
-An object exists with all its bytes or not at all. Only ``put`` decides which of two writers wins:
-it writes an object only if the object that it replaces is unchanged since it was read. `ObjectStore`
-is the interface that other packages use.
+An object exists with all its bytes or not at all. If two writers compete, only ``put`` decides
+between them: it writes an object only if the object that it replaces is unchanged since it was
+read. `ObjectStore` is the interface that other packages use.
 
-A store implements single requests (``put_once``, ``list_keys``) and an upload in parts (`UploadParts`).
-Everything else is built from these here: `MultipartUpload` is a file that sends its parts while it is
-written, and ``compose`` builds an object from bytes and from ranges of other objects. `BucketStore`
-adds what stores with an HTTP client share: reads, and the conversion of the client's exceptions.
+A store implements single requests (``put_once``, ``list_keys``) and an upload in parts
+(`UploadParts`). Everything else is built from these here: `MultipartUpload` is a file that sends
+its parts while it is written, and ``compose`` builds an object from bytes and from ranges of other
+objects. `BucketStore` adds the parts that stores with an HTTP client share: reads, and the
+conversion of the client's exceptions.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 
 
 class ConditionNotMetError(Exception):
-    """The condition of a request to a store is not met, or its object does not exist.
+    """Raised if the condition of a request to a store is not met, or its object does not exist.
 
     The caller converts it to the error that a user sees, for example OvertakenError.
     """
@@ -64,7 +65,10 @@ class ObjectRange(NamedTuple):
 
 
 class PendingUpload(NamedTuple):
-    """A multipart upload to complete later. Its parts are in the store, and any process can complete it."""
+    """A multipart upload that is completed later.
+
+    Its parts are in the store, and any process can complete it.
+    """
 
     key: str
     upload: str
@@ -225,7 +229,7 @@ class MultipartUpload(RawIOBase):
 class ObjectStore(ABC):
     """The interface of stores for writing: one bucket. Stores can be pickled.
 
-    All methods raise WriteError if the store refuses a request or cannot be reached.
+    All methods raise WriteError if the store rejects a request or cannot be reached.
     """
 
     @abstractmethod
@@ -246,11 +250,14 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects of the store. They may be gone already."""
+        """Delete objects of the store. It is not an error if some do not exist."""
 
     @abstractmethod
     def complete(self, pending: PendingUpload) -> None:
-        """Create the object of a pending upload. It may be completed already."""
+        """Create the object of a pending upload.
+
+        It is not an error if the upload has already been completed.
+        """
 
     def error(self, problem: str, key: str) -> WriteError:
         """Build an error about an object of the store."""
@@ -271,10 +278,12 @@ class ObjectStore(ABC):
         """
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Replace the object if its tag is still ``over``. If ``over`` is None, create it if it does not exist.
+        """Replace the object if its tag is still ``over``.
 
-        Returns the new tag, or None if another writer was first. Raises WriteError if the store
-        keeps refusing the put although a read shows that the tag is still ``over``.
+        If ``over`` is None, create it if it does not exist.
+
+        Returns the new tag, or None if another writer was faster. Raises WriteError if the store
+        repeatedly rejects the put although a read shows that the tag is still ``over``.
         """
         for _ in range(DECIDED):
             try:
@@ -338,7 +347,10 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of the client. Raises ConditionNotMetError if it means an unmet condition or a missing object."""
+        """Describe an exception of the client.
+
+        Raises ConditionNotMetError if it stands for an unmet condition or a missing object.
+        """
 
     @abstractmethod
     def complete_once(self, pending: PendingUpload) -> None:
@@ -387,7 +399,10 @@ def check_imports(problem: str, extra: str, *modules: str) -> None:
 
 
 def check_conditions(store: ObjectStore, key: str) -> None:
-    """Check that the store obeys the conditions of puts, using a temporary object. Raises StorageError if not."""
+    """Check with a temporary object that the store obeys the conditions of puts.
+
+    Raises StorageError if it does not.
+    """
     if any(_obeys(store, f"{key}-{number}") for number in range(TRIED)):
         return
     problem = "the store does not obey the conditions If-None-Match and If-Match of a put"

@@ -27,9 +27,8 @@ STORES: Final[Mapping[str, str]] = MappingProxyType(
 def writable_store(address: str, what: str) -> tuple[ObjectStore, str]:
     """Return the store of an address and the key in it.
 
-    Raises OptionError if addresses of this scheme cannot be written.
-
-    ``what`` is the subject of the error message, such as "a trail".
+    ``what`` is the subject of the error message, such as "a trail". Raises OptionError if addresses
+    of this scheme cannot be written.
     """
     row = STORES.get(scheme_of(address))
     if row is None:

@@ -1,7 +1,7 @@
 """Update the header of a growing trail file when the file is begun, finished, or reopened.
 
-A header with a file size means that nothing will be added to the file any more (trail format §4.1).
-Patches are pairs of an offset and the bytes to write there.
+A file size in the header means that the file will not grow any more (trail format §4.1). Patches
+are pairs of an offset and the bytes to write there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ Patches = list[tuple[int, bytes]]
 
 
 def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patches:
-    """Return the patches that mark a growing trail file as finished; none if it has no header."""
+    """Return the patches that mark a growing trail file as finished.
+
+    There are none if it has no header.
+    """
 
     def finish(trail: TrailInfo) -> TrailInfo:
         return replace(

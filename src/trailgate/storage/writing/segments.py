@@ -1,7 +1,7 @@
-"""Write trail files before they are published: header, encoded records, rollover, and rollback.
+"""Write the files of a trail before they are published: header, encoded records, rollover, and rollback.
 
-The header is a placeholder, which publishing fills in. A file that reaches its maximum is followed
-by another one; ``mark`` and ``rollback`` undo what was written since.
+The header is a placeholder, which publishing fills in. If a file reaches its maximum size, the next
+file is begun. ``rollback`` undoes everything that was written since ``mark``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ class EncodedOperations(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One trail file that has no number yet. ``size`` includes the header; times are in microseconds."""
+    """One trail file that does not have a number yet.
+
+    ``size`` includes the header; times are in microseconds.
+    """
 
     name: str
     size: int
@@ -114,7 +117,10 @@ class SegmentWriter:
         return tuple(self._segments)
 
     def _fitting(self, encoded: EncodedTrail, begin: int) -> int:
-        """Return up to which operation the open file has room. A new file takes at least one."""
+        """Return the index after the last operation that fits into the open file.
+
+        A new file accepts at least one operation.
+        """
         if self._file is None:
             return begin
         segment = self._segments[-1]
@@ -160,9 +166,9 @@ class SegmentWriter:
 
 
 def count_fitting(encoded: EncodedTrail, begin: int, room: int, *, is_empty: bool) -> int:
-    """Return the index after the last operation that fits ``room`` bytes of a trail file.
+    """Return the index after the last operation that fits into ``room`` bytes of a trail file.
 
-    An empty file takes at least one operation.
+    An empty file accepts at least one operation.
     """
     last = room + int(encoded.starts[begin])
     # ``starts`` has one more entry than there are operations. With starts 0 10 25 40, begin 0 and

@@ -73,7 +73,7 @@ def add_counts(one: Counts, other: Counts) -> Counts:
 
 
 def sum_counts(parts: Iterable[Counts]) -> Counts:
-    """Add many counts of operations, with tables in the order of their first count."""
+    """Add many counts of operations. Tables are in the order in which they first occur."""
     total: Counts = {}
     for part in parts:
         for table, kinds in part.items():
@@ -87,7 +87,7 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
 class TableOptions:
     """The options of writing operations tables.
 
-    ``seq_digits`` None means: as many as the existing trail has, or 9.
+    If ``seq_digits`` is None, file numbers have as many digits as in the existing trail, or 9.
     """
 
     definitions: Address | None = None
@@ -116,7 +116,7 @@ class WriteSummary:
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Raise OptionError if the columns to write are not those of the operations table."""
+    """Raise OptionError if the columns to write are not the columns of the operations table."""
     hint = f"The operations table has {', '.join(OPERATIONS_SCHEMA.names)}"
     for name in NEEDED:
         if name not in names:
@@ -127,10 +127,12 @@ def check_columns(names: Sequence[str]) -> None:
 
 
 def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
-    """Prepare a run that writes to the trail at a prefix, or begins a trail there. Returns its target, which can be pickled.
+    """Prepare a run that writes to the trail at a prefix, or begins a trail there.
 
-    The staging folder is created here: if it is gone later, the run was given up. Definitions
-    may be omitted if the trail has them already. Raises OptionError.
+    Returns its target, which can be pickled.
+
+    The staging folder is created here. If it does not exist later, the run was cancelled.
+    Definitions may be omitted if the trail already has them. Raises OptionError.
     """
     target = plan_target(path, options)
     target.location.backend.check()
@@ -218,7 +220,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Make the row number in an error count from the first batch: add ``rows``, the rows of earlier batches."""
+    """Make the row number in an error count from the first batch, by adding ``rows``, the number of rows of earlier batches."""
     try:
         yield
     except TrailgateError as error:

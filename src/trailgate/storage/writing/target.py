@@ -1,4 +1,4 @@
-"""The trail that a run writes to: checks whether it may, its tables, and its staging folder."""
+"""The trail that a run writes to: checks whether the run may write to it, its tables, and the header of its files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check_tables(definitions: Definitions, options: WriteOptions) -> None:
 
 
 def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
-    """Raise StorageError or OptionError if the trail cannot be added to."""
+    """Raise StorageError or OptionError if nothing can be added to the trail."""
     if manifest is None:
         if location.has_files():
             problem = "the trail has no manifest"
@@ -116,7 +116,7 @@ def tables_of(location: TrailLocation, definitions: Address | Definitions | None
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
-    """Build the header of a run's trail files, except for what publishing fills in.
+    """Build the header of a run's trail files, without the fields that publishing fills in.
 
     ``process`` is the name of an Extract group.
     """
@@ -129,8 +129,8 @@ def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHe
 def _uri(host: str, prefix: str) -> str:
     """Return a trail's URI as in GoldenGate's headers: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
 
-    It has the host and GoldenGate's home folder (trail format §4.1): the folder above ``dirdat``,
-    or else the trail's own folder.
+    It consists of the host and GoldenGate's home folder (trail format §4.1): the folder above
+    ``dirdat``, or else the trail's own folder.
     """
     path = "/" + prefix.partition("://")[2] if is_stored(prefix) else prefix
     folder = Path(path).absolute().parent

@@ -81,7 +81,7 @@ class TrailLocation:
             self.backend.replace_state(lambda _: encode_manifest(Manifest()))
 
     def has_files(self) -> bool:
-        """Return True if files named like a trail's, or a checkpoint, exist."""
+        """Return True if a checkpoint exists, or a file with a name like a trail file's."""
         return bool(self._file_names("")) or self.backend.read(".checkpoint.json") is not None
 
     def _file_names(self, after: str) -> list[str]:
@@ -100,7 +100,10 @@ class TrailLocation:
         return tables if known is None else known.merge(tables)
 
     def captured_files(self, size: int) -> tuple[CapturedFile, ...]:
-        """Return the list of captured files. ``size`` is its length in bytes by the manifest."""
+        """Return the list of captured files.
+
+        ``size`` is its length in bytes as stated in the manifest.
+        """
         if not size:
             return ()
         data = self.backend.read(".captured.jsonl") or b""
@@ -109,7 +112,8 @@ class TrailLocation:
     def quarantine(self) -> str:
         """Return the name of the quarantine file of the next publication.
 
-        In an object store each publication has its own, as existing objects are not rewritten.
+        In an object store each publication has its own file, because existing objects are not
+        rewritten.
         """
         own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
         return f"{self.prefix}.quarantine{own}.jsonl"
@@ -154,9 +158,9 @@ class TrailLocation:
         self.backend.commit(commit, target.staging)
 
     def _finish(self, before: Manifest) -> StagedFile | None:
-        """Return a change of the header of the file that a streaming query adds to, if any.
+        """Return a change to the header of the file that a streaming query appends to, if there is such a file.
 
-        The header must state that the file is finished, as other files will follow it.
+        The header must state that the file is finished, because other files will follow it.
         """
         if before.growing is None or not self.backend.appends:
             return None
@@ -191,7 +195,9 @@ class TrailLocation:
 def number_files(
     target: TrailTarget, segments: Sequence[Segment], before: Manifest
 ) -> tuple[tuple[StagedFile, ...], tuple[ManifestFile, ...]]:
-    """Assign numbers to staged trail files: return their final names and headers, and their manifest entries.
+    """Assign numbers to staged trail files.
+
+    Return their final names and headers, and their manifest entries.
 
     Raises StorageError if a number is too high.
     """
@@ -236,8 +242,8 @@ class StagedRun:
     """The files that a run has staged: trail files and quarantine files, in order.
 
     ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
-    the files of earlier runs. ``captured`` are the run's lines for the list of captured files, and
-    ``last_id`` is its highest sequence id.
+    the files of earlier runs. ``captured`` are the lines that this run adds to the list of captured
+    files, and ``last_id`` is its highest sequence id.
     """
 
     segments: Sequence[Segment]
@@ -249,7 +255,9 @@ class StagedRun:
 
 
 def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
-    """Make the staged files of a run part of the trail. Returns their names, and the quarantine's if it grew.
+    """Make the staged files of a run part of the trail.
+
+    Returns their names, and the name of the quarantine file if it grew.
 
     Each step can be repeated after a crash.
     """

@@ -1,10 +1,10 @@
-"""Check that operations continue the transactions before them, from batch to batch and part to part.
+"""Check that operations continue the transactions of the operations before them, across batches and parts.
 
-A trail has the transaction's id only in the transaction's first record, so an operation in the
-wrong place would be read back with a different id. ``TransactionChain`` refuses operations that do not fit; it
-is used for streams, whose transactions may span parts and batches, and for live trails.
-``RepairingTransactionChain`` is used for data frames: where operations of a transaction were filtered out, it
-recomputes the indicators of the rest (decision 0059). Both follow ids and positions.
+A trail contains the transaction's id only in the transaction's first record, so an operation in the
+wrong place would be read back with a different id. ``TransactionChain`` rejects operations that do
+not fit; it is used for streams, whose transactions may span parts and batches, and for live trails.
+``RepairingTransactionChain`` is used for DataFrames: if operations of a transaction were filtered
+out, it recomputes the indicators of the rest (decision 0059). Both check ids and positions.
 """
 
 from __future__ import annotations
@@ -84,7 +84,11 @@ class ChainedOperations:
         )
 
     def row(self, at: int) -> PreviousOperation:
-        """Return an operation by its index; -1 is the operation before the batch (or the first, if unknown)."""
+        """Return an operation by its index.
+
+        Index -1 is the last operation before the batch (or the first operation, if that is
+        unknown).
+        """
         if at < 0 and self._last is not None:
             return self._last
         at = max(at, 0)
@@ -103,8 +107,8 @@ class ChainedOperations:
     def check_positions(self, hint: str) -> None:
         """Raise TransactionError if an operation's position is not greater than the previous position.
 
-        The operations of one message have the same position, and sequence ids. Unknown positions
-        are not compared.
+        Operations with sequence ids may share a position, because they come from one message.
+        Unknown positions are not compared.
         """
         position, before = self.position, self._before("position")
         # Two operations with sequence ids may share a position, as they come from one message.
@@ -214,7 +218,7 @@ class TransactionChain:
 
 
 class RepairingTransactionChain(TransactionChain):
-    """Follows transactions that may lack operations, and recomputes their indicators.
+    """Follows transactions of which operations may be missing, and recomputes their indicators.
 
     The remaining operations of such a transaction must be adjacent, and all positions must ascend,
     so that no other operation of it can be elsewhere. If all transactions are complete, positions
@@ -286,8 +290,8 @@ class RepairingTransactionChain(TransactionChain):
     def _of_transactions(self, rows: ChainedOperations, begins: Mask) -> tuple[Mask, Mask]:
         """Return two masks of operations, by the state of their transaction.
 
-        The first selects operations whose transaction has its original first operation, the second
-        those whose transaction has several CSNs up to there.
+        The first selects operations whose transaction still has its first operation, the second
+        operations whose transaction has had several CSNs so far.
         """
         begin = find_begin_rows(begins)
         before = begin < 0  # the transaction began in a batch before
@@ -302,7 +306,7 @@ class RepairingTransactionChain(TransactionChain):
 
 
 def _begins(rows: ChainedOperations) -> Mask:
-    """Return a mask of the operations that are the first remaining ones of a transaction.
+    """Return a mask of the operations that are the first remaining operation of a transaction.
 
     Raises TransactionError if an operation contradicts its indicator.
     """

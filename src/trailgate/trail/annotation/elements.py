@@ -1,8 +1,9 @@
-"""The result of explaining a trail: elements (tokens with their contents), byte strings and damage; and its output.
+"""The parts of an explained trail, and their output as text or JSON.
 
-Every byte of a header or record is in exactly one part. An `ExplainedToken` has the frame of a token and
-its parts. `ExplainedBytes` are shown together with a note, or with a problem. `format_listing` formats them as text
-in the form of TrailAnalyzer's listings; `part_to_json` returns plain values for JSON.
+Every byte of a header or record is in exactly one part. An `ExplainedToken` has the frame of a
+token and its parts. `ExplainedBytes` are shown together with a note, or with a problem;
+`DamagedSpan` are bytes that are not records. `format_listing` formats them as text in the form of
+TrailAnalyzer's listings; `part_to_json` returns plain values for JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class ByteRole(Enum):
-    """What explained bytes contain. `trailgate redact` replaces data such as values and names, and keeps the structure."""
+    """What explained bytes contain.
+
+    `trailgate redact` replaces data such as values and names, and leaves the structure unchanged.
+    """
 
     STRUCTURE = auto()
     VALUE = auto()  # a column's null indicator and value
@@ -78,7 +82,7 @@ Part: TypeAlias = ExplainedToken | ExplainedBytes
 
 @dataclass(frozen=True, slots=True)
 class DamagedSpan:
-    """Bytes of a trail in which no record could be read. Reading continues after them.
+    """Bytes of a trail that cannot be read as records. Reading continues after them.
 
     ``raw`` are these bytes, and ``before`` are some bytes before them, to show the context.
     """
@@ -99,7 +103,7 @@ class ByteArea:
     order: ByteOrder
 
     def part(self, start: int, end: int | None = None) -> ByteArea:
-        """Return the bytes [start, end) of the area as an area."""
+        """Return the bytes [start, end) of the area as a smaller area."""
         return ByteArea(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
@@ -114,7 +118,7 @@ class ByteArea:
         level: int = 0,
         role: ByteRole = ByteRole.STRUCTURE,
     ) -> tuple[ExplainedBytes, ...]:
-        """Explain all bytes of the area as one part, or return no part if it is empty."""
+        """Explain all bytes of the area as one part. Returns no part if the area is empty."""
         if not self.raw:
             return ()
         return (
@@ -125,7 +129,10 @@ class ByteArea:
 def explain_tokens(
     area: ByteArea, path: Path, explain: Callable[[ExplainedToken, ByteArea], ExplainedToken]
 ) -> Iterator[Part]:
-    """Explain the tokens that fill an area. Bytes that are not a token become a problem."""
+    """Explain the tokens that fill an area.
+
+    Bytes that are not a token become a part with a problem.
+    """
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:
         payload = area.part(start, end)
@@ -156,7 +163,7 @@ def find_problems(part: Part) -> Iterator[ExplainedBytes]:
 
 
 def decode_printable(raw: bytes) -> str | None:
-    """Return bytes of a trail as text that is safe to print, or None if they are not printable."""
+    """Decode bytes of a trail as text that is safe to print, or return None if they are not printable."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:
@@ -172,7 +179,7 @@ def shorten_text(raw: bytes, shown: int = 60) -> str:
 
 
 class ListingLine(NamedTuple):
-    """A line of the listing that explains a trail: bytes of the file, a comment, and whether it reports a problem."""
+    """A line of a listing: bytes of the file, a comment, and whether the line reports a problem."""
 
     content: str
     comment: str = ""

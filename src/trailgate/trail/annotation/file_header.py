@@ -1,13 +1,17 @@
-"""Explain the file header: its groups, fields and values (trail format §4)."""
+"""Explain the file header: its groups, fields and values (trail format §4).
+
+``header_groups`` parses the groups and fields as raw bytes, and ``with_file_size`` changes the file size in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError
 from trailgate.trail.annotation.elements import (
     ByteArea,
@@ -20,8 +24,11 @@ from trailgate.trail.annotation.elements import (
 )
 from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
-from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET, ByteOrder
+from trailgate.trail.format.tokens import FILE_HEADER, FRAME, NORMAL, TRAILER, UNSET, ByteOrder
+from trailgate.trail.records.record import RecordToken, read_tokens_between
 
+TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
+FILE_SIZE: Final = 0x39  # a field of that group
 # The names of fields in TrailAnalyzer's listings, by group and field id.
 LABELS: Final[Mapping[tuple[int, int], str]] = MappingProxyType(
     {
@@ -76,7 +83,8 @@ VENDORS: Final = (
 def detect_header_order(data: bytes) -> ByteOrder | None:
     """Return the byte order of a file header, or None if neither order fits.
 
-    An order fits if the header's trailer repeats its length in it.
+    An order fits if the length in the header's trailer, read in that order, equals the header's
+    length.
     """
     if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
         return None
@@ -89,7 +97,10 @@ def detect_header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> ExplainedToken:
-    """Explain the file header at the beginning of ``data``. Its trailer must be right in ``order``."""
+    """Explain the file header at the beginning of ``data``.
+
+    ``order`` must be an order in which its trailer is valid.
+    """
     length = order.number(data[2:FRAME])
     area = ByteArea(data[FRAME : length - FRAME], FRAME, order)
     parts = tuple(explain_tokens(area, (FILE_HEADER,), _group))
@@ -140,7 +151,7 @@ def _history(token: ExplainedToken, area: ByteArea, label: str) -> ExplainedToke
 
 
 def _string(area: ByteArea, label: str) -> tuple[Part, ...]:
-    """Return a string as text if it can be printed, otherwise in hex."""
+    """Explain a string: as text if it is printable, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     text = decode_printable(area.raw[2:])
@@ -162,3 +173,35 @@ def format_iso_time(microseconds: int) -> str:
     except OverflowError:
         return f"{microseconds} microseconds since 1970"
     return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+class HeaderGroup(NamedTuple):
+    """A group of a file header: its own token, its fields, and the offset of each field's payload."""
+
+    token: RecordToken
+    fields: tuple[RecordToken, ...]
+    starts: tuple[int, ...]
+
+
+def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
+    """Yield the groups of a file header. Raises DecodeError."""
+    data = octets(raw)
+    for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
+        fields = read_tokens_between(data, (start, start + len(group.payload)), order)
+        yield HeaderGroup(group, tuple(field for field, _ in fields), tuple(at for _, at in fields))
+
+
+def with_file_size(raw: bytes, size: int) -> bytes:
+    """Return the file header with another file size, or unchanged if it does not contain a size."""
+    order = detect_header_order(raw) or ByteOrder.BIG
+    for group in header_groups(raw, order):
+        for field, at in zip(group.fields, group.starts, strict=True):
+            if (
+                group.token.code == TRAIL_INFO
+                and field.code == FILE_SIZE
+                and len(field.payload) == 8
+            ):
+                # The field becomes a normal value of 8 bytes, with its id and its length unchanged.
+                frame = raw[at - FRAME : at - FRAME + 1] + bytes((NORMAL,)) + raw[at - 2 : at]
+                return raw[: at - FRAME] + frame + order.raw(size, 8) + raw[at + 8 :]
+    return raw

@@ -1,7 +1,7 @@
 """Explain a record byte by byte: its header fields, data and tokens (trail format §5 and §9 to §12).
 
-The data are columns, images, a piece of a large object or metadata. Values are explained without a
-definition, from their bytes alone (trail format §10.2): ``00 00 00 02 41 42`` is "not null, 2
+The data are columns, images, a piece of a large object or metadata. Values are explained from their
+bytes alone, without a table definition (trail format §10.2): ``00 00 00 02 41 42`` is "not null, 2
 bytes: AB".
 """
 
@@ -163,7 +163,7 @@ def explain_data(area: ByteArea, head: bytes) -> Iterator[Part]:
 
 
 def _images(area: ByteArea, prefix: ImagePrefix) -> Iterator[Part]:
-    """Yield the columns of one image, or of both images of a record."""
+    """Explain the columns of one image, or of both images of a record."""
     assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
     for image in read_images(area.raw, area.order, prefix):
         is_complete = image.width + image.stated <= image.length
@@ -202,7 +202,7 @@ def _text(area: ByteArea) -> Iterator[Part]:
 
 
 def _table(area: ByteArea) -> Iterator[Part]:
-    """Yield the columns of a table definition, if the assumed layout fits exactly."""
+    """Explain the columns of a table definition, if the assumed layout fits exactly."""
     columns = find_tdr_columns(area.raw, area.order)
     if columns is None:
         yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
@@ -289,7 +289,9 @@ MOVED_FIELDS: Final = (
 def explain_record(
     raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False
 ) -> ExplainedToken:
-    """Explain a record whose frame and trailer are right. Problems within it are part of the result.
+    """Explain a record whose frame and trailer are valid.
+
+    Problems within it are part of the result.
 
     With ``oracle``, AuditPos is explained as a position in Oracle's redo log.
     """

@@ -2,9 +2,9 @@
 
 A record is explained first, so that the role of each byte is known. The bytes of a value are
 replaced by others of the same length and form: a digit by a digit, a letter by a letter, a date by
-a date. For example "AB-12" may become "QX-84". Replacements depend on a secret key, so equal values
-stay equal throughout the trail. Anything that is not understood is never copied: unknown tokens
-become zeros, and a record whose data are not understood is skipped.
+a date. For example "AB-12" may become "QX-84". Replacements depend on a secret key, and equal
+values have equal replacements throughout the trail. Bytes with an unknown meaning are never copied:
+unknown tokens become zeros, and a record with data of an unknown layout is skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ALPHABETS: Final = (b"0123456789", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"abcdefghijkl
 
 
 class UnredactableRecordError(Exception):
-    """A record cannot be redacted and must be skipped. The message is the reason."""
+    """Raised for a record that cannot be redacted and must be skipped. The message is the reason."""
 
 
 class Redactor:
@@ -94,10 +94,10 @@ class Redactor:
         return self._replacements[part.role](part.raw)
 
     def _replace_unknown(self, raw: bytes, around: ExplainedToken, metadata: bool) -> bytes:
-        """Return zeros for a token, or raise UnredactableRecordError for data of an unknown layout.
+        """Replace bytes of an unknown layout.
 
-        The data of metadata records are copied unless names are replaced, since they contain no
-        values.
+        Returns zeros for a token, and raises UnredactableRecordError for data. The data of metadata
+        records are copied unless names are replaced, because they contain no values.
         """
         if around.path[-1] != DATA:
             self.zeros[around.name] += 1
@@ -135,10 +135,10 @@ class Redactor:
         return text.encode() + self._mask(raw[len(text) :])
 
     def _mask(self, raw: bytes) -> bytes:
-        """Return other bytes of the same length.
+        """Replace bytes by others of the same length.
 
-        Text stays text: each character is replaced by one of its kind. In other bytes, 00 and FF
-        stay as they are.
+        In text, each character is replaced by one of the same kind. In other bytes, 00 and FF are
+        not changed.
         """
         stream = self._stream(raw, len(raw))
         try:
@@ -153,7 +153,7 @@ class Redactor:
         return b"".join(_characters(text, stream))
 
     def _part_of_name(self, name: str) -> str:
-        """Return a replacement of the same length that no other name has, if one can be found."""
+        """Return a replacement for one part of a name, with the same length, that no other name has (if possible)."""
         raw = _encode(name)
         if raw not in self._named:
             used = set(self._named.values())
@@ -164,12 +164,12 @@ class Redactor:
         return _decode(self._named[raw])
 
     def _mask_name(self, raw: bytes, number: int) -> bytes:
-        """Return candidate ``number`` for the replacement of a name."""
+        """Return candidate number ``number`` for the replacement of a name."""
         stream = self._stream(raw + number.to_bytes(2, "big"), len(raw))
         return b"".join(_characters(_decode(raw), stream))
 
     def _user_tokens(self, raw: bytes) -> bytes:
-        """Return user tokens with other values. Their names are replaced only if names are."""
+        """Replace the values of user tokens. Their names are replaced only if names are redacted."""
         pairs = decode_user_tokens(raw)
         if pairs is None:
             self.zeros["user tokens"] += 1

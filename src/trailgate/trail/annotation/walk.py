@@ -29,8 +29,8 @@ SHOWN: Final = 64  # bytes shown of the damage itself
 def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedToken | DamagedSpan]:
     """Explain a trail file of ``size`` bytes: yield its file header, records and damage.
 
-    With ``start``, begin at the first record at or after this offset, or at damage that begins
-    before it and extends beyond it.
+    With ``start``, begin at the first record at or after this offset, or at the damage that
+    contains the offset.
     """
     header = _header(read)
     begin = 0 if header is None else header.length
@@ -53,9 +53,9 @@ def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedTo
 def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> int:
     """Return the offset of the first record or damage that ends after ``start``.
 
-    ``places`` are the offset of the first record, ``start``, and the size of the file. Only the
-    records before ``start`` show whether it lies in damage, so walk to it from the first good
-    record in the ``NEAR`` bytes before it.
+    ``places`` are the offset of the first record, ``start``, and the size of the file. Whether
+    ``start`` is inside damage can only be found by reading the records before it, so the walk
+    begins at the first good record in the ``NEAR`` bytes before ``start``.
     """
     begin, start, size = places
     at = begin
@@ -83,7 +83,10 @@ def _header(read: Read) -> ExplainedToken | None:
 
 
 def _is_oracle(read: Read) -> bool:
-    """Return whether the trail's database is Oracle, or False if its header cannot be read."""
+    """Return whether the trail's database is Oracle.
+
+    Returns False if the file header cannot be read.
+    """
     try:
         return decode_header(read(0, LONGEST).tobytes())[0].database.vendor == ORACLE
     except TrailgateError:

@@ -1,14 +1,14 @@
 """Decode and encode the file header: the F object at offset 0 of every trail file (trail format §4).
 
-The header holds five groups (trail, machine, database, producer, continuity), and each group holds
-fields. Both are tokens: id, info, length, payload. One row of a table declares each field with a
-codec that works in both directions, so `decode_header` and `encode_header` walk the same rows. For
-example ``36 00 00 0B 00 09 ./dirdat/...`` is a token 36, the file name: a string is a u16 length
-and its bytes. Fields and groups that the tables do not have are kept in ``unknown`` and written
-back.
+The header contains five groups (trail, machine, database, producer, continuity), and each group
+contains fields. Both are tokens: id, info, length, payload. One row of a table declares each field
+with a codec that works in both directions, so `decode_header` and `encode_header` use the same
+rows. For example ``36 00 00 0B 00 09 ./dirdat/...`` is a token 36, the file name: a string is a u16
+length and its bytes. Fields and groups that are not in the tables are kept in ``unknown`` and
+written back.
 
 Numbers are big-endian in every printed header. In a little-endian trail they are assumed to be
-little-endian, as the lengths are.
+little-endian, like the lengths.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 class HeaderFieldCodec(NamedTuple):
     """The encoder and decoder of one type of file header field.
 
-    ``unset`` is the payload while the value is unknown.
+    ``unset`` is the payload if the value is unknown.
     """
 
     encode: Callable[[Any, ByteOrder], bytes]
@@ -173,7 +173,8 @@ RAW: Final = HeaderFieldCodec(lambda value, _: bytes(value), lambda payload, _: 
 class TrailInfo:
     """Group 30 of the file header: the trail file itself.
 
-    Times are microseconds since 1970 UTC. None: not known yet, or not in the file.
+    Times are microseconds since 1970 UTC. A value is None if it is not known yet, or not in the
+    file.
     """
 
     signature: bytes = SIGNATURE
@@ -249,7 +250,7 @@ class ContinuityInfo:
 
 @dataclass(frozen=True, slots=True)
 class UnknownHeaderField:
-    """A file header field without a row in the tables of this module, kept unchanged.
+    """A file header field that is not in the tables of this module. It is kept unchanged.
 
     If ``code`` is None, the payload is a complete group.
     """
@@ -262,7 +263,9 @@ class UnknownHeaderField:
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """A complete file header of a trail. ``unknown`` holds the fields and groups that the tables do not have.
+    """A complete file header of a trail.
+
+    ``unknown`` contains the fields and groups that are not in the tables.
 
     Assumed: a little-endian trail has a little-endian header. No public dump shows one (trail
     format §3).
@@ -487,9 +490,9 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
 
 
 def _is_signed(view: memoryview, order: ByteOrder) -> bool:
-    """Return whether the third frame, which precedes the signature, is in that byte order.
+    """Return whether the third frame, which precedes the signature, has this byte order.
 
-    Also True if the frame is incomplete or damaged: then it decides nothing.
+    Returns True also if the frame is incomplete or damaged, because then it proves nothing.
     """
     lengths = {each: each.raw(len(SIGNATURE), 2) for each in ByteOrder}
     length = bytes(view[3 * FRAME - 2 : 3 * FRAME])
@@ -523,7 +526,7 @@ class _Walk:
 def _decode_known_group(
     code: int, data: bytes, order: ByteOrder
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
-    """Decode a group. The files of a trail differ in few groups, so the others are decoded once."""
+    """Decode a group, and cache the result. Most groups are the same in all files of a trail."""
     return _decode_group(_Walk(memoryview(data), order), _GROUPS[code], (0, len(data)))
 
 
@@ -551,7 +554,7 @@ def _decode_group(
 
 
 def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
-    """Return whether a field may be without a value.
+    """Return whether a field may have no value.
 
     A field that must have a value but is marked as unset keeps its default.
     """

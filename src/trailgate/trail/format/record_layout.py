@@ -1,9 +1,10 @@
-"""The fixed bytes of a record: the frames of G and H, the 34 bytes of GHDR (trail format §5), and time stamps (§6).
+"""The fixed bytes of a record: the frames of G and H, and the 34 bytes of GHDR (trail format §5); also time stamps (§6).
 
-Readers and writers share one numpy dtype per byte order. A record begins for example ``47 01 00 9C
-48 00 00 3A 45 04 00 41 ...``: G and its length, H and its length, then GHDR with the indicator
-``45``, the partition byte ``04``, the undo byte and the image ``41`` ("A"). Time stamps are
-microseconds since Julian Date 0.0, UTC.
+Readers and writers share one numpy dtype per byte order. For example, a record begins with ``47 01
+00 9C 48 00 00 3A 45 04 00 41 ...``: G and its length, H and its length, then GHDR with the
+indicator ``45``, the partition byte ``04``, the undo byte and the image ``41`` ("A"). Time stamps
+are microseconds since Julian Date 0.0, UTC. For example, 2024-01-01 00:00 UTC is Julian Date
+2460310.5, which is 212570827200000000 microseconds.
 """
 
 from __future__ import annotations

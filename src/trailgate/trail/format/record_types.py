@@ -1,13 +1,12 @@
 """The record types (IOType, byte 6 of GHDR), and the text of DDL records.
 
-One row per type has its number, its name in Logdump and its role for readers of operations. For
-example ``RecordType(5, "Insert", CHANGE, INSERT, image="A")``: an insert record is a change and
-always has an after image. Array tables of 256 entries (`ROLE_OF` and others) look up many types at
-once.
+Each row describes one type: its number, its name in Logdump and its role for readers of operations.
+For example ``RecordType(5, "Insert", CHANGE, INSERT, image="A")``: an insert record is a change and
+always has an after image. Arrays of 256 entries (`ROLE_OF` and others) look up many types at once.
 
-The data of a DDL record (160) are fields named by codes: ``C5='7',B4='ORDERS',C1='create table
-...'`` (trail format §10.6). Assumed: a backslash escapes ' , = ( ) and itself. It is documented
-that these characters are escaped, but not how.
+The data of a DDL record (160) are fields with codes as names: ``C5='7',B4='ORDERS',C1='create table
+...'`` (trail format §10.6). Assumed: a backslash escapes ' , = ( ) and itself. The documentation
+states that these characters are escaped, but not how.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ IMAGE_WIDTHS: Final[Mapping[ImagePrefix, tuple[int, ...]]] = MappingProxyType(
 
 
 class DataLayout(IntEnum):
-    """The layout of a change record's data if the partition byte lacks the bit for index, length and value."""
+    """The layout of a change record's data if the partition byte does not have the bit for index, length and value."""
 
     NONE = 0  # not public
     WHOLE = 1  # the values of all columns, one after another
@@ -213,13 +212,16 @@ LAYOUT_OF: Final = byte_table({row.code: row.layout for row in ROWS})
 
 
 def type_name(code: int) -> str:
-    """Return Logdump's name of a record type, or "unknown" if the type is not public."""
+    """Return Logdump's name of a record type, or "unknown" if the type is not documented."""
     row = RECORD_TYPES.get(code)
     return row.name if row else "unknown"
 
 
 def read_ddl(text: bytes) -> dict[str, str]:
-    """Parse the fields of a DDL record. An unknown code is its own name. Raises DecodeError."""
+    """Parse the fields of a DDL record.
+
+    A field with an unknown code has the code as its name. Raises DecodeError.
+    """
     try:
         rest = text.decode()
     except UnicodeDecodeError as error:

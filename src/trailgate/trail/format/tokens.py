@@ -45,7 +45,10 @@ UNREAD: Final = "USER"  # the name shown for a payload that does not fit the ass
 
 
 class ByteOrder(Enum):
-    """The byte order of a trail. Big-endian is the default before 19c; later trails were seen little-endian."""
+    """The byte order of a trail.
+
+    It is big-endian before 19c; little-endian was seen in some later trails.
+    """
 
     BIG = BIG_ENDIAN
     LITTLE = LITTLE_ENDIAN
@@ -63,7 +66,7 @@ class ByteOrder(Enum):
         return words(data, kind, self.value)
 
     def pair(self, first: int, second: npt.NDArray[Any] | int) -> npt.NDArray[Any] | int:
-        """Return the u32 whose bytes in this order are two u16 numbers, to compare with ``words`` of four bytes."""
+        """Combine two u16 numbers, or arrays of them, into the u32 that ``words`` reads if they follow each other in the trail."""
         return (first << 16) + second if self is ByteOrder.BIG else (second << 16) + first
 
     def number(self, raw: bytes) -> int:
@@ -76,9 +79,9 @@ class ByteOrder(Enum):
 
 
 class GgsTokenRow(NamedTuple):
-    """One GGS token: its id in T, its name in Logdump, and the number of payload bytes that are its text.
+    """One GGS token: its id in T, its name in Logdump, and how many bytes of its payload are text.
 
-    A token that is not text is printed in hex.
+    Other tokens are printed in hex.
     """
 
     code: int
@@ -102,7 +105,7 @@ GGS_TOKENS_BY_ID: Final[Mapping[int, GgsTokenRow]] = MappingProxyType(
 
 
 def token_name(code: int) -> str:
-    """Return the name of a GGS token, or "x" and its id in hex (such as "x42") if the id is not public."""
+    """Return the name of a GGS token, or "x" and its id in hex (such as "x42") if the id is not documented."""
     row = GGS_TOKENS_BY_ID.get(code)
     return row.name if row else f"x{code:02x}"
 
@@ -161,7 +164,9 @@ class TokenSpan(NamedTuple):
 
 
 def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenSpan], str]:
-    """Find the trail tokens that fill ``raw``. Returns them, and the problem after the last token or "".
+    """Find the trail tokens that fill ``raw``.
+
+    Returns them, and the problem at which the search stopped or "".
 
     For example ``48 00 00 01 45`` is a token 48 whose payload is byte 4.
     """

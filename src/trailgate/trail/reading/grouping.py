@@ -5,9 +5,9 @@ format §10.3). Each may be followed by fragments and pieces of large objects (t
 example the record types 15 (before), 15 (after), 116, 5 are two operations: an update with a large
 object, and an insert.
 
-Assumed (trail format §11): the data of a fragment (161) are the next bytes of the change's data, in
-the order of the records. Continued is Y in all of them but the last. After a before image they
-belong to that image.
+Assumed (trail format §11): the data of a fragment (161) continue the data of the change, in the
+order of the records. Continued is Y in all of these records except the last. If fragments follow a
+before image, they belong to that image.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _table(
 def names_match(
     tables: RecordTables, ones: Longs, others: Longs
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return a mask that is true if record ``ones[i]`` names the same table as record ``others[i]``, or no table."""
+    """Return a mask that is true if record ``ones[i]`` names the same table as record ``others[i]``, or names no table."""
     names = np.array([table.name for table in tables.tables], object)
     named = names[tables.codes[ones]]
     return np.asarray((named == names[tables.codes[others]]) | (named == ""), bool)
@@ -83,8 +83,8 @@ def names_match(
 class GroupedOperations:
     """The operations in consecutive trail records. All rows are indexes of ``view``.
 
-    ``first`` is the first record of each operation. ``after`` is the record of its after image,
-    which is the first one except for updates of two records. ``owner`` is the operation of each
+    ``first`` is the first record of each operation. ``after`` is the record with its after image,
+    which is the first record except for updates of two records. ``owner`` is the operation of each
     record, or -1 for a note before the first operation. ``begins`` and ``ends`` mark the first and
     the last operation of a transaction. ``records`` is the number of records that were grouped.
     """
@@ -102,7 +102,7 @@ class GroupedOperations:
         return len(self.first)
 
     def of_role(self, role: RecordRole) -> Longs:
-        """Return the rows of the operations' records with a role."""
+        """Return the rows of all records of the operations that have this role."""
         if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
@@ -150,7 +150,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """For each of these records, which are not changes (such as fragments), find the last change before it."""
+    """Return for each of these records, which are not changes (but, for example, fragments), the last change before it."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 

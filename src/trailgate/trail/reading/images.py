@@ -1,14 +1,14 @@
-"""Decode the images of many records: one table's columns, each a value, NULL or missing.
+"""Decode the images of many records into one table's columns, in which each value is present, NULL or missing.
 
-The data of key updates and unified updates hold both images. They begin with the length of the
-before image (trail format §10.4): a u16 in type 115, a u32 in type 117, and in 134 and 135 the
-width with which both images fit.
+The data of key updates and unified updates contain both images. They begin with the length of the
+before image (trail format §10.4): a u16 in type 115, a u32 in type 117, and in types 134 and 135 a
+length of the width with which both images fit.
 
 The data of NonStop records are not lists of columns (trail format §10.7). A full record image has
 all values one after another. A compressed Enscribe image has an offset, a length and a value for
 each changed field. Both are rewritten as lists of columns at the end of the batch's bytes, so that
-one decoder reads all of them. The offsets follow from the widths of the table's columns, which must
-all be fixed.
+one decoder can read all of them. The offsets follow from the widths of the table's columns, which
+must all be fixed.
 """
 
 from __future__ import annotations
@@ -48,14 +48,15 @@ HINT: Final = "Such data can only be read if the definitions have all columns of
 
 @dataclass(frozen=True, slots=True)
 class ReadSelection:
-    """The selection of what to decode from a trail: which tables and columns (names in lower case; None: all), and which other parts.
+    """The tables, columns and other parts to decode from a trail.
 
-    Cells of other columns are found and checked, but their values are not decoded. ``tokens``,
-    transaction ``ids`` and ``positions`` may be excluded; ids and positions are then null. Without
-    ``values``, null indicators and lengths are checked, but no value is decoded, and tokens are
-    checked too, but not returned. Without
-    ``undone``, operations that back out another one are skipped. With ``lenient``, a value that
-    cannot be decoded becomes null and its column has its problem; otherwise it raises.
+    Names of tables and columns are in lower case; None selects all. The cells of other columns are
+    found and checked, but their values are not decoded. ``tokens``, transaction ``ids`` and
+    ``positions`` may be excluded; ids and positions are then null. Without ``values``, null
+    indicators and lengths are checked, but no value is decoded, and tokens are checked, but not
+    returned. Without ``undone``, operations that back out another one are skipped. With
+    ``lenient``, a value that cannot be decoded becomes null and its problem is stored in the
+    column; otherwise an error is raised.
     """
 
     tables: TablePatterns | None = None
@@ -81,10 +82,10 @@ EVERYTHING: Final = ReadSelection()
 
 @dataclass(frozen=True, slots=True)
 class ImageAreas:
-    """The byte spans of images in trail records, and the operations to which they belong.
+    """The byte spans of images in trail records, and the operations that they belong to.
 
-    Image i belongs to operation ``rows[i]`` of ``count``; if ``rows`` is None, every operation
-    has an image.
+    Image i belongs to operation ``rows[i]`` of ``count``; if ``rows`` is None, every operation has
+    an image.
     """
 
     areas: Spans
@@ -136,7 +137,10 @@ def _column(
 def _in_states(
     values: pa.Array, problems: pa.Array | None, spans: CellSpans, images: ImageAreas
 ) -> StateColumn:
-    """Make a column with one row per operation from the values of its cells. Operations without a cell are missing."""
+    """Build a column with one row per operation from the values of its cells.
+
+    The value is missing in operations without a cell.
+    """
     if len(spans) == images.count:
         return StateColumn(values, None, problems)
     rows = _rows(spans, images)
@@ -179,10 +183,8 @@ def locate_images(
 ) -> tuple[Spans, Spans]:
     """Split the data areas of records into the spans of the before and after images.
 
-    An area with one image is both.
-
-    ``kinds`` are the ``ImagePrefix`` of each area's record. ``name`` is the table's name, and
-    ``columns`` its number of columns.
+    If an area has only one image, its span is in both results. ``kinds`` are the ``ImagePrefix`` of
+    each area's record. ``name`` is the table's name, and ``columns`` its number of columns.
     """
     widths, splits, bad = split_images(source, areas, kinds, columns)
     if bad >= 0:
@@ -220,7 +222,7 @@ _WIDTHS: Final[Mapping[tuple[TypeFamily, bool], Callable[[Column], int]]] = Mapp
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """The columns of a table in its records: the width of each, and the offset at which it begins."""
+    """The fixed-width columns of a table: the width of each, and its offset in a record."""
 
     widths: tuple[int, ...]
 
@@ -263,7 +265,7 @@ def rewrite_as_column_lists(
 
 
 def _fields_of(table: Table | None) -> _Fields | None:
-    """Return the widths of a table's columns, or None if one is not fixed or the table is unknown."""
+    """Return the widths of a table's columns, or None if the table is unknown or a width is not fixed."""
     widths = []
     for column in () if table is None else table.columns:
         width = _WIDTHS.get((column.family, column.type_row.fixed))

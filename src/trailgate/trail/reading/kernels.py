@@ -1,4 +1,4 @@
-"""The loop over operations: their type, their place in the transaction, and the spans of their images."""
+"""The loop over operations: it finds their type, whether they begin or end a transaction, and the spans of their images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OperationArrays(NamedTuple):
 
 
 class DescribedRecords(NamedTuple):
-    """The columns of parsed records from which ``describe_operations`` reads."""
+    """The columns of parsed records that ``describe_operations`` uses."""
 
     io_type: Octets
     io_time: Longs

@@ -2,7 +2,7 @@
 
 trail format §11: the data of a piece begin with five u32: column index, number of pieces, number of
 this piece, offset in the value, and size. The pieces follow their change. In the change itself the
-column is NULL or holds a small value inline.
+column is NULL, or contains a small value inline.
 
 The pieces are sorted by change, column and offset, checked for gaps and overlaps, and copied one
 after another to the end of the bytes. From there they are decoded like other values.
@@ -62,7 +62,7 @@ NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The heads of pieces in columns, sorted by record, column and offset."""
+    """The headers of pieces in columns, sorted by record, column and offset."""
 
     rows: Longs  # the records of the pieces
     record: Longs  # the record of the change that each belongs to
@@ -130,7 +130,7 @@ def _read_heads(source: TrailBytes, operations: GroupedOperations, rows: Longs) 
 def _check(
     source: TrailBytes, operations: GroupedOperations, pieces: _Pieces, begins: Mask
 ) -> None:
-    """Check that each value has all its pieces, each once, without a gap or overlap."""
+    """Check that every value has all its pieces, each exactly once, without a gap or overlap."""
     # ``begins`` marks each value's first piece. ``group`` numbers the values (begins 1 0 1 -> group
     # 0 0 1), and ``first`` is the index of the first piece of each piece's value.
     group = np.cumsum(begins) - 1
@@ -167,7 +167,7 @@ def _check(
 def _require(
     source: TrailBytes, operations: GroupedOperations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
-    """Raise DecodeError for the first record that is not good."""
+    """Raise DecodeError for the first record that is not in the mask ``checked``."""
     rows, good = checked
     if good.all():
         return

@@ -150,7 +150,10 @@ def _read_block(
     chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
-    """Decode the operations of one table. ``shared`` are columns of all operations that tables do not affect."""
+    """Decode the operations of one table.
+
+    ``shared`` are columns of all operations that do not depend on their table.
+    """
     known, rows = chosen
     described = _describe(operations, rows)
     if described.filled >= 0:
@@ -186,7 +189,7 @@ def _read_block(
 
 @dataclass(frozen=True, slots=True)
 class _OperationColumns:
-    """The operations of one table in columns, and counts: ``befores`` have a before image, ``afters`` an after image.
+    """The operations of one table in columns, with counts: ``befores`` have a before image, ``afters`` an after image.
 
     ``filled`` is the record of a truncate that has data, or -1.
     """
@@ -294,7 +297,10 @@ def _list(
     areas: Spans,
     records: Longs,
 ) -> tuple[TrailBytes, Spans]:
-    """Rewrite NonStop's other data layouts as lists of columns. ``of`` is the table's name and definition."""
+    """Rewrite the data layouts of NonStop as lists of columns.
+
+    ``of`` is the table's name and definition.
+    """
     rows = np.flatnonzero(view.marks[records] & UNLISTED)
     if not len(rows):
         return source, areas
@@ -312,7 +318,7 @@ def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
 def _number_columns(
     context: ReadContext, name: str, images: tuple[Spans, Spans], records: Longs
 ) -> Table:
-    """Return a table of numbered columns, as many as the data use."""
+    """Build a table of numbered columns, with as many columns as the data use."""
     columns = max(count_columns_used(context.source, spans) for spans in images)
     large, _ = context.large.within(records)
     columns = max(columns, 1 + int(large.column.max(initial=-1)))
@@ -322,7 +328,10 @@ def _number_columns(
 def _with_large(
     context: ReadContext, table: Table, image: Image, side: tuple[Longs, Longs]
 ) -> Image:
-    """Return an image with the large objects of its records. ``side`` are the rows, and the records of all rows."""
+    """Insert the large objects of its records into an image.
+
+    ``side`` are the rows, and the records of all rows.
+    """
     rows, records = side
     objects, at = context.large.within(records[rows])
     if not len(objects):

@@ -2,8 +2,8 @@
 
 The bytes are processed in chunks whose record offsets fit in the CPU cache. For each batch of
 records: drop the records that are not operations (metadata, restarts, notes), find the tables,
-group the rest into operations, join what is split over several records, and decode each table's
-columns.
+group the rest into operations, join values that are split over several records, and decode each
+table's columns.
 
 `decode` does not need complete data: it returns how many bytes it consumed, and a state from which
 the next call continues. Metadata records change the meaning of table indexes, so they are decoded
@@ -75,13 +75,13 @@ def drop_non_operations(
 ) -> OperationRecords:
     """Drop the records that are not operations: metadata, restart records, and notes that are a complete transaction.
 
-    A note within a transaction (such as a sequence's) is kept, since it may begin or end the
-    transaction. A note that is itself a transaction (such as a DDL record) does not belong to
-    the transaction around it. If a metadata record gives a table index a new meaning, the
-    result ends before it.
+    A note within a transaction (such as a sequence's) is kept, because it may begin or end the
+    transaction. A note that is itself a transaction (such as a DDL record) does not belong to the
+    transaction around it. If a metadata record changes the meaning of a table index, the result
+    ends before it.
 
-    Raises DecodeError for a restart inside a transaction: only a reader of the complete file
-    can skip the abandoned records.
+    Raises DecodeError for a restart inside a transaction: only a reader of the complete file can
+    skip the abandoned records.
     """
     cut = len(view)
     # Roles from METADATA on change no rows.
@@ -113,7 +113,7 @@ def drop_non_operations(
 
 
 def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
-    """Return whether a known table index means something else after a metadata record."""
+    """Return whether a metadata record changed the meaning of a known table index."""
     index = record.metadata_indexes[1]
     before, after = old.tables.get(index), new.tables.get(index)
     if before is None or after is None:
@@ -139,11 +139,10 @@ def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_
 class ReaderState:
     """The state of reading a trail that later records need: byte order, known tables and the last transaction.
 
-    None means unknown (reading began inside a transaction) or absent from the trail.
-    ``charset`` is the character set of the source's strings, by a name in ``charsets``.
-    ``wanted`` selects the tables and columns to decode. If ``gives_open`` is set and the data
-    end inside a transaction, its last operation is returned too, although more pieces of it may
-    follow.
+    None means that a value is unknown (reading began inside a transaction) or not in the trail.
+    ``charset`` is the character set of the source's strings, by a name in ``charsets``. ``wanted``
+    selects the tables and columns to decode. If ``gives_open`` is set and the data end inside a
+    transaction, its last operation is returned too, although more pieces of it may follow.
     """
 
     tx_id: str | None = None
@@ -180,9 +179,9 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
 ) -> DecodedTrail:
     """Decode the operations of all complete records in ``data`` (pa.Buffer or bytes).
 
-    The data begin with a record, ``base_offset`` bytes into the file. Not consumed are an
-    incomplete last record, a before image whose after image is missing, and the last operation of
-    an open transaction, since its pieces may follow. With ``finish`` the first two raise
+    The data begin with a record, ``base_offset`` bytes into the file. An incomplete last record, a
+    before image whose after image is missing, and the last operation of an open transaction
+    (because its pieces may follow) are not consumed. With ``finish`` the first two raise
     TruncatedError; with ``state.gives_open`` the last one is returned. Invalid bytes raise
     DecodeError with their offset in the file.
 
@@ -271,8 +270,9 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 class _RecordBatch:
     """The contents of one batch of records; ``records`` is the number of consumed records.
 
-    ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read as
-    the next batch. ``source`` ends with the values that were joined from several records.
+    ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read
+    as the next batch. ``source`` also contains, at its end, the values that were joined from
+    several records.
     """
 
     records: int
@@ -285,7 +285,10 @@ class _RecordBatch:
 
 
 def _before_change(view: RecordColumns, stop: int) -> int:
-    """Return where a batch may end at or after ``stop``: not before a piece or fragment, which needs its change."""
+    """Return where a batch may end, at or after ``stop``.
+
+    It must not end before a piece or fragment, because these need their change.
+    """
     while stop < len(view):
         role = ROLE_OF[view.io_type[stop : stop + PEEK]]
         others = (role != RecordRole.LARGE_OBJECT) & (role != RecordRole.FRAGMENT)

@@ -1,6 +1,6 @@
-"""Read records as a table with one row per record: headers, tokens and data of every type, known or not.
+"""Read records as a table with one row per record: headers, tokens and data of every record type, known or not.
 
-Nothing raises for a damaged record: its row describes the damage in the column ``problem``.
+A damaged record never raises an error: the column ``problem`` of its row describes the damage.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def build_record_table(
 
 
 def _whole(view: RecordColumns, part: Spans) -> Spans:
-    """Return a part's span for each record, empty if the part exceeds the record."""
+    """Return the span of a part for each record. It is empty if the part extends beyond the record."""
     over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
     return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
 
@@ -226,7 +226,7 @@ def _partition_index(source: TrailBytes, view: RecordColumns, head: Structs) -> 
 
 
 def _redo_addresses(view: RecordColumns, head: Structs) -> pa.Array:
-    """Return the redo log address of changes and their pieces; null for other records."""
+    """Return the redo log address of changes and their pieces. It is null for other records."""
     of_changes = (view.role >= RecordRole.CHANGE) & (view.role <= RecordRole.FRAGMENT)
     rows = zip(of_changes, head["audit_rba"].tolist(), head["audit_pos"].tolist(), strict=True)
     return pa.array(
@@ -242,7 +242,7 @@ def _unsigned(numbers: npt.NDArray[np.uint64]) -> pa.Array:
 
 
 def _ddl(data: pa.Array, rows: Mask) -> pa.Array:
-    """Return the fields of DDL records. Text without fields is the field ``text``."""
+    """Return the fields of DDL records. Text without fields becomes the field ``text``."""
     if not rows.any():
         return pa.nulls(len(data), _MAP)
     values: list[list[tuple[str, str]] | None] = [None] * len(data)

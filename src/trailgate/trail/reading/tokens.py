@@ -5,8 +5,8 @@ forward, because only the first record of a transaction has them. User tokens ar
 value. Rare properties (an undo flag, a system key before the data) are read only from the records
 that have them, and are shown as tokens too.
 
-Functions for readers raise DecodeError for invalid tokens. `find_token` and `build_token_columns` report
-them instead.
+Functions for readers raise DecodeError for invalid tokens. `find_token` and `build_token_columns`
+return them as faults instead.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class NamedTokens:
     values: pa.Array
 
     def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
-        """Return the value of the token with a name for each operation (null if it has none), or None if no operation has it.
+        """Return for each operation the value of the token with this name (null without it), or None if no operation has it.
 
         ``operation`` is the operation of each record. If several records of one operation have the
-        token, the first counts.
+        token, the first value is used.
         """
         rows = np.flatnonzero(np.asarray(pc.equal(self.names, name)))
         rows = rows[operation[self.record[rows]] >= 0]
@@ -133,7 +133,7 @@ def _of_pairs(record: Longs, strings: pa.Array) -> NamedTokens:
 
 
 def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
-    """Return payloads that do not fit the assumed layout as one token each, in hex."""
+    """Return payloads that do not fit the assumed layout. Each becomes one token, in hex."""
     return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
 
 
@@ -148,7 +148,7 @@ def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
 
 
 def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
-    """Parse areas one by one, if some of them do not fit the assumed layout."""
+    """Parse areas one by one, because some of them do not fit the assumed layout."""
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()
@@ -202,7 +202,7 @@ def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> Na
 
 @dataclass(frozen=True, slots=True)
 class FirstTokens:
-    """For each token area, the payload span of the first token with a given id, or -1 if the area has none.
+    """The payload span of the first token with a given id in each token area, or -1 if the area has none.
 
     ``faults`` marks the areas that tokens do not fill exactly.
     """
@@ -212,7 +212,7 @@ class FirstTokens:
 
     @property
     def rows(self) -> Longs:
-        """The indexes of the token areas that have the token."""
+        """The indexes of the token areas that contain the token."""
         return np.flatnonzero(self.spans.starts >= 0)
 
 
@@ -226,7 +226,7 @@ class TokenList:
 
 
 def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
-    """Find the first token with an id in each token area. Never raises for damaged areas."""
+    """Find the first token with an id in each token area. Never raises an error for damaged areas."""
     count = len(areas.starts)
     starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
     faults = np.empty(count, bool)
@@ -239,10 +239,9 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
     """List the tokens of the first ``len(groups)`` token areas.
 
-    If a group repeats an id, its first token counts.
-
-    ``groups`` is the ascending group of each area; areas of a negative group are skipped. Raises
-    DecodeError for a token that exceeds its area.
+    If a group repeats an id, its first token is used. ``groups`` is the ascending group of each
+    area; areas of a negative group are skipped. Raises DecodeError for a token that exceeds its
+    area.
     """
     # Each token has at least a frame, so there cannot be more.
     room = int(areas.sizes[: len(groups)].sum()) // FRAME
@@ -260,7 +259,7 @@ def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
 
 
 def _text_bytes() -> Longs:
-    """Return by id how many payload bytes of a token are its text, or -1 if the token is not text."""
+    """Return, by token id, how many payload bytes of a token are text, or -1 if the token is not text."""
     table = np.full(256, -1, np.int64)
     for row in GGS_TOKEN_ROWS:
         if row.is_text:
@@ -287,7 +286,7 @@ class CarriedTokens:
     before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the token's texts for some records, ascending."""
+        """Return the token's texts for some records, which must ascend."""
         chosen = as_slice(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
@@ -315,10 +314,10 @@ class CarriedTokens:
 def carry_token_strings(
     source: TrailBytes, view: RecordColumns, before: Mapping[int, str | None], *, is_open: bool
 ) -> list[CarriedTokens]:
-    """Carry, for each id, the token of a transaction's first record to its other records.
+    """Copy tokens from the first record of a transaction to its other records, for each of the ids.
 
-    ``before`` maps each id to the text of the transaction that is open before the first record. A
-    transaction that begins without the token has none.
+    ``before`` maps each id to the text of the transaction that is open before the first record. If
+    a transaction begins without the token, its records have none.
     """
     count, ids = len(view), np.array(list(before), np.int64)
     starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
@@ -354,7 +353,10 @@ def _strings(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None 
 
 
 def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
-    """Return the text of tokens. Raw bytes, and payloads of ids that are not public, are returned in hex."""
+    """Return the text of tokens.
+
+    Raw bytes, and payloads of ids that are not documented, are returned in hex.
+    """
     text_bytes = _TEXT_BYTES[codes]
     known = text_bytes >= 0
     ends = np.where(known & (spans.sizes > text_bytes), spans.starts + text_bytes, spans.ends)
@@ -386,8 +388,8 @@ def build_token_maps(
     """Build one map per operation from GGS tokens, followed by user tokens.
 
     ``operation`` is the operation of each record; records beyond it, or with a negative operation,
-    are skipped. The records of one operation share a map, and the first of two equal names counts.
-    A user token that has the name of a GGS token gets the prefix ``USER:``.
+    are skipped. The records of one operation share a map, and of two equal names the first one is
+    kept. A user token that has the name of a GGS token gets the prefix ``USER:``.
     """
     tokens = list_tokens(source, areas, operation)
     values = _values(source, tokens.codes, tokens.spans)
@@ -401,7 +403,7 @@ def build_token_maps(
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """Pairs of maps in columns: the operation of each pair, ascending, its key and its value."""
+    """The entries of maps in columns: the operation of each entry, ascending, its key and its value."""
 
     owner: Longs
     keys: pa.Array
@@ -454,7 +456,7 @@ def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
 
 
 def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Array]:
-    """Return the tokens and problems of records one by one, if some of them are damaged."""
+    """Return the tokens and problems of records one by one, because some of them are damaged."""
     maps, problems = [], []
     for start, end in zip(areas.starts.tolist(), areas.ends.tolist(), strict=True):
         pairs, problem = _pairs(source, start, end)

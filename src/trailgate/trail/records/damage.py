@@ -1,8 +1,8 @@
-"""Decide where a trail file cannot be read, and whether its header and its name state the same number.
+"""Decide which bytes of a trail file cannot be read, and whether its header and its name state the same number.
 
 Every reader, check and view calls these functions, so all of them report the same damage. If a
-record's length reaches beyond the end of the file, either the record is still being written or its
-length is damaged. The length is damaged if a good record begins within the bytes that it claims.
+record's length extends beyond the end of the file, either the record is still being written or its
+length is damaged. The length is damaged if a good record begins within the bytes that it covers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class UnreadableBytes:
     """Bytes [start, end) of a trail file that are not records.
 
     If ``is_followed``, a good record begins at ``end``, so the bytes are damaged. Otherwise ``end``
-    is the end of the file, and they may still be incomplete.
+    is the end of the file, and the last record may just be incomplete.
     """
 
     start: int
@@ -47,7 +47,7 @@ class UnreadableBytes:
 
 
 def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) -> UnreadableBytes:
-    """Describe the bytes at an offset of a trail file where no complete record begins, up to the next good record.
+    """Describe the bytes at an offset of a trail file at which no complete record begins, up to the next good record.
 
     ``size`` is the size of the file.
     """
@@ -58,7 +58,7 @@ def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) ->
 def find_other_number(header: FileHeader | None, number: int) -> int | None:
     """Return the sequence number in the file header if it differs from the number in the file's name.
 
-    Returns None if they agree, or if there is no header or no number in it.
+    Returns None if they are equal, or if the file has no header or the header no number.
     """
     stated = None if header is None else header.trail.seqno
     return None if stated == number else stated

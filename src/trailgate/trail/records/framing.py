@@ -1,8 +1,8 @@
-"""Find the records of a trail by their frames, and hold the bytes that are being read.
+"""Find the records of a trail by their frames, and store the bytes that are being read.
 
 A record is G (``47 01``), a u16 length of the complete object, its content, and the trailer Z (``5A
 01``) that repeats info and length (trail format §2). Records follow each other without a gap, so
-one loop hops from length to length and needs to read nothing inside them.
+one loop jumps from length to length without reading anything inside the records.
 
 `TrailBytes` is one portion of a trail file. It maps each position back to its offset in the file
 for error messages, even for values that were joined from several records and copied to the end of
@@ -36,7 +36,7 @@ SPARE = 8  # bytes after appended data, so that a word read at the last byte sta
 
 @dataclass(frozen=True, slots=True)
 class RecordSpans:
-    """The offsets and lengths of the complete trail records in the data, and the offset at which the last record ends."""
+    """The offsets and lengths of the complete trail records in some data, and the offset after the last of them."""
 
     offsets: Longs
     lengths: Longs
@@ -110,8 +110,8 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
 def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
     """Return the first offset from ``start`` on at which a trail record begins, or -1 if none does.
 
-    A record counts only if three more records follow it without a gap, or all records up to the end
-    of the data.
+    A record is only accepted if three more records follow it without a gap, or all remaining data
+    are records.
     """
     return int(kernels.find_chain(data, start, order is ByteOrder.BIG, _RECORD_INFO, FOLLOWERS))
 
@@ -170,7 +170,10 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
 
 
 def as_slice(rows: Longs) -> Longs | slice:
-    """Convert the rows 0, 1, ... n-1 to a slice, which copies nothing, and return other ascending rows unchanged."""
+    """Convert the row numbers 0, 1, ... n-1 to a slice, which copies nothing.
+
+    Other row numbers are returned unchanged.
+    """
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
 
@@ -193,11 +196,11 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class CopyOrigins:
-    """The origins of copied runs at the end of trail bytes: where in the original data each run comes from.
+    """Where the copied bytes at the end of trail bytes come from.
 
     Values that are split over several records (fragments, large objects) are joined at the end of
-    their batch, so that everything else reads them like other bytes. ``starts`` are the offsets of
-    the copies, ascending, and ``origins`` the offsets from which they were copied. With starts
+    their batch, so that everything else can read them like other bytes. ``starts`` are the offsets
+    of the copies, ascending, and ``origins`` the offsets from which they were copied. With starts
     [1000, 1010] and origins [20, 95], byte 1003 was copied from 23 and byte 1012 from 97.
     """
 
@@ -205,7 +208,7 @@ class CopyOrigins:
     origins: Longs
 
     def original_offset(self, offset: int) -> int:
-        """Return the offset in the original data for an offset in the extended data."""
+        """Convert an offset in the extended data to the offset in the original data."""
         # The last run that begins at or before the offset.
         run = int(np.searchsorted(self.starts, offset, "right")) - 1
         if run < 0:  # before all runs: part of the original data
@@ -213,7 +216,7 @@ class CopyOrigins:
         return int(self.origins[run]) + offset - int(self.starts[run])
 
     def append(self, other: CopyOrigins) -> CopyOrigins:
-        """Return these runs followed by the runs of ``other``."""
+        """Return these copies followed by the copies of ``other``."""
         return CopyOrigins(
             np.concatenate([self.starts, other.starts]),
             np.concatenate([self.origins, other.origins]),
@@ -227,8 +230,8 @@ NOT_EXTENDED = CopyOrigins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 class TrailBytes:
     """The bytes of a portion of a trail file. ``base`` is its offset in the file.
 
-    ``buffer`` and ``data`` are the same bytes for Arrow and numpy. ``charset`` is Python's name for
-    the character set of strings. ``origins`` maps bytes that were copied to the end of the data
+    ``buffer`` and ``data`` are the same bytes for Arrow and for numpy. ``charset`` is Python's name
+    for the character set of strings. ``origins`` maps bytes that were copied to the end of the data
     back to their origin.
     """
 
@@ -254,10 +257,12 @@ class TrailBytes:
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
-        """Append runs of new bytes to the portion. Returns the extended bytes and the offset of each run.
+        """Append new bytes to the portion.
 
-        ``sizes`` are the sizes of the runs in ``raw``, and ``origins`` the offsets of the data that
-        they were built from.
+        Returns the extended bytes and the offset of each appended value.
+
+        ``sizes`` are the sizes of the values in ``raw``, and ``origins`` the offsets of the data
+        that they were built from.
         """
         # Example: runs of 3 and 2 bytes after 10 bytes: ends = 13 15, starts = 10 13.
         ends = len(self.data) + np.cumsum(sizes)

@@ -1,11 +1,12 @@
 """Parse one record into a value, encode it to the same bytes, and find the next record after damage.
 
-This is the slow, complete way for single records: Logdump, `trailgate analyze`, checks and rare
-record types. Bulk readers parse the headers and columns of many records at once (``record_view``).
+This is the slow, complete way for single records. Logdump, `trailgate analyze`, checks and readers
+of rare record types use it. Bulk readers parse the headers and columns of many records at once
+(``record_view``).
 
 After damage, reading continues at the next good record: its parts must be valid, and another record
-or the end of the data must follow it. Two records in a row are enough, so that little between two
-damaged spots is lost.
+or the end of the data must follow it. Two records in a row are enough, so little is lost between
+two damaged spots.
 """
 
 from __future__ import annotations
@@ -126,12 +127,12 @@ class TrailRecord:
 
     @property
     def metadata_indexes(self) -> tuple[int, int]:
-        """Return the AuditRBA of a metadata record as the two u16 indexes that it holds (trail format §5.3)."""
+        """Split the AuditRBA of a metadata record into its two u16 indexes (trail format §5.3)."""
         raw = self.order.raw(self.audit_rba, 4)
         return self.order.number(raw[:2]), self.order.number(raw[2:])
 
     def token(self, code: int) -> bytes | None:
-        """Return the payload of the record's first GGS token with an id, or None."""
+        """Return the payload of the record's first GGS token with this id, or None."""
         for each in self.tokens or ():
             if each.code == code:
                 return each.payload
@@ -144,7 +145,7 @@ def decode_record(
     """Decode the trail record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
 
     Raises TruncatedError if the data end inside the record. Raises DecodeError, with the offset in
-    the file, if a part of it is wrong.
+    the file, if a part of it is invalid.
     """
     raw = octets(data)
     length = read_record_length(raw, offset, order)
@@ -329,7 +330,7 @@ def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
 
 
 def detect_record_order(read: Read, begin: int, size: int) -> ByteOrder:
-    """Detect a trail's byte order from the first record, or if that is damaged, from the first good record."""
+    """Detect a trail's byte order from the first record, or if that is damaged, from the first good one."""
     try:
         order_of_first = find_order(read(begin, LONGEST), 0)
     except DecodeError:

@@ -1,11 +1,12 @@
 """Split a record's data into its images and columns, or into a piece of a large object (trail format §10 and §11).
 
-An image is a list of columns: index u16, length u16, value. An update of the key has two images;
-the length of the first one precedes it. `trailgate analyze` and Logdump's output and filters use these
-values. Readers of operations find the same spans for many records at once (``trail.reading``).
+An image is a list of columns: index u16, length u16, value. An update of the key has two images,
+and begins with the length of the first image. `trailgate analyze` and Logdump's output and filters
+use these values. Readers of operations find the same spans for many records at once
+(``trail.reading``).
 
-Damaged data do not raise: the result has the columns before the damage, the remaining bytes, and a
-description of the problem.
+Damaged data do not raise an error: the result has the columns before the damage, the remaining
+bytes, and a description of the problem.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from trailgate.trail.records.record import TrailRecord
 
 @dataclass(frozen=True, slots=True)
 class ColumnBytes:
-    """The bytes of one column in an image: its index, the offset of its head, and its value with the null indicator first."""
+    """The bytes of one column in an image: its index, the offset of its header, and its value, which begins with the null indicator."""
 
     index: int
     start: int
@@ -67,7 +68,7 @@ class LargeObjectPiece(NamedTuple):
 
 
 def has_columns(io_type: int, partition: int) -> bool:
-    """Return whether a record's type and partition byte mean that its data are columns."""
+    """Return whether a record's data are columns, by its type and partition byte."""
     row = RECORD_TYPES.get(io_type)
     return row is not None and row.role is RecordRole.CHANGE and bool(partition & FIELD_COMP)
 
@@ -87,8 +88,8 @@ def read_images(
 ) -> tuple[RecordImage, ...]:
     """Split a record's data into one image, or into two if a prefix states the length of the first image.
 
-    If the width of the prefix is unknown, the first width counts with which both images end exactly
-    (trail format §10.4).
+    If the width of the prefix is unknown, the first width with which both images end exactly is
+    used (trail format §10.4).
     """
     widths = IMAGE_WIDTHS[prefix]
     if not widths:
@@ -156,12 +157,12 @@ def _image(
 
 
 def read_record_piece(record: TrailRecord) -> LargeObjectPiece | None:
-    """Return the large-object piece in a record, or None if it is not a piece."""
+    """Return the large-object piece in a record, or None if the record is not such a piece."""
     return None if record.io_type != IO_LARGE_OBJECT else read_piece(record.data, record.order)
 
 
 def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
-    """Parse the data of a large-object piece, or return None if they are too short."""
+    """Parse the data of a large-object piece, or return None if the data are too short."""
     if data is None or len(data) < PIECE_HEAD:
         return None
     column, pieces, number, start, stated = (

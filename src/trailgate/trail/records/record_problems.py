@@ -1,8 +1,8 @@
-"""The problems that a record's bytes can have, one bit each: all problems of a record are one integer.
+"""The problems that a record's bytes can have, one bit each, so that one integer states all problems of a record.
 
-``IMAGE | TRANS_IND`` is a record with a wrong image and a wrong transaction indicator. Strict
-readers raise the first problem in the order of ``ROWS``. Checks, tables of records and Logdump
-report all of them.
+For example, ``IMAGE | TRANS_IND`` is a record with a wrong image and a wrong transaction indicator.
+Strict readers raise the first problem in the order of ``ROWS``. Checks, tables of records and
+Logdump report all of them.
 """
 
 from __future__ import annotations

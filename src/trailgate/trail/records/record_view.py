@@ -1,9 +1,9 @@
 """Parse many records into columns: header fields, spans of their parts, names, and problems.
 
-`view_records` returns one `RecordColumns` for a portion of a trail: arrays with one slot per record,
-such as ``io_type`` and the span of ``data``. Everything that handles records in bulk uses it.
-Readers raise the first problem (`raise_first_problem`); checks, tables of records and Logdump report them
-all. For a single record as a value see ``record.TrailRecord``.
+`view_records` returns one `RecordColumns` for a portion of a trail: arrays with one element per
+record, such as ``io_type`` and the span of ``data``. All code that handles records in bulk uses it.
+Readers raise the first problem (`raise_first_problem`); checks, tables of records and Logdump
+report them all. For a single record as a value see ``record.TrailRecord``.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ _TYPES: Final = _types()
 
 @dataclass(frozen=True)
 class RecordColumns:
-    """Parsed trail records as columns with one element per record. All positions are offsets in the data.
+    """Parsed trail records as columns with one element per record.
 
-    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
-    short has no fields either. A missing part has an empty span. ``indicator`` is TransInd, which
-    one release stores elsewhere (trail format §5). ``end`` is the offset at which the last record
-    ends.
+    All positions are offsets in the data.
+
+    The parts and name of an ``UNREADABLE`` record (see ``problems``) are unknown. If a record is
+    too short, its fields are unknown too. A missing part has an empty span. ``indicator`` is
+    TransInd, which one release stores elsewhere (trail format §5). ``end`` is the offset after the
+    last record.
     """
 
     offsets: Longs
@@ -91,12 +93,12 @@ class RecordColumns:
         return bool((self.role == _CHANGE).all())
 
     def with_marks(self, mark: int) -> Longs:
-        """Return the rows of the records that have the mark ``mark``."""
+        """Return the rows of the records that have the bit ``mark``."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
     @cached_property
     def has_marks(self) -> bool:
-        """Return whether any record has a mark."""
+        """Return whether any record has a mark (a bit of a rare property)."""
         return bool(self.marks.any())
 
     @cached_property
@@ -143,7 +145,7 @@ class RecordColumns:
         )
 
     def _end(self, rows: Longs | slice) -> int:
-        """Return where a selection ends: at the first record after a slice, or else at the end of all records."""
+        """Return the end offset of a selection: the start of the next record after a slice, otherwise the end of all records."""
         if not isinstance(rows, slice):
             return self.end
         stop = rows.indices(len(self))[1]
@@ -248,11 +250,11 @@ def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RecordNames:
-    """The distinct table names of records in order of appearance, and the code of each record's name.
+    """The distinct table names of records in order of appearance, and for each record a code.
 
     ``names[codes[r]]`` is the name of record r: the bytes of the name area, or the table index in
-    its place. A record without a name has the code -1. ``firsts`` are the rows in which the names
-    appear first.
+    its place. A record without a name has the code -1. ``firsts`` are the rows of the first record
+    with each name.
     """
 
     codes: Longs
@@ -262,7 +264,7 @@ class RecordNames:
     def strings(self, of_index: Callable[[int], str | None]) -> list[str | None]:
         """Return the table names as strings, each up to its NUL.
 
-        ``of_index`` returns the name of a table index.
+        ``of_index`` returns the name for a table index.
         """
         return [
             of_index(name)

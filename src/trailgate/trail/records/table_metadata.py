@@ -1,10 +1,10 @@
-"""Metadata records (IOType 170, release 12.2 and later): the table that each table index means.
+"""Metadata records (IOType 170, release 12.2 and later), which assign a table to each table index.
 
-Data records of these releases hold a table index instead of a name. A table definition record (TDR)
-states its index. A reference record takes the next free index, since indexes count in order of
-appearance in the file (trail format §5.3 and §12). `TrailTables` is the state after some records.
-It is an immutable value, so that a reader can go back to an earlier state. `decode_table_definition` and
-`encode_table_definition` decode and encode the columns of a TDR.
+Data records of these releases contain a table index instead of a name. A table definition record
+(TDR) states its index. A reference record takes the next free index, because indexes count in order
+of appearance in the file (trail format §5.3 and §12). `TrailTables` is the state after some
+records. It is immutable, so a reader can go back to an earlier state. `decode_table_definition` and
+`encode_table_definition` convert the columns of a TDR.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class MetadataType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrailTable:
-    """The table that an index in metadata records means. ``table`` is None if its columns are unknown."""
+    """The table that a table index stands for. ``table`` is None if its columns are unknown."""
 
     index: int
     name: str
@@ -162,9 +162,9 @@ class TrailTables:
         return self
 
     def defined_by(self, record: TrailRecord) -> TrailTable | None:
-        """Return the table that ``record`` defines, or None if it defines none.
+        """Return the table that ``record`` defines, or None if it does not define one.
 
-        ``record`` must be the record that was added last.
+        ``record`` must be the last added record.
         """
         if record.node == MetadataType.TABLE:
             return self.tables[record.metadata_indexes[1]]
@@ -195,7 +195,7 @@ def _layout(order: ByteOrder) -> np.dtype[np.void]:
 
 
 class TdrColumn(NamedTuple):
-    """A column of a table definition record (TDR), and the offsets of its name, attributes and remarks, and of its end."""
+    """A column of a table definition record (TDR), with the offsets of its name, attributes, remarks and end."""
 
     column: Column
     start: int

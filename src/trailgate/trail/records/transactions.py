@@ -1,4 +1,4 @@
-"""Translate TransInd to the marks by which ``model.transactions`` follows transactions.
+"""Translate the indicator TransInd to the marks that ``model.transactions`` uses to follow transactions.
 
 TransInd is 0 for the first record, 1 for a middle, 2 for the last and 3 for the only record of a
 transaction (trail format §5). The records of a transaction are contiguous (trail format §8), except
@@ -42,7 +42,7 @@ _RESTART: Final = byte_mask([*np.flatnonzero(ROLE_OF == RecordRole.ABEND).tolist
 
 
 def is_restart_record(view: RecordColumns) -> Mask:
-    """Return a mask of the restart records, which a writer writes when it starts again."""
+    """Return a mask of the restart records. A writer writes one when it starts again."""
     # The role excludes records whose type byte may be damaged.
     restarts: Mask = _RESTART[view.io_type] & (view.role >= RecordRole.METADATA)
     return restarts
@@ -65,7 +65,7 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
     """Return the transaction marks of records.
 
-    ``indicators`` are their TransInd bytes; other bytes than 0 to 3 count as unknown.
+    ``indicators`` are their TransInd bytes; bytes other than 0 to 3 count as unknown.
     """
     if view.only_changes:
         return INDICATORS[indicators]
@@ -77,9 +77,9 @@ def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
 def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
     """Return the transaction marks of records, corrected so that no transaction ends inside an operation.
 
-    Whatever their indicators, the two images of an update stay together, and so do a change and the
-    fragments and large objects after it. ``after_before``: the record before these is a before
-    image.
+    Whatever their indicators are, the two images of an update stay together, and so do a change and
+    the fragments and large objects after it. ``after_before``: the record before the first of these
+    is a before image.
     """
     marks = record_marks(view, view.indicator)
     if not after_before and _is_usual(view):
@@ -97,9 +97,9 @@ def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
 
 
 def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
-    """Return the rows before which records are missing: a record continues no transaction, or begins one while another is open.
+    """Return the rows before which records must be missing: records that continue no transaction, and records that begin one while another is open.
 
-    Every check and reader decides this by calling this function.
+    Every check and reader calls this function to decide this.
     """
     return (
         np.flatnonzero(followed.faults == CONTINUES_NOTHING),
@@ -116,6 +116,6 @@ def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
 def _is_usual(view: RecordColumns) -> bool:
     """Return whether every record is a complete operation.
 
-    Then the records' indicators are enough to find where transactions begin and end.
+    If so, the indicators of the records are enough to find the beginnings and ends of transactions.
     """
     return view.only_changes and not view.is_before.any() and not view.continued.any()

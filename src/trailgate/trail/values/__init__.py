@@ -1,1 +1,4 @@
-"""Convert column values between their trail encoding and Arrow, a complete column at a time."""
+"""Convert column values between their trail encoding and Arrow.
+
+Each call converts a complete column.
+"""

@@ -3,21 +3,20 @@
 A cell is a column index u16, a length u16, a null indicator of two bytes, and the value. Column 2
 with the text "AB" of varying length is ``00 02 00 06 00 00 00 02 41 42``; padded to four bytes, it
 is ``00 02 00 06 00 00 41 42 20 20``. Each writer works in two passes: ``measure`` adds the size of
-its cell to each record, then ``write`` writes it at the record's current offset. So records are
-laid out before any byte is written, and every column is written for all records in one loop.
+its cell to each record, then ``write`` writes it at the record's current offset. The first pass
+determines the layout of all records, and the second one writes each column for all records in one
+loop.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, Offsets, Words
+from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
+from trailgate.columnar.rows import StringBytes, octets
 from trailgate.errors import EncodeError
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.values.codec import (
@@ -43,45 +42,6 @@ NO_OFFSETS: Final = np.zeros(0, np.int32)
 NO_STATES: Final = np.zeros(0, np.uint8)
 
 
-@dataclass(frozen=True, slots=True)
-class StringBytes:
-    """The bytes of a text or binary column: value i is data[offsets[i]:offsets[i + 1]].
-
-    ``data`` has ``SPARE`` bytes after the last value, for loops that read complete words, unless it
-    is ``shared``.
-    """
-
-    offsets: Offsets
-    data: Octets
-
-    @classmethod
-    def of(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
-
-        Copies them only if fewer bytes follow.
-        """
-        shared = cls.from_column(values)
-        begin, end = int(shared.offsets[0]), int(shared.offsets[-1])
-        if end + SPARE <= len(shared.data):
-            return shared
-        spare = np.zeros(SPARE, np.uint8)
-        return cls(shared.offsets - begin, np.concatenate([shared.data[begin:end], spare]))
-
-    @classmethod
-    def from_column(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a string or binary column without copying them.
-
-        Unlike ``of``, it does not ensure the ``SPARE`` bytes after the last value.
-        """
-        if not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
-            values = values.cast(pa.string())
-        if not len(values):
-            return cls(np.zeros(1, np.int32), np.zeros(0, np.uint8))
-        _, ends, buffer = values.buffers()
-        offsets = np.frombuffer(ends, np.int32)[values.offset : values.offset + len(values) + 1]
-        return cls(offsets, octets(buffer or b""))
-
-
 def cell_states(column_values: RecordValues) -> Octets:
     """Return the state (present, NULL or missing) of each value for the kernels, or an empty array if all values are present."""
     if not column_values.values.null_count and column_values.missing is None:
@@ -94,9 +54,9 @@ def cell_states(column_values: RecordValues) -> Octets:
 
 
 class VaryingCells:
-    """Writes trail cells as long as their values.
+    """Writes trail cells that are as long as their values.
 
-    The length precedes the value, except in times with a zone.
+    Each value is preceded by its length, except for times with a zone.
     """
 
     def __init__(
@@ -128,7 +88,7 @@ class VaryingCells:
     def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells of varying length.
 
-        ``places`` are the offsets of the cells, and are advanced to their ends.
+        ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
         """
         write_varying(
             body,
@@ -197,7 +157,10 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells of fixed width. ``places`` are the offsets of the cells, and are advanced to their ends."""
+        """Write the cells of fixed width.
+
+        ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
+        """
         write_filled(
             body,
             places,
@@ -213,7 +176,10 @@ class PaddedCells:
 
 
 class WordCells:
-    """Writes trail cells that hold the last ``width`` bytes of a big-endian word per value; NULL has a word too."""
+    """Writes trail cells that contain the last ``width`` bytes of a big-endian word per value.
+
+    NULL has a word too.
+    """
 
     def __init__(
         self, target: CellTarget, column_values: RecordValues, words: Words, width: int
@@ -229,13 +195,19 @@ class WordCells:
         add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells of binary words. ``places`` are the offsets of the cells, and are advanced to their ends."""
+        """Write the cells of binary words.
+
+        ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
+        """
         rows, states = self.column_values.rows, self.states
         write_words(body, places, rows, states, self.words, self.head, self.width)
 
 
 def _least(column_values: RecordValues, size: int) -> int:
-    """Return the minimum size of a cell in each record: 0 if some records have no cell of the column."""
+    """Return the minimum size of a cell in each record.
+
+    It is 0 if some records have no cell of the column.
+    """
     return size if column_values.missing is None else 0
 
 

@@ -4,11 +4,11 @@ A data area is a sequence of cells: column index u16, length u16, value (trail f
 00 00 03 00 00 41 | 00 02 00 02 FF FF`` has a value in column 0 and NULL in column 2. Column 1 is
 missing, which is different from NULL.
 
-A table without a definition gets columns named #0, #1, ... Its values are guessed from their bytes
-(trail format §10.2, "Without a TDR"), each one separately, so that the result does not depend on
-how the input is split. Bytes that look like text become text. Bytes that do not, or that may also
-be a number, become 0x and upper-case hex digits. A text that itself begins with 0x becomes hex too,
-so 0x always means hex.
+A table without a definition gets columns named #0, #1, ... The form of its values is guessed from
+their bytes (trail format §10.2, "Without a TDR"), each one separately, so that the result does not
+depend on how the input is split. Bytes that look like text become text. Bytes that do not, or that
+may also be a number, become 0x and upper-case hex digits. A text that itself begins with 0x becomes
+hex too, so 0x always means hex.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class CellSpans:
-    """The trail cells of one column: the data area of each (ascending), the offset of its null indicator, and its length.
+    """The trail cells of one column: for each its data area (ascending), the offset of its null indicator, and its length.
 
     ``areas`` is None if every area has a cell of the column.
     """
@@ -111,7 +111,7 @@ def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
 
 
 def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellSpans]:
-    """Return the cells of each column in valid areas that have different columns."""
+    """Return the cells of each column, in areas that are valid and in which no column appears twice."""
     # The cells of all columns share three arrays: counts 2 0 3 give column 0 the items 0 and 1, and
     # column 2 the items 2 to 4.
     ends = np.cumsum(counts)
@@ -176,7 +176,8 @@ def make_numbered_table(name: str, columns: int) -> Table:
 def count_columns_used(source: TrailBytes, areas: Spans) -> int:
     """Return the number of columns that these data areas use: their highest column index plus one.
 
-    An area that is damaged counts up to the damage; the reader that decodes it reports the error.
+    In a damaged area, only the part before the damage is counted; the reader that decodes the area
+    reports the error.
     """
     return int(
         read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
@@ -184,7 +185,10 @@ def count_columns_used(source: TrailBytes, areas: Spans) -> int:
 
 
 def decode_numbered(cells: TrailCells) -> pa.Array:
-    """Decode the values of an undefined column by how they look. An indicator FF FF is NULL, whatever follows it."""
+    """Decode the values of an undefined column by their appearance.
+
+    An indicator FF FF is NULL, whatever bytes follow it.
+    """
     nulls = check_numbered(cells)
     # A value is ``counted`` if its four bytes are 00 00 and the length of the rest: 00 00 00 02 41 42.
     frames = cells.source.order.words(cells.source.data, "u4")[cells.starts]
@@ -211,7 +215,7 @@ def check_numbered(cells: TrailCells) -> Mask:
 
 
 def decode_large_numbered(cells: TrailCells) -> pa.Array:
-    """Decode large objects of a table without definitions: as text if the bytes can be text, otherwise as hex digits."""
+    """Decode large objects of a table without a definition: as text if the bytes can be text, otherwise as hex digits."""
     raw = gather(cells.source.buffer, cells.starts, cells.starts + cells.lengths)
     return _format_guess(raw, cells.source.charset, counted=True)
 
@@ -245,15 +249,15 @@ def _plain(values: pa.Array) -> bool:
 
 
 def _counted_text(raw: bytes, charset: str) -> str:
-    """Return bytes that follow a length: as text if they can be text, otherwise in hex."""
+    """Decode bytes that follow a length: as text if they can be text, otherwise in hex."""
     text = _text(raw, charset)
     return _digits(raw) if text is None else text
 
 
 def _bare(raw: bytes, charset: str) -> str:
-    """Return bytes without a length: as a date time, padded text or binary integer, otherwise in hex.
+    """Decode bytes without a length: as a date time, padded text or binary integer, otherwise in hex.
 
-    Bytes that may be a text and may be a number are returned in hex, which is right for both.
+    Bytes that may be either a text or a number are returned in hex, which is correct for both.
     """
     if _DATETIME.fullmatch(raw):
         text = raw.decode()

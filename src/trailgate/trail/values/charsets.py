@@ -1,4 +1,4 @@
-"""The character sets of databases: which one a column's strings have, and their decoding and encoding.
+"""The character sets of databases: find the character set of a column's strings, and decode and encode them.
 
 Character sets have many names: Oracle's (WE8ISO8859P1), IANA's (ISO-8859-1) and Python's
 (iso8859-1). `find_charset` accepts all of them.
@@ -28,7 +28,7 @@ NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture propertie
 
 
 class DatabaseCharset(NamedTuple):
-    """One character set of databases: its codec in Python, and its names in databases and standards."""
+    """One character set of databases: its Python codec, and its names in databases and standards."""
 
     codec: str
     names: tuple[str, ...]
@@ -102,7 +102,7 @@ def find_charset(name: str) -> str:
 def column_charset(column: Column, usual: str) -> str | None:
     """Return the character set of a column's values, or None if its definition must state it but does not.
 
-    The sub types of capture properties §9.4 come first. ``usual`` is the character set of the
+    The sub types of capture properties §9.4 take precedence. ``usual`` is the character set of the
     source.
     """
     if column.sub_type == UTF_16_SUB_TYPE or column.character_set == UTF_16_NUMBER:
@@ -128,7 +128,7 @@ def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
 def encode_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
     """Encode strings in a character set for a trail.
 
-    Null stays null. Raises EncodeError for a character that it lacks.
+    Null stays null. Raises EncodeError for a character that the character set does not have.
     """
     try:
         raw = code_page(charset).encode(values.fill_null(""))

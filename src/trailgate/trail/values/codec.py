@@ -40,7 +40,7 @@ class TrailCells:
     lengths: Longs
 
     def require(self, good: Mask, problem: str) -> None:
-        """Raise DecodeError for the first encoded value that is not good."""
+        """Raise DecodeError for the first encoded value that is not in the mask ``good``."""
         if not good.all():
             raise self.error(problem, int(np.argmin(good)))
 
@@ -79,10 +79,10 @@ class CellTarget:
 
 @dataclass(frozen=True, slots=True)
 class RecordValues:
-    """The values of a column to write, and the value of each record: record i has ``values[rows[i]]``.
+    """The values of a column to write: record i has the value ``values[rows[i]]``.
 
-    ``missing`` marks the values that are not logged: a record of such a value gets no cell of
-    the column.
+    ``missing`` marks values that were not logged: a record with such a value gets no cell for the
+    column.
     """
 
     values: pa.Array
@@ -90,7 +90,7 @@ class RecordValues:
     missing: Mask | None = None  # one per value
 
     def for_records(self) -> RecordValues:
-        """Return the same with one value per record, in the order of the records."""
+        """Return these values with one value per record, in the order of the records."""
         if len(self.rows) == len(self.values):
             return self
         missing = None if self.missing is None else self.missing[self.rows]
@@ -113,7 +113,9 @@ class CellWriter(Protocol):
         """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells. ``places`` are the offsets of the cells, and are advanced to their ends.
+        """Write the cells.
+
+        ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
 
         At least ``following`` bytes after each cell belong to the same record and are written
         later, so a cell may overwrite them.
@@ -123,8 +125,8 @@ class CellWriter(Protocol):
 class TrailValueCodec(NamedTuple):
     """The decoder and encoder of one type of trail value.
 
-    ``check`` checks only null indicators and lengths and raises what ``decode`` would raise for
-    these.
+    ``check`` checks only null indicators and lengths, and raises the errors that ``decode`` would
+    raise for these.
     """
 
     decode: Callable[[TrailCells], pa.Array]

@@ -105,7 +105,7 @@ LARGE: Final[Mapping[TypeFamily, Callable[[TrailCells], pa.Array]]] = MappingPro
 
 
 def select_codec(column: Column) -> TrailValueCodec | None:
-    """Return the trail value codec of a column, or None if the layout of its type is not public.
+    """Return the trail value codec of a column, or None if the layout of its type is not documented.
 
     Raises DefinitionError if the type code is unknown.
     """

@@ -1,6 +1,7 @@
 """Binary numbers: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
 
-``00 00 FF FE`` is -2 in a column of two bytes. Integers of a column with a scale become decimals.
+For example, ``00 00 FF FE`` is -2 in a column of two bytes. Integers of a column with a scale
+become decimals.
 """
 
 from __future__ import annotations
@@ -118,7 +119,10 @@ def _fill(values: pa.Array) -> pa.Array:
 
 
 def _to_words(target: CellTarget, column_values: RecordValues) -> Integers:
-    """Return integers and unscaled decimals as 64-bit words, NULL as 0. Raises EncodeError if one is wider."""
+    """Return integers and unscaled decimals as 64-bit words, with 0 for NULL.
+
+    Raises EncodeError if one does not fit.
+    """
     signed = target.column.family is TypeFamily.INTEGER
     numpy_type, values = np.int64 if signed else np.uint64, column_values.values
     if not pa.types.is_decimal(values.type):

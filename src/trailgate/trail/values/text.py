@@ -1,9 +1,9 @@
 """Text and bytes, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
 
-After the null indicator ``00 00``, "AB" is ``00 02 41 42`` with a length, and ``41 42 20 20`` padded to
-four bytes. Bytes
-(RAW, sub data type 4) have the same forms; in Arrow they are strings of hex digits. Text is
-converted from the character set of its column or of the source to UTF-8.
+After the null indicator ``00 00``, the text "AB" is ``00 02 41 42`` with a length, or ``41 42 20
+20`` padded to four bytes. Bytes (RAW, sub data type 4) have the same two forms; in Arrow they are
+strings of hex digits. Text is converted to UTF-8 from the character set of its column or of the
+source.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def decode_variable(cells: TrailCells) -> pa.Array:
 
 
 def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
-    """Return a mask of the NULLs (None if there are none) and the Arrow offsets of values of varying length.
+    """Return the Arrow offsets of values of varying length, and a mask of the NULLs (None if there are none).
 
     Raises DecodeError if a length is wrong.
     """
@@ -100,7 +100,7 @@ def check_fixed(cells: TrailCells) -> None:
 
 
 def decode_large_text(cells: TrailCells) -> pa.Array:
-    """Decode strings that fill their cells completely, as large objects do."""
+    """Decode strings that fill their cells completely, such as large objects."""
     return _strings(cells, cells.starts, None)
 
 
@@ -152,7 +152,7 @@ def _charset(cells: TrailCells) -> str:
 
 
 def encode_variable(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode strings as indicator, u16 length and bytes."""
+    """Encode strings of varying length: indicator, u16 length and bytes."""
     return VaryingCells(target, column_values)
 
 
@@ -175,7 +175,7 @@ def encode_fixed_national(target: CellTarget, column_values: RecordValues) -> Ce
 
 
 def _in_charset(target: CellTarget, column_values: RecordValues, width: int | None) -> RecordValues:
-    """Encode strings in the character set of their column, padded to a width in bytes if it is given."""
+    """Encode strings in the character set of their column, and pad them to ``width`` bytes if it is given."""
     charset = column_charset(target.column, UTF_8)
     if charset is None:
         raise target.error(UNKNOWN_NATIONAL)
@@ -225,7 +225,7 @@ def check_fixed_bytes(cells: TrailCells) -> None:
 
 
 def decode_large_bytes(cells: TrailCells) -> pa.Array:
-    """Decode bytes to upper-case hex digits. Each value is its whole cell, without a length."""
+    """Decode bytes to upper-case hex digits. A value fills its whole cell and has no length field."""
     return to_hex(gather_cells(cells, cells.starts, None))
 
 

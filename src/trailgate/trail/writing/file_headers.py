@@ -1,9 +1,9 @@
-"""The start of a trail file: write its header and metadata records, or change what a header states about its file.
+"""The start of a trail file: write its header and metadata records, or change fields of a header.
 
 A file of level 5 or higher begins with the file header, a record for the database, and one record
 per table. Data records then name a table by its index, which is its position among the definitions.
-`patch_header` rewrites a header, for example after a damaged file was repaired; all fields that
-do not describe the file itself stay as they are.
+`patch_header` rewrites a header, for example after a damaged file was repaired; fields that do not
+describe the file itself stay unchanged.
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
 def encode_file_start(
     header: FileHeader, trail_format: TrailFormat, definitions: Definitions
 ) -> bytes:
-    """Encode the start of a trail file, before its first operation. Raises EncodeError if a table does not fit.
+    """Encode the start of a trail file, before its first operation.
 
-    Tables have the order of the definitions, so that an index means the same table in all files of
-    a run.
+    Raises EncodeError if a table does not fit.
+
+    Tables are in the order of the definitions, so that an index means the same table in all files
+    of a run.
     """
     begin = encode_header(fill_in_format(header, trail_format)) if trail_format.has_header else b""
     if not trail_format.by_index:
@@ -106,7 +108,7 @@ def make_metadata_records(
 
 
 def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
-    """Return the value of AuditRBA that holds two indexes (trail format §5.3)."""
+    """Combine two indexes into the value of AuditRBA (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))
 
@@ -153,7 +155,10 @@ def _field(field_token: RecordToken, order: ByteOrder, facts: HeaderFacts) -> by
 
 
 def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
-    """Encode a fact, or return None if it is unknown or a damaged value that cannot be encoded."""
+    """Encode a fact.
+
+    Returns None if the fact is unknown, or is a damaged value that cannot be encoded.
+    """
     value = getattr(facts, field.name)
     try:
         return None if value is None else field.codec.encode(value, order)

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import most_bytes, octets
+from trailgate.columnar.rows import StringBytes, most_bytes, octets
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import TABLES, Column, Table
@@ -35,7 +35,6 @@ from trailgate.trail.format.record_types import (
 )
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
 from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces
@@ -68,9 +67,9 @@ WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another chara
 
 
 class FragmentWriter:
-    """Writes records that are too long for a trail record, each with its fragments.
+    """Writes records that are too long for a trail record, each followed by its fragments.
 
-    ``sizes`` are their sizes.
+    ``sizes`` are the sizes of the records with their fragments.
     """
 
     def __init__(self, group: TrailRecordGroup) -> None:
@@ -83,7 +82,7 @@ class FragmentWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the long records.
 
-        ``places`` are their offsets, and are advanced to the ends of their last fragments.
+        ``places`` are their offsets; they are advanced to the ends of the last fragments.
         """
         for start, record in zip(places.tolist(), self.records, strict=True):
             body[start : start + len(record)] = octets(record)
@@ -113,10 +112,10 @@ def _records(group: TrailRecordGroup) -> Iterator[bytes]:
 def _token_areas(
     group: TrailRecordGroup, complete_records: Sequence[TrailRecord]
 ) -> tuple[TokenAreas, Longs]:
-    """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
+    """Return the tokens of the first record of each row, and how many data bytes fit into that record.
 
-    The tokens may contain the length of their record's data. Space is reserved for the longest number,
-    so that a shorter one never changes how the data are divided.
+    The tokens may contain the length of their record's data. Space is reserved for the longest
+    number, so that a shorter one never changes how the data are divided.
     """
     lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
@@ -129,7 +128,7 @@ def _token_areas(
 
 
 def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Write the part of each record into separate bytes, and return these."""
+    """Write the part of each record into a separate byte string, and return these."""
     ends = np.cumsum(part.sizes)
     body, starts = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, starts.copy())
@@ -139,7 +138,7 @@ def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
 def _complete_record(
     group: TrailRecordGroup, record: int, before: bytes | None, image: bytes
 ) -> TrailRecord:
-    """Return a record without its tokens; its data may be too long."""
+    """Return a record without its tokens. Its data may be too long for one record."""
     reference, io_type = group.reference, int(group.io_type[record])
     if before is not None:
         width = ImagePrefix.SHORT if len(before) <= MAX_LENGTH else ImagePrefix.LONG
@@ -162,7 +161,9 @@ def _complete_record(
 
 
 def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
-    """Yield a record, or the first ``room`` bytes of a record that is too long and then its fragments.
+    """Yield a record.
+
+    If it is too long, yield a record with its first ``room`` bytes, and then its fragments.
 
     Assumed (trail format §11): the data of a fragment continue the row's data, and Continued is Y
     in all parts but the last.
@@ -177,12 +178,12 @@ def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
 
 
 def _room(record: TrailRecord) -> int:
-    """Return the number of data bytes that fit into a record that has no data yet."""
+    """Return how many data bytes fit into a record that has no data yet."""
     return MAX_LENGTH - len(encode_record(record)) - FRAME
 
 
 def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
-    """Set TransInd of an operation's records, which are all middle ones so far."""
+    """Set the transaction indicators of an operation's records, all of which are middle records at first."""
     if len(records) == 1:
         return [replace(records[0], trans_ind=int(trans_ind[0]))]
     first = replace(records[0], trans_ind=int(indicators_without_end(trans_ind)[0]))
@@ -220,7 +221,7 @@ class LargeValues:
 def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeValues]]:
     """Replace the large values of a block by NULL. Returns the block and the large values.
 
-    The before values of a key update stay in its record, which has both images.
+    The before values of a key update stay in its record, which contains both images.
     """
     # Only deletes and updates have a before image in a separate record.
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
@@ -327,7 +328,8 @@ class PieceWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the piece records.
 
-        ``places`` are the ends of the records they belong to, and are advanced to the ends of the pieces.
+        ``places`` are the ends of the records that they belong to; they are advanced to the ends of
+        the pieces.
         """
         group, order = self.group, self.group.reference.order
         # The pieces of a record are written column by column. Only the last column's pieces may end

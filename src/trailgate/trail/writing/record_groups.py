@@ -1,4 +1,4 @@
-"""Convert operations to records, in groups: a group has the records of one table with the same images.
+"""Convert operations to records, in groups: a group consists of records of one table with the same images.
 
 An update with before values becomes two records: the before images are one group, the after images
 another. ``order`` puts the records of all groups back into the order of the operations. With
@@ -85,7 +85,7 @@ def compact_updates(block: ChangeBlock) -> ChangeBlock:
 
 
 def _same(before: StateColumn, after: StateColumn) -> Mask:
-    """Return a mask of the rows in which both images have the column with the same value or NULL."""
+    """Return a mask of the rows in which the column has the same value, or NULL, in both images."""
     if before.values is None or after.values is None:
         return np.zeros(1, bool)  # one item, which numpy broadcasts to all rows
     equal = pc.equal(before.values, after.values).fill_null(False)
@@ -98,7 +98,7 @@ def _same(before: StateColumn, after: StateColumn) -> Mask:
 
 
 def _without(column: StateColumn, rows: Mask) -> StateColumn:
-    """Return a column that is missing in some rows."""
+    """Return the column with the value missing in some rows."""
     missing = rows if column.missing is None else column.missing | rows
     values = column.values
     assert values is not None
@@ -131,7 +131,7 @@ def make_table_reference(
 ) -> TableReference:
     """Build the reference by which records name a table.
 
-    Raises EncodeError if it needs an index but has none.
+    Raises EncodeError if the format needs a table index but the table has none.
     """
     if not trail_format.by_index:
         return TableReference(table.name, None, trail_format.order)
@@ -154,7 +154,7 @@ class RecordImages(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrailRecordGroup:
-    """Records to write of one table, which all have the same kind of image, for example BEFORE.
+    """Records of one table to write, all with the same kind of image, for example BEFORE.
 
     The arrays have one element per record.
     """

@@ -2,8 +2,8 @@
 
 A record is written part by part, and each part for all records at once: head, before image, image,
 tokens, trailer. The token areas are GGS tokens (T), then user tokens (U). LOGCSN and TRANID are
-only in a transaction's first record. The tokens of an operation's map are in the record of each of
-its images, as printed ROWIDs are (trail format §8, §9 and §14).
+only in a transaction's first record. The tokens of an operation are written to the record of each
+of its images, as in printed examples with ROWID tokens (trail format §8, §9 and §14).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
+from trailgate.columnar.rows import StringBytes, octets
 from trailgate.model.changes import Image
 from trailgate.trail.format.record_layout import (
     FROM_LOG,
@@ -36,7 +36,6 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
 )
 from trailgate.trail.records.record import NO_NODE
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues
 from trailgate.trail.values.codecs import explain_unreadable, select_codecs
 from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
@@ -51,7 +50,10 @@ AUDIT_RBA: Final = 0
 
 
 class _CarriedToken(NamedTuple):
-    """A token whose values are a column of the operations. ``shown`` marks the records that have it."""
+    """A token with values from a column of the operations.
+
+    ``shown`` marks the records that get the token.
+    """
 
     code: int
     shown: Mask
@@ -59,9 +61,11 @@ class _CarriedToken(NamedTuple):
 
 
 class TokenAreas:
-    """Writes the token areas of a group's records. ``sizes`` are their sizes, with frames.
+    """Writes the token areas of a group's records.
 
-    ``lengths`` are the lengths of the records' data, the values of RECORDLENGTH tokens.
+    ``sizes`` are the sizes of the areas with their frames.
+
+    ``lengths`` are the lengths of the records' data, which RECORDLENGTH tokens contain.
     """
 
     def __init__(self, group: TrailRecordGroup, lengths: Longs) -> None:
@@ -83,9 +87,9 @@ class TokenAreas:
         self.sizes = self.ggs_sizes + self.user_sizes + frames
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the token areas T and U of records with such tokens.
+        """Write the token areas T and U of the records that have such tokens.
 
-        ``places`` are their offsets, and are advanced to their ends.
+        ``places`` are their offsets; they are advanced to the ends of the areas.
         """
         rows, tokens = self.group.rows, self.group.tokens
         big = self.group.reference.order is ByteOrder.BIG
@@ -114,7 +118,9 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the cells of the group's images. ``places`` are their offsets, and are advanced to their ends.
+        """Write the cells of the group's images.
+
+        ``places`` are their offsets; they are advanced to the ends of the images.
 
         At least ``following`` bytes after each image belong to its record and are written later.
         """
@@ -153,7 +159,10 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the group's records. ``places`` are their offsets, and are advanced to their ends."""
+        """Write the group's records.
+
+        ``places`` are their offsets; they are advanced to the ends of the records.
+        """
         group = self.group
         big = group.reference.order is ByteOrder.BIG
         write_heads(
@@ -179,10 +188,10 @@ class RecordWriter:
 
 
 def make_before_writer(group: TrailRecordGroup) -> ImageWriter | None:
-    """Create the writer of the before image if the group's records hold both images, otherwise return None.
+    """Create the writer of the before image if the group's records contain both images, otherwise return None.
 
     Assumed (trail format §10.4): the before image of a key update may have more columns than the
-    key, like a unified one.
+    key, as in a unified update.
     """
     if group.images not in (RecordImages.KEY_AND_AFTER, RecordImages.BOTH):
         return None

@@ -1,7 +1,9 @@
-"""Encode the tokens in the maps of operations: GGS tokens have their names, all other names are user tokens.
+"""Encode the tokens in the maps of operations.
+
+Names of GGS tokens become GGS tokens, all other names user tokens.
 
 For example ``{"ORAROWID": "AAAR3sAAEAAAACXAAA", "JOB": "nightly"}`` is one GGS token and one user
-token. LOGCSN and TRANID in a map are skipped, since they are written from the columns ``csn`` and
+token. LOGCSN and TRANID in a map are skipped, because they are written from the columns ``csn`` and
 ``tx_id``.
 """
 
@@ -18,6 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
+from trailgate.columnar.rows import StringBytes
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import RECORD_LENGTH, ChangeBlock
 from trailgate.trail.format.tokens import (
@@ -30,7 +33,6 @@ from trailgate.trail.format.tokens import (
     encode_user_tokens,
     token_name,
 )
-from trailgate.trail.values.cell_writers import StringBytes
 from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
     LENGTH_TOKEN,
@@ -70,7 +72,7 @@ class _Entries(NamedTuple):
 
 
 def select_written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return the map column of tokens, or None if it has no token that is written from it."""
+    """Return the map column of tokens, or None if no token in it has to be written."""
     if tokens is None:
         return None
     names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
@@ -116,7 +118,10 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
+        """Write the GGS tokens of each operation.
+
+        ``places`` are their offsets; they are advanced to the ends of the tokens.
+        """
         write_entries(
             body,
             places,
@@ -130,7 +135,10 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each operation. ``places`` are their offsets, and are advanced to their ends."""
+        """Write the user tokens of each operation.
+
+        ``places`` are their offsets; they are advanced to the ends of the tokens.
+        """
         write_user_entries(
             body,
             places,
@@ -240,7 +248,7 @@ _PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyTyp
 
 
 def check_size(block: ChangeBlock, sizes: Longs) -> None:
-    """Raise EncodeError if the tokens of a record are longer than a u16 length can state."""
+    """Raise EncodeError if the tokens of a record are too long for a u16 length."""
     if len(sizes) and sizes.max() > MAX_LENGTH:
         problem = f"{sizes.max()} bytes of tokens do not fit in a record"
         raise EncodeError(problem, where=Where(table=block.table.name))

@@ -1,6 +1,6 @@
 """The format in which a trail is written (level, byte order, form of updates), and restart records.
 
-FORMAT RELEASE 12.2 is level 5, for example. The level decides what a trail may contain: a file
+For example, FORMAT RELEASE 12.2 is level 5. The level decides what a trail may contain: a file
 header from level 1, unified updates and little-endian numbers from level 4, metadata records from
 level 5 (trail format §4.6). `encode_restart_record` builds the record that a writer appends when it
 restarts (trail format §7).
@@ -156,8 +156,8 @@ def encode_restart_record(
 ) -> bytes:
     """Encode a restart record. ``io_time`` is microseconds since 1970 UTC.
 
-    RestartAbend means that the open transaction before it is ``abandoned`` and written again after
-    it. Otherwise the record is RestartOK.
+    If the open transaction before it is ``abandoned`` and will be written again after it, the
+    record is RestartAbend; otherwise it is RestartOK.
     """
     return encode_record(
         TrailRecord(

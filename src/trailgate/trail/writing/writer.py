@@ -47,7 +47,7 @@ NO_DEFINITIONS: Final = Definitions(())
 class EncodedTrail:
     """Operations encoded as trail bytes: operation i is body[starts[i]:starts[i + 1]].
 
-    ``starts`` has one item more than operations.
+    ``starts`` has one element more than there are operations.
     """
 
     body: pa.Buffer
@@ -61,10 +61,10 @@ def encode(
 ) -> EncodedTrail:
     """Encode all operations of a batch as trail bytes, in their order.
 
-    Raises EncodeError if a value does not fit. An update with before columns becomes two
-    records (before image, after image) or a unified one. A key update becomes one record with
-    its before columns first. ``definitions`` are the tables in the metadata records at the
-    start of a file of level 5 or higher: records refer to a table by its position among them.
+    Raises EncodeError if a value does not fit. An update with before columns becomes two records
+    (before image, after image) or a unified one. A key update becomes one record that begins with
+    its before columns. ``definitions`` are the tables in the metadata records at the start of a
+    file of level 5 or higher: records refer to a table by its position among them.
     """
     writers: list[_Writer] = []
     for block in batch.blocks:
@@ -130,14 +130,17 @@ def _writers(
 
 
 def _part(group: TrailRecordGroup, large: Sequence[LargeValues], *, long: bool) -> _Writer:
-    """Return the writer of records that are too long or may have large objects."""
+    """Return the writer for records that are too long or may contain large objects."""
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
     return _Writer(group, FragmentWriter(records) if long else RecordWriter(records), pieces)
 
 
 def _chunks(rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of chunks of equal size. A short last chunk would cost as much as a full one."""
+    """Yield the bounds of chunks of equal size.
+
+    Sizes are equal because a short last chunk would take as long as a full one.
+    """
     count = max(1, round(rows / CHUNK))
     return pairwise(rows * part // count for part in range(count + 1))
 

@@ -1,9 +1,9 @@
 """Decode AMQP 1.0 messages into columns: JMS headers, ids and bodies.
 
 One pass over the bytes of a window (``kernels.find_messages``) finds the offsets of all header
-fields, properties and bodies. Here the values of each type are then gathered as whole columns and
-converted to the strings that JMS has for them, and the result is a batch of received messages. A
-message that cannot be read keeps its bytes and gets a fault.
+fields, properties and bodies. This module then gathers the values of each type as whole columns and
+converts them to the strings that JMS defines. The result is a batch of received messages. If a
+message cannot be decoded, its body is its bytes, and it gets a fault.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class EncodedMessages:
 
     @property
     def problems(self) -> dict[int, str]:
-        """What is wrong with each malformed AMQP message, by row."""
+        """The problem of each malformed AMQP message, by row."""
         return {
             row: self._problem(row)
             for row in np.flatnonzero(self.rows[:, kernels.PROBLEM]).tolist()
@@ -204,8 +204,8 @@ class EncodedMessages:
     def bodies(self) -> pa.BinaryArray:
         """Return the bodies of AMQP messages as one binary column.
 
-        A text or binary body is returned as its bytes, another AMQP value in its encoded
-        form. The body of a malformed message is the complete message.
+        A text or binary body is returned as its bytes, any other AMQP value in its encoded form.
+        The body of a malformed message is the complete message.
         """
         begins, ends = self.pieces[:, kernels.BEGIN], self.pieces[:, kernels.END]
         joined = gather(self.data, begins, ends)
@@ -225,9 +225,9 @@ class EncodedMessages:
 def find_messages(data: Any, places: Longs) -> EncodedMessages:
     """Find the fields and bodies of AMQP messages.
 
-    ``places`` are the offsets of the messages, and the end.
-
-    The number of fields is not known in advance: if the arrays are full, double them and repeat.
+    ``places`` are the offsets of the messages, and the end of the last one. The number of fields is
+    not known in advance: if the arrays are too small, their size is doubled and the search is
+    repeated.
     """
     octets, count = np.frombuffer(data, np.uint8), len(places) - 1
     rows, counts = np.empty(count * kernels.ROW, np.int64), np.zeros(kernels.COUNTS, np.int64)
@@ -249,7 +249,9 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
 
 
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
-    """Convert AMQP messages to rows of ``RECEIVED``. An unreadable message has the reason as its fault.
+    """Convert AMQP messages to rows of ``RECEIVED``.
+
+    The fault of an unreadable message is the reason.
 
     ``now`` is the time of receipt in microseconds.
     """
@@ -289,7 +291,9 @@ _OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingPr
 
 
 class _Fields:
-    """The headers of messages with their JMS names. ``faults`` maps rows of messages to a problem.
+    """The header fields and properties of messages, and their JMS names.
+
+    ``faults`` maps rows of messages to a problem.
 
     The columns have one row per field or property value: its message, field, type, and so on. These
     rows are called cells.
@@ -323,7 +327,10 @@ class _Fields:
         return header_maps(parts, self._count)
 
     def _check(self, field: str) -> Longs:
-        """Return the cells of a field whose type is allowed; the others are faults of their messages."""
+        """Return the cells of a field that have an allowed type.
+
+        The messages of the other cells get a fault.
+        """
         rows = np.flatnonzero(self._fields == _NUMBERS[field])
         kinds = self._kind[rows]
         right = np.isin(kinds, FIELDS[field])
@@ -336,7 +343,7 @@ class _Fields:
         self.faults.setdefault(int(self._message[row]), text)
 
     def _strings(self, rows: Longs) -> pa.Array:
-        """Convert cells to strings. A value without a string form is a fault of its message."""
+        """Convert cells to strings. If a value has no string form, its message gets a fault."""
         kinds = self._kind[rows]
         distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
         parts = [np.flatnonzero(kinds == kind) for kind in distinct]
@@ -392,7 +399,7 @@ class _Fields:
         return repeat_header(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
-        """Return the application properties that a JMS client exposes, and the ids hidden in the others."""
+        """Return the application properties that a JMS client exposes, and the message ids that other properties contain."""
         rows = np.flatnonzero(self._fields == kernels.PROPERTY)
         names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
         for row in rows[wrong].tolist():

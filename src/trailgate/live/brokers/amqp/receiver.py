@@ -1,10 +1,10 @@
 """Receive from AMQP 1.0 brokers: a socket, and the protocol engine of python-qpid-proton.
 
 The engine knows the protocol and does no I/O. ``AmqpConnection`` moves bytes between the socket and
-the engine. ``LinkDeliveries`` collects the encoded messages of the link, one after the other, until a
-window is made of them and ``messages`` decodes it. Acknowledging accepts and settles them; brokers
-do not confirm that (rcv-settle-mode "first"). ``name_source`` writes the name of a queue or topic
-as the broker's JMS clients do.
+the engine. ``LinkDeliveries`` collects the encoded messages of the link until they are returned as
+a window, which ``messages`` decodes. Acknowledging accepts and settles messages; brokers do not
+confirm that (rcv-settle-mode "first"). ``name_source`` sets the name of a queue or topic in the
+same form as the broker's JMS clients.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def import_proton() -> Any:
 
 
 def proton_functions() -> Any:
-    """Return the functions of Proton C, on which the library is built.
+    """Return the functions of Proton C, which the library is built on.
 
-    For each delivery the library's objects cost 13 µs, these functions 2 µs (decision 0044).
+    For each delivery, the library's objects take 13 µs and these functions 2 µs (decision 0044).
     """
     import cproton  # noqa: PLC0415  an extra
 
@@ -79,7 +79,7 @@ def proton_functions() -> Any:
 
 
 class EncodedWindow(NamedTuple):
-    """A window of AMQP messages: their bytes, their offsets (and the end), and the deliveries to accept."""
+    """A window of AMQP messages: their bytes, their offsets (and the end of the last one), and the deliveries to accept."""
 
     data: bytes
     places: Longs
@@ -89,7 +89,7 @@ class EncodedWindow(NamedTuple):
 class LinkDeliveries:
     """Collects the bytes that arrive on an AMQP link.
 
-    Partial messages are read too: unread bytes would fill the session's window, and the broker
+    Incomplete messages are read too: unread bytes would fill the session's window, and the broker
     would stop sending.
     """
 
@@ -115,7 +115,7 @@ class LinkDeliveries:
         return self._open > LONGEST
 
     def ask(self) -> None:
-        """Grant the broker more credit once half of the messages that it may send ahead have arrived."""
+        """Grant the broker more credit after half of the messages that it may send ahead have arrived."""
         link = self._link._impl  # noqa: SLF001  the library's
         credit = self._functions.pn_link_credit(link)
         if 2 * credit <= self._ahead:
@@ -144,7 +144,7 @@ class LinkDeliveries:
             advance(link)
 
     def window(self, limit: int) -> EncodedWindow:
-        """Remove and return the first complete messages as a window, at most ``limit``."""
+        """Remove the first complete messages, at most ``limit``, and return them as a window."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])
@@ -163,7 +163,7 @@ class LinkDeliveries:
 def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
     """Set the address, the selector and the durability of an AMQP link's source.
 
-    ``broker`` are the properties that the broker sent when the connection was opened.
+    ``broker`` contains the properties that the broker sent when the connection was opened.
     """
     library, options = import_proton(), address.options
     name_terminus(source, address.destination, address.kind, broker)
@@ -185,7 +185,7 @@ def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]
 
 
 class AmqpConnection(BrokerConnection):
-    """An AMQP 1.0 connection that is logged in, with at most one link.
+    """An AMQP 1.0 connection after login, with at most one link.
 
     ``deliveries`` belongs to that link.
     """
@@ -205,7 +205,7 @@ class AmqpConnection(BrokerConnection):
 
     @property
     def product(self) -> str:
-        """The broker's name for itself, from AMQP's connection properties."""
+        """The broker's name, from AMQP's connection properties."""
         return str((self._engine.remote_properties or {}).get("product", "unnamed"))
 
     @property
@@ -216,7 +216,7 @@ class AmqpConnection(BrokerConnection):
     def subscribe(self, limit: int) -> None:
         """Open an AMQP link that receives from the address's queue or topic.
 
-        Reading pauses while ``limit`` messages wait.
+        Reading pauses while ``limit`` messages are waiting.
         """
         session = self._engine.session()
         session.open()
@@ -330,7 +330,7 @@ class AmqpConnection(BrokerConnection):
         )
 
     def _push(self, data: memoryview) -> None:
-        """Give received bytes to the engine, and read messages from it as they become complete."""
+        """Pass received bytes to the engine, and read messages from it when they are complete."""
         while data and (capacity := self._transport.capacity()) > 0:
             self._transport.push(data[:capacity])
             data = data[capacity:]
@@ -353,7 +353,7 @@ class AmqpConnection(BrokerConnection):
             self._transport.pop(sent)
 
     def _check(self) -> None:
-        """Raise BrokerError if the broker closed the link or connection, or the engine gave up."""
+        """Raise BrokerError if the broker closed the link or connection, or if the engine reported an error."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
         endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
         for what, endpoint in endpoints.items():
@@ -372,7 +372,7 @@ class AmqpConnection(BrokerConnection):
             raise self.error("the connection is lost: the broker has closed it")
 
     def _condition_error(self, problem: str, condition: Any) -> BrokerError:
-        """Build an error with the condition that the broker or the engine states as the reason."""
+        """Build an error whose reason is the condition that the broker or the engine reported."""
         if condition is None:
             return self.error(problem)
         text = f"{problem}: {condition.name}: {condition.description or 'no reason given'}"

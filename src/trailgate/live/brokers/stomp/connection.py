@@ -1,8 +1,8 @@
 """A connection of STOMP 1.2: a socket, frames in both directions, and heart-beats.
 
 Brokers differ in the names of queues, in flow control, and in whether a redelivered message keeps
-its id. Each broker is one row of ``DIALECTS``. What a broker
-reports about the consumers of a queue is in ``consumers.py``.
+its id. Each broker is one row of ``DIALECTS``. ``consumers.py`` reads what a broker reports about
+the consumers of a queue.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 class ConsumerNotifications(NamedTuple):
     """How to be notified of a queue's consumers by STOMP: the headers of a SUBSCRIBE, and the header that counts the consumers.
 
-    ``{}`` in the headers is replaced by the queue's name.
+    ``{}`` in the headers stands for the queue's name.
     """
 
     subscribe: Mapping[str, str]
@@ -73,15 +73,15 @@ class StompDialect(NamedTuple):
     ``server`` is the start of the server header in its CONNECTED frames.
 
     - ``durable``: the header of SUBSCRIBE that names a durable subscription.
-    - ``kinds``: how the destination of a queue or topic is written.
-    - ``types``: the values of SUBSCRIBE's header subscription-type for the two, if there is such a
-      header.
+    - ``kinds``: the forms of destinations, for a queue and for a topic.
+    - ``types``: the values of SUBSCRIBE's header subscription-type for a queue and a topic, if the
+      broker uses this header.
     - ``keeps_ids``: a redelivered message has the same id as before.
-    - ``id_tail``: only the part of a message-id after the comma is the broker's; the rest is the
-      consumer's.
+    - ``id_tail``: only the part of a message-id after the comma comes from the broker; the rest
+      identifies the consumer.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: None if the broker is not known to report other consumers.
-    - ``is_managed``: the broker answers questions about a queue (``artemis.py``).
+    - ``is_managed``: the broker answers requests about a queue (``artemis.py``).
     """
 
     name: str
@@ -171,11 +171,11 @@ def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str
 
 
 class StompConnection(BrokerConnection):
-    """A STOMP 1.2 connection that is logged in."""
+    """A STOMP 1.2 connection after login."""
 
     @property
     def product(self) -> str:
-        """The broker's name for itself, from STOMP's CONNECTED frame."""
+        """The broker's name, from STOMP's CONNECTED frame."""
         return self.server or "unnamed"
 
     @property
@@ -211,7 +211,10 @@ class StompConnection(BrokerConnection):
             self._wait(min(left, self._offered))
 
     def disconnect(self) -> None:
-        """Ask the STOMP broker to end the session, and wait a limited time until it has put unacknowledged messages back in their order."""
+        """Ask the STOMP broker to end the session.
+
+        Waits a limited time until the broker has put unacknowledged messages back in their order.
+        """
         until = time.monotonic() + DISCONNECT_SECONDS
         with suppress(BrokerError):
             self.send("DISCONNECT", {"receipt": BYE})
@@ -269,7 +272,7 @@ class StompConnection(BrokerConnection):
             threading.Thread(target=self._beat, args=(every,), daemon=True).start()
 
     def _fill(self) -> None:
-        """Receive without waiting, at most about one window."""
+        """Receive without waiting, at most about the size of one window."""
         while True:
             size = self._receive_into(self._reader.room())
             if not size:
@@ -324,6 +327,6 @@ def error_text(frames: StompFrames, frame: int) -> str:
 
 
 def _beats(text: str) -> tuple[float, float]:
-    """Parse a heart-beat header: how often the server sends, and how often it wants to hear, in seconds."""
+    """Parse a heart-beat header: how often the server sends heart-beats, and how often it expects them, in seconds."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]

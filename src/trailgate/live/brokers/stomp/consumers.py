@@ -1,17 +1,17 @@
-"""Ask a STOMP broker about the consumers of a queue, through connections of their own.
+"""Ask a STOMP broker about the consumers of a queue, through separate connections.
 
 If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
 
-An address of Artemis may drop messages when it is full: ``find_dropping`` asks for that.
+An address of Artemis may drop messages when it is full: ``find_dropping`` finds such addresses.
 
-If a consumer was lost, the broker has to put its messages back before another one comes:
-``wait_for_return`` asks whether it has. Artemis may never do so for one message (seen with 2.44.0, in
-about one of 300 lost connections on a busy machine). When a connection fails, one thread of Artemis rolls
-the session's transaction back and closes its consumers (``ServerSessionImpl.doClose``), while another one
-acknowledges the first message of each consumer in the same transaction, to roll it back with the others
-(``StompProtocolManager.cleanup``). If the first thread was faster, the message stays in a transaction that
-has ended: it counts as being delivered, to no consumer, until the broker is started again. A consumer that
-continues would receive later messages first.
+After a consumer was lost, the broker has to put its messages back before another consumer connects:
+``wait_for_return`` waits for that. Artemis may never do so for one message (seen with 2.44.0, in
+about one of 300 lost connections on a busy machine). When a connection fails, one thread of Artemis
+rolls the session's transaction back and closes its consumers (``ServerSessionImpl.doClose``), while
+another one acknowledges the first message of each consumer in the same transaction, to roll it back
+with the others (``StompProtocolManager.cleanup``). If the first thread was faster, the message
+stays in a transaction that has ended: it counts as being delivered, to no consumer, until the
+broker is started again. A consumer that continues would receive later messages first.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class QueueState(NamedTuple):
-    """The state of a queue: the number of its consumers, and of its messages that are delivered and not acknowledged."""
+    """The state of a queue: the number of its consumers, and the number of messages that are delivered but not acknowledged."""
 
     consumers: int
     held: int
 
 
 def queue_name(address: BrokerAddress) -> str:
-    """Return the name of an address's queue. Artemis accepts ``ADDRESS::QUEUE`` for it."""
+    """Return the name of an address's queue. Artemis also accepts the form ``ADDRESS::QUEUE``."""
     return address.destination.rpartition("::")[2]
 
 
@@ -87,10 +87,11 @@ def wait_for_return(
     connections that the broker has not noticed yet: if they remain for ``NOTICE_SECONDS``, they
     belong to other programs, and the function returns.
 
-    The questions need a connection of their own, since Artemis closes a connection whose question it
-    refuses. If the broker does not answer (the user may lack the permission), that is logged and the
-    function returns. Raises BrokerRefusedError if messages are still held after ``RETURN_SECONDS``
-    although only our own consumers remain, and BrokerError if the broker cannot be reached.
+    The requests need a separate connection, because Artemis closes a connection if it rejects a
+    request. If the broker does not answer (the user may lack the permission), that is logged and
+    the function returns. Raises BrokerRefusedError if messages are still held after
+    ``RETURN_SECONDS`` although only our own consumers remain, and BrokerError if the broker cannot
+    be reached.
     """
     if not connection.dialect.is_managed:
         return
@@ -119,7 +120,7 @@ def find_queue_state(
 ) -> QueueState | None:
     """Ask a STOMP broker for the state of a queue.
 
-    Returns None if the broker does not answer to this user.
+    Returns None if the broker does not answer requests of this user.
     """
     if not connection.dialect.is_managed:
         return None
@@ -134,9 +135,9 @@ def find_queue_state(
 def find_dropping(
     connection: StompConnection, address: BrokerAddress, names: Sequence[str]
 ) -> list[str]:
-    """Return the addresses among ``names`` from which Artemis drops messages without a word when they are full.
+    """Return the addresses among ``names`` from which Artemis silently drops messages when they are full.
 
-    Returns none if the broker is not known to do so, or does not answer to this user.
+    Returns none if the broker is not known to do so, or does not answer requests of this user.
     """
     if not connection.dialect.is_managed:
         return []
@@ -150,9 +151,10 @@ def find_dropping(
 
 
 def _ask(connection: StompConnection, name: str) -> QueueState:
-    """Ask for the state of a queue; one that does not exist has no consumers and no messages.
+    """Request the state of a queue. A queue that does not exist has no consumers and no messages.
 
-    Raises BrokerError if there is no answer, as when the user lacks the permission ``manage``.
+    Raises BrokerError if there is no answer, for example because the user lacks the permission
+    ``manage``.
     """
     answers = _answers(connection, [ask_attribute(name, one) for one in (CONSUMERS, HELD)])
     # A number in brackets; an error is a text.
@@ -161,7 +163,7 @@ def _ask(connection: StompConnection, name: str) -> QueueState:
 
 
 def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -> list[str]:
-    """Send questions, and return the answers. Raises BrokerError if one does not come."""
+    """Send requests, and return the answers. Raises BrokerError if one is missing."""
     answers = f"trailgate.answers.{uuid4().hex}"
     connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
     to = {"destination": MANAGEMENT, "reply-to": answers}
@@ -179,13 +181,13 @@ def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -
 
 
 def _side_address(address: BrokerAddress) -> BrokerAddress:
-    """Return the address for a connection beside the one that receives or sends."""
+    """Return the address for an additional connection beside the one that receives or sends."""
     options = {name: text for name, text in address.options.items() if name in _SIDE_OPTIONS}
     return replace(address, options=options)
 
 
 class ConsumerWatch:
-    """Logs a warning if a queue has another consumer, by the notifications of a STOMP broker.
+    """Logs a warning if a queue has another consumer, based on notifications of a STOMP broker.
 
     Failures of the watch never stop the capture.
     """

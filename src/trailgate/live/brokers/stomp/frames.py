@@ -1,7 +1,7 @@
 """Encode and decode STOMP 1.2 frames, without I/O.
 
-``FrameReader`` takes received bytes and finds frames with a kernel; ``StompFrames`` holds their offsets
-and decodes headers on request. ``encode_frame`` builds a frame to send.
+``FrameReader`` buffers received bytes and finds frames with a kernel. ``StompFrames`` stores their
+offsets and decodes headers on request. ``encode_frame`` builds a frame to send.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class StompFrames:
     def headers(self, frame: int) -> dict[str, str]:
         """Decode the headers of one STOMP frame.
 
-        The first of repeated headers counts (STOMP 1.2, Repeated Header Entries).
+        If a header is repeated, the first one is used (STOMP 1.2, Repeated Header Entries).
         """
         decoded: dict[str, str] = {}
         first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
@@ -120,7 +120,7 @@ class FrameReader:
         return self._end - self._begin
 
     def room(self) -> memoryview:
-        """Return the buffer for the next bytes. Frames taken before become invalid."""
+        """Return the buffer for the next bytes. Frames that were returned before become invalid."""
         if self._begin == self._end:
             self._begin = self._end = 0
         if len(self._data) - self._end < ROOM // 4:

@@ -106,7 +106,7 @@ class _Lines:
         return repeat_header(name, self.message[rows], self._values.take(pa.array(rows)))
 
     def values(self, name: str) -> pa.Array:
-        """Return each message's value of a header, or null if it has none."""
+        """Return each message's value of a header, or null if it does not have the header."""
         own = self.of(name)
         return spread_values(own.messages, own.values, self.count)
 
@@ -139,7 +139,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
-    """Return strings after decoding the escapes of the given rows."""
+    """Decode the escapes in the strings at these rows. Other strings are returned unchanged."""
     known = strings.to_pylist()
     for row in rows.tolist():
         known[row] = unescape(known[row])

@@ -98,7 +98,7 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
     def _take(self, connection: StompConnection, seconds: float) -> bool:
         """Process the frames that have arrived: receipts, and messages as a window.
 
-        Returns whether there were any.
+        Returns whether any frame had arrived.
         """
         frames = connection.frames(seconds, self._limit)
         if frames is None:
