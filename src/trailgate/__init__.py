@@ -1,7 +1,7 @@
 """Capture database changes from text messages into GoldenGate trails, read trails, and apply them.
 
 The names here and in ``trailgate.spark`` are public; everything else may move. Importing this
-module loads neither pyarrow nor numpy: each name is imported when it is first used.
+module loads neither pyarrow nor numpy, because each name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The numpy array types used in annotations, tables indexed by a byte, the chunk size in which files are processed, and what malloc does with freed arrays."""
+"""Array types for annotations, tables indexed by a byte, and how memory for arrays is used.
+
+These are the numpy types used in annotations, the size of the chunks in which files are processed,
+and malloc's treatment of freed arrays.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +35,10 @@ MOST_KEPT: Final = (32 << 20) - (16 << 10)
 
 
 def byte_table(values: Mapping[int, int], default: int = 0) -> Octets:
-    """Build a read-only table with one element for each of the 256 bytes: its value, or `default` if it has none.
+    """Build a read-only table with one element for each of the 256 bytes: the byte's value, or `default` if it has none.
 
-    Example: with `table = byte_table({0x41: 7})`, `table[data]` is 7 where `data` has an "A", and 0 elsewhere.
+    Example: with `table = byte_table({0x41: 7})`, `table[data]` is 7 where `data` has an "A", and 0
+    elsewhere.
     """
     table = np.full(256, default, np.uint8)
     table[list(values)] = list(values.values())
@@ -48,12 +53,13 @@ def byte_mask(codes: Iterable[int]) -> Mask:
 
 
 def keep_freed_memory() -> None:
-    """Make malloc keep the memory of freed arrays for later ones (decision 0155).
+    """Make malloc reuse the memory of freed arrays for later ones (decision 0155).
 
-    glibc takes each array of 128 KB or more from the system, and returns it when it is freed. The
-    next batch gets the same memory again page by page, and each page costs more time than parsing
-    the bytes in it. glibc raises this limit to the size of the largest array that was freed, up to
-    32 MB. So one array of that size is allocated and freed, without ever being written.
+    glibc requests each array of 128 KB or more from the system, and returns it when it is freed.
+    The next batch gets the same memory again page by page, and each page costs more time than
+    parsing the bytes in it. glibc raises this limit to the size of the largest array that was
+    freed, up to 32 MB. So one array of that size is allocated and freed, without ever being
+    written.
     """
     np.empty(MOST_KEPT, np.uint8)
 

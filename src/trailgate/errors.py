@@ -1,16 +1,17 @@
 """The exceptions of Trailgate. All are subclasses of ``TrailgateError``.
 
-An error has a problem, a place (``Where``) and a hint, and its text has all three, because Spark
-sends only the text of a worker's exception to the driver::
+An error has a problem, a place (``Where``) and a hint, and its text contains all three, because
+Spark sends only the text of a worker's exception to the driver::
 
     not a packed number (payments.dat, byte 41, field AMOUNT, bytes 12 34 5a). Is it zoned?
 
 Inner code raises the error with the problem; each outer layer adds the parts of the place that it
-knows (``with_place``). The subclasses name who has to act: the definition, an option, the bytes,
-storage, the target or the broker. Errors can be pickled. Passwords in addresses are masked.
+knows (``with_place``). The subclasses tell where to correct the cause: in the definition, an
+option, the data, the storage, the target or the broker. Errors can be pickled. Passwords in
+addresses are masked.
 
-The functions at the end build parts of texts: a pip command, the nearest known name, a count with
-its noun, a caret below a text.
+The functions at the end of the module build parts of texts: a pip command, the nearest known name,
+a count with its noun, a caret below a text.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ class Where:
     Unknown parts are None and are not printed.
 
     ``begin`` is the byte at which the message starts in a file of several messages; the other
-    numbers are relative to that message. ``raw`` are the bytes at fault. ``text`` is the same bytes
-    decoded with their own code page; without it they are decoded as UTF-8, if possible. The bytes
-    are printed in hex beside the text if the text alone does not show them, because of blanks at an
-    end or of characters that are not printable ASCII.
+    numbers are relative to that message. ``raw`` are the bytes that caused the error. ``text`` is
+    the same bytes decoded with their code page; without it they are decoded as UTF-8, if possible.
+    The bytes are printed in hex beside the text if the text does not show them clearly, because of
+    blanks at an end or of characters that are not printable ASCII.
     """
 
     source: str | None = None
@@ -103,8 +104,8 @@ class Where:
 def _utf8(raw: bytes) -> str:
     """Decode the first bytes as UTF-8, or return "" if they are not UTF-8.
 
-    The bytes are cut after 240, which may split a character: a fault after the first 60 bytes only
-    ends the text.
+    The bytes are truncated after 240, which may split a character. So if bytes are invalid after
+    the first 60, the text just ends there.
     """
     try:
         return raw[: 4 * SHOWN].decode()
@@ -126,7 +127,7 @@ def _hex(raw: bytes, shown: int = 32) -> str:
 
 
 class TrailgateError(Exception):
-    """The root of all errors of Trailgate: a problem, a place and a hint.
+    """The base class of all errors of Trailgate: a problem, a place and a hint.
 
     ``numbers`` are the Oracle error numbers of an apply error, such as 1 for ORA-00001. REPERROR
     rules name errors by them. Most errors have none.
@@ -153,7 +154,7 @@ class TrailgateError(Exception):
         return self
 
     def add_hint(self, hint: str) -> Self:
-        """Append a hint to the one that the error has, and return the error."""
+        """Append a hint to the error's hint, and return the error."""
         self.hint = (
             f"{self.hint}{'' if self.hint[-1] in '?.' else '.'} {hint}" if self.hint else hint
         )
@@ -179,17 +180,17 @@ def _rebuild(
 
 
 class DefinitionError(TrailgateError):
-    """A definitions file, copybook or layout is wrong."""
+    """Raised if a definitions file, copybook or layout is wrong."""
 
 
 class OptionError(TrailgateError):
-    """A property, parameter or option is wrong."""
+    """Raised if a property, parameter or option is wrong."""
 
 
 class DecodeError(TrailgateError):
-    """The bytes do not match their description.
+    """Raised if bytes do not match their description.
 
-    ``alike`` are further rows of the same column with the same problem, so that code which converts
+    ``alike`` are further rows of the same column with the same problem, so that code that converts
     whole columns need not find them one by one. It is lost if the error is pickled.
     """
 
@@ -197,34 +198,37 @@ class DecodeError(TrailgateError):
 
 
 class TruncatedError(DecodeError):
-    """The input ended inside a record."""
+    """Raised if the input ends inside a record."""
 
 
 class TransactionError(DecodeError):
-    """Transaction indicators or identifiers contradict each other."""
+    """Raised if transaction indicators or identifiers contradict each other."""
 
 
 class EncodeError(TrailgateError):
-    """A value cannot be written in the requested form."""
+    """Raised if a value cannot be written in the requested form."""
 
 
 class ApplyError(TrailgateError):
-    """A change does not fit the rows of its target: the row is missing, or it exists already."""
+    """Raised if a change does not fit the rows of its target: the row is missing, or it already exists."""
 
 
 class StorageError(TrailgateError):
-    """A file or directory is missing, damaged, or in use by another run."""
+    """Raised if a file or directory is missing, damaged, or in use by another run."""
 
 
 class WriteError(StorageError):
-    """A file or the output cannot be written, for example because the disk is full."""
+    """Raised if a file or the output cannot be written, for example because the disk is full."""
 
 
 class TargetUnavailableError(StorageError):
-    """The target of apply cannot be reached. Apply retries, because another attempt may succeed.
+    """Raised if the target of apply cannot be reached.
 
-    ``reason`` is the label of the fault in metrics. A run that follows a trail retries without end
-    if the fault is ``lasting``; otherwise it also gives up once the fault outlasts its patience.
+    Apply retries, because another attempt may succeed.
+
+    ``reason`` is the label of the fault in metrics. A run that follows a trail retries indefinitely
+    if the fault is ``lasting``; otherwise it gives up when the fault lasts longer than the
+    configured patience.
     """
 
     retriable: ClassVar[bool] = True
@@ -233,15 +237,16 @@ class TargetUnavailableError(StorageError):
 
 
 class TargetLockedError(TargetUnavailableError):
-    """Another process locks the target's file or rows, or a statement waited for too long."""
+    """Raised if another process locks the target's file or rows, or a statement waited for too long."""
 
     reason: ClassVar[str] = "locked"
 
 
 class TargetConflictError(TargetUnavailableError):
-    """Another writer changed the target at the same time.
+    """Raised if another writer changed the target at the same time.
 
-    For example a deadlock, a serialization failure, or a commit that lost against another one.
+    Examples are a deadlock, a serialization failure, and a commit that failed because another one
+    came first.
     """
 
     reason: ClassVar[str] = "conflict"
@@ -249,7 +254,7 @@ class TargetConflictError(TargetUnavailableError):
 
 
 class BrokerError(TrailgateError):
-    """A broker cannot be reached, closes the connection, or violates its protocol.
+    """Raised if a broker cannot be reached, closes the connection, or violates its protocol.
 
     Another attempt may succeed. ``reason`` and ``lasting`` are as in ``TargetUnavailableError``.
     """
@@ -260,19 +265,22 @@ class BrokerError(TrailgateError):
 
 
 class BrokerRefusedError(BrokerError):
-    """A broker refuses a request, such as the login, the queue or the selector."""
+    """Raised if a broker rejects a request, such as the login, the queue or the selector."""
 
     retriable: ClassVar[bool] = False
 
 
 class BrokerFullError(BrokerError):
-    """A broker has no room for messages now. It takes them again when consumers have made room."""
+    """Raised if a broker has no room for messages at the moment.
+
+    It accepts messages again when consumers have made room.
+    """
 
     reason: ClassVar[str] = "full"
 
 
 class MissingDependencyError(TrailgateError, ImportError):
-    """An optional dependency is not installed. The hint is the command that installs it."""
+    """Raised if an optional dependency is not installed. The hint is the command that installs it."""
 
     @classmethod
     def of_extra(cls, problem: str, extra: str) -> Self:

@@ -1,15 +1,15 @@
 """Declare an option once, for Python, Spark, the command line, the documentation and the errors.
 
 Names are compared without case, underscores and hyphens: Spark's ``fromPosition``, Python's
-``from_position`` and the command line's ``--from-position`` are one option.
+``from_position`` and the command line's ``--from-position`` are the same option.
 
-An ``Option`` has a name, an ``OptionType`` (which parses and checks values), a meaning and a default. Most
-are declared as the fields of a dataclass and read by ``field_options``::
+An ``Option`` has a name, an ``OptionType`` (which parses and checks values), a description and a
+default. Most are declared as the fields of a dataclass and read by ``field_options``::
 
     limit: Annotated[int | None, COUNT, "The maximum number of rows."] = None
 
 ``Options.read`` turns the strings of Spark or the values of Python into checked values. The command
-line reads the same annotations and a ``Flag`` beside them. ``check_arguments`` checks the arguments
+line reads the same annotations and the ``Flag`` in them. ``check_arguments`` checks the arguments
 of public functions against their annotations.
 """
 
@@ -44,7 +44,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
-    """Return a function that passes values of these types through, and raises ValueError for others.
+    """Return a function that returns values of these types unchanged, and raises ValueError for others.
 
     A bool does not count as an int.
     """
@@ -75,7 +75,7 @@ class Flag(NamedTuple):
     """How the command line spells an option, if the defaults do not fit.
 
     ``metavar`` is the placeholder of its value in the help, ``name`` a spelling other than the
-    field's, ``least`` the smallest number, and ``read`` a parser.
+    field's, ``least`` the smallest number allowed, and ``read`` a parser.
     """
 
     metavar: str | None = None
@@ -99,7 +99,7 @@ class Option(NamedTuple):
         return first + "".join(part.title() for part in rest)
 
     def value(self, given: Any) -> Any:
-        """Parse or check a value. Raises OptionError that names the option if it is wrong."""
+        """Parse or check a value. If it is wrong, raises OptionError with the option's name."""
         if self.default == () and isinstance(given, list | tuple) and not given:
             return self.default  # an empty list means the same as no list
         try:
@@ -144,15 +144,15 @@ class Options:
         return {row.name: row.default for row in self} | values
 
     def knows(self, name: str) -> bool:
-        """Return whether there is an option of this name."""
+        """Return whether there is an option with this name."""
         return _fold(name) in self.rows
 
     def row(self, name: str) -> Option:
-        """Return the option with this name, which the format must have."""
+        """Return the option with this name. It must exist."""
         return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the spelling of each name by the option's own, and drop values that are None.
+        """Replace each name by the option's declared name, and drop values that are None.
 
         Raises OptionError for an unknown name.
         """
@@ -175,7 +175,7 @@ class Options:
 
 
 def check_arguments(function: Function) -> Function:
-    """Wrap a function so that it raises OptionError for an argument that is not of its annotated type.
+    """Wrap a function so that it raises OptionError if an argument does not have its annotated type.
 
     Items of lists and mappings are not checked.
     """
@@ -251,7 +251,7 @@ def _words(hint: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as one line of an error: a short literal, or only the type's name."""
+    """Return a value as text for one line of an error: a short literal, or only the type's name."""
     # Python refuses to print numbers of more than 4,300 digits.
     if isinstance(value, int) and value.bit_length() > 64:
         return f"a number of {value.bit_length()} bits"
@@ -264,7 +264,8 @@ def _shown(value: Any) -> str:
 def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
     """Return a decorator that adds the typed keywords and their defaults to a function's signature.
 
-    ``help()`` and completion in editors then list them, although the function takes ``**options``.
+    ``help()`` and completion in editors then list them, although the function accepts
+    ``**options``.
     """
     defaults = {row.name: row.default for row in options}
     named = [
@@ -319,7 +320,7 @@ def split_names(text: str) -> tuple[str, ...]:
 def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return names unchanged. Raises OptionError if the list or a name in it is empty.
 
-    An empty list would select nothing or everything, and nobody can know which.
+    It would be unclear whether an empty list selects nothing or everything.
     """
     if not names or not all(name.strip() for name in names):
         problem = "the list is empty" if not names else "a name in the list is empty"
@@ -385,8 +386,8 @@ def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tup
     """Read the options that the fields of a dataclass declare.
 
     For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. The kind follows from the
-    type if the annotation has no ``OptionType``; a Literal becomes a choice of its values. Fields without
-    ``Annotated`` are not options.
+    type if the annotation has no ``OptionType``; a Literal becomes a choice of its values. Fields
+    without ``Annotated`` are not options.
     """
     hints = get_type_hints(options, include_extras=True)
     return tuple(
@@ -399,7 +400,7 @@ def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tup
 def option_from_annotation(
     name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
 ) -> Option:
-    """Build an option from its name and an ``Annotated`` type with a meaning and, optionally, an ``OptionType``."""
+    """Build an option from its name and an ``Annotated`` type with a description and, optionally, an ``OptionType``."""
     hint, *given, meaning = get_args(annotation)
     kinds = [one for one in given if isinstance(one, OptionType)]
     if kinds:

@@ -249,7 +249,19 @@ def test_many_short_records_in_one_body_are_all_found(
     assert indexed([body], dialect) == [split(record + dialect.line, dialect) * 20_000]
 
 
-ALIKE = (b"", b"I", b"U", b"a\0", b"eight by", b"eight bytes", b"eight bytez", b"other", b"\x21")
+ALIKE = (
+    b"",
+    b"I",
+    b"U",
+    b"a\0",
+    b"eight by",
+    b"eight bytes",
+    b"eight bytez",
+    b"a text of more words",
+    b"a text of some words",
+    b"other",
+    b"\x21",
+)
 
 
 @given(st.lists(st.sampled_from(ALIKE) | st.binary(max_size=3), min_size=1, max_size=40))
@@ -258,11 +270,11 @@ def test_strings_of_a_field_are_numbered_in_the_order_they_occur(strings: list[b
     ends = np.cumsum([len(text) + 1 for text in strings]) - 1
     starts = ends - [len(text) for text in strings]
     codes, known = np.empty(len(strings), np.int64), np.empty(64, np.int64)
-    recent = np.full(kernels.RECENT, -1)
+    slots = np.full(kernels.SLOTS, -1)
 
     places = starts.astype(np.int32), ends.astype(np.int32)
-    recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
-    count = kernels.code_fields(data, *places, np.arange(len(strings)), 0, codes, known, *recents)
+    table = (slots, np.empty(kernels.SLOTS, np.uint64), slots.copy())
+    count = kernels.code_fields(data, *places, np.arange(len(strings)), 0, codes, known, *table)
 
     different = list(dict.fromkeys(strings))
     assert [strings[row] for row in known[:count]] == different

@@ -30,7 +30,7 @@ SKIP: Final = "skip"  # the value of ``unread`` with which unreadable parts are 
 def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation) -> RowsFile:
     """Write the operations that pass the page's filters to a temporary file, to download.
 
-    The rows are those of ``trailgate.read_trail``. Raises the errors of ``write_rows``,
+    The rows are those of ``trailgate.read_trail``. Raises the same errors as ``write_rows``,
     OptionError if it takes too long, and StorageError if a part of the trail cannot be read.
     """
     filters = OperationFilters.of(query, index.known_csn)

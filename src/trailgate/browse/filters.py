@@ -53,7 +53,7 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def held_by(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations on the row: their key, before or after, is one of its keys."""
+        """Return a mask of the operations on the row, which are those whose key before or after the operation is one of the row's keys."""
         found = np.zeros(len(block), bool)
         # The table was redefined with another key: its rows cannot be compared with these keys.
         if tuple(column.name for column in key_columns(block)) != self.columns:
@@ -197,7 +197,7 @@ class OperationFilters:
         )
 
     def matching(self, block: ChangeBlock) -> Mask:
-        """Return the mask of a block's operations that pass the filters."""
+        """Return a mask of a block's operations that pass the filters."""
         rows, keys, earliest, latest = len(block), self.keys, self.from_time, self.to_time
         # Each row: whether the filter is set, and its test. Values are the slowest, so they are last.
         tests: tuple[tuple[object, Callable[[], Mask]], ...] = (
@@ -238,7 +238,7 @@ class OperationFilters:
         return found
 
     def _matches(self, column: Column, image: StateColumn, rows: int) -> Mask:
-        """Return the mask of the rows of one image whose value matches."""
+        """Return a mask of the rows of one image whose value matches."""
         logged = ~image.is_missing(rows)
         if self.match == NULL:
             return logged & as_mask(pc.is_null(image.values))

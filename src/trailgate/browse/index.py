@@ -18,6 +18,7 @@ from threading import Event, RLock
 from typing import Any, Final, Self
 
 import numpy as np
+import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.browse.histogram import TimeHistogram, add_each
@@ -55,7 +56,7 @@ from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingColle
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
 from trailgate.trail.reading.reader import ReaderState
-from trailgate.trail.record_checks import EARLIEST, LATEST
+from trailgate.trail.record_checks import EARLIEST, LATEST, IdTokens
 from trailgate.trail.records.table_metadata import TrailTable
 
 KINDS: Final = "IUKDT"
@@ -425,8 +426,8 @@ class TrailIndex:
             self.over_time.add(view.io_time, counted.kind, counted.timely)
             self.latest = counted.last_timely
         self._follow(step, number, counted.transactions)
-        before, csns = self._csn, step.found.csn[1]
-        self._csn = csns[-1] if csns else before
+        before, csns = self._csn, step.found.csn
+        self._csn = csns.at(len(step.found), before)
         # If CSNs descend inside, the first and the last CSN do not bound the others.
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
         present = np.flatnonzero(counted.kinds[:-1].any(axis=1)).tolist()
@@ -444,7 +445,9 @@ class TrailIndex:
                 tables=self.bits([names[one] for one in present]),
                 kinds=sum(1 << kind for kind in kinds),
                 times=counted.times,
-                csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
+                csns=(before or (csns.strings[0].as_py() if len(csns.rows) else None), self._csn)
+                if ordered
+                else None,
                 state=state,
                 begins=len(step.followed.firsts) > 0,
             )
@@ -568,18 +571,12 @@ def _exists(file: TrailFile) -> bool:
     return info.is_file and (info.size is None or info.size >= file.size)
 
 
-def _first_ids(step: CheckedChunk, ids: tuple[Longs, list[str]]) -> TransactionIds:
-    """Return the first id of each transaction of a chunk.
-
-    ``ids`` are the rows of records with ids, and the ids.
-    """
-    rows, strings = ids
-    numbers = step.followed.number[rows]
+def _first_ids(step: CheckedChunk, ids: IdTokens) -> TransactionIds:
+    """Return the first id of each transaction of a chunk."""
+    numbers = step.followed.number[ids.rows]
     # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
-    if len(at) == len(strings):
-        return TransactionIds(numbers, strings)
-    return TransactionIds(numbers[at], [strings[one] for one in at.tolist()])
+    return TransactionIds(numbers[at], ids.strings.take(pa.array(at)).to_pylist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,7 +193,7 @@ def answer_file(
 ) -> RowsFile:
     """Run an SQL statement, and write its result to a temporary file, to download.
 
-    Raises the errors of ``write_rows``, and OptionError for the statement.
+    Raises the same errors as ``write_rows``, and OptionError for the statement.
     """
     text = query.get("sql", "")
 

@@ -133,7 +133,7 @@ def _covering(begin: int, end: int, step: int) -> range:
 
 
 def _multiples(begin: int, end: int, step: int) -> list[int]:
-    """Return the multiples of a step in seconds within a time."""
+    """Return the multiples of a step in seconds within a time range."""
     origin, width = _origin(step), step * SECOND
     first = origin - (origin - begin) // width * width  # the double minus rounds up
     return list(range(first, end, width))

@@ -332,14 +332,14 @@ class Capture:
         messages: MessageBatch,
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
+        after, every = rest.state, bool(rest.captured.all())
         # `numbers` maps a row of `raw` to its row among the captured ones: [1, 0, 1] becomes [0, 0,
         # 1].
-        message, numbers, after = (
-            raw.message[rest.captured],
-            np.cumsum(rest.captured) - 1,
-            rest.state,
+        message, numbers = (
+            (raw.message, np.arange(len(raw.message)))
+            if every
+            else (raw.message[rest.captured], np.cumsum(rest.captured) - 1)
         )
-        every = bool(rest.captured.all())
         # The released operation comes first and belongs to an earlier message (-1); all others move
         # by one.
         if rest.released is not None:
@@ -452,7 +452,7 @@ def _with_transactions(
 
 
 def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
-    """Return the result for a batch in which all messages wait: no operations yet."""
+    """Return the result for a batch whose messages must all wait for later ones: it contains no operations yet."""
     none = np.zeros(len(messages), bool)
     return Parsed(
         batch=ChangeBatch((), 0),

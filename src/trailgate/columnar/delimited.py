@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -83,7 +83,7 @@ class DelimitedDialect:
         return self.quote_escaped or (self.quote or b"") * 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DelimitedFields:
     """The fields of all records of delimited text: field i is data[starts[i]:ends[i]], including its quotes.
 
@@ -105,7 +105,7 @@ class DelimitedFields:
         """The index of each record's first field."""
         return self.bounds[:-1]
 
-    @property
+    @cached_property
     def count(self) -> Longs:
         """The number of fields in each record."""
         return np.diff(self.bounds)

@@ -65,14 +65,16 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = find_failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    plain = None if scale else _digits(values, (low, high), signed)
+    plain = None if scale else parse_digits(values, (low, high), signed)
     return convert_valid_rows(with_place, values) if plain is None else plain
 
 
-def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
-    """Parse numbers that consist only of digits, as most do.
+def parse_digits(
+    values: pa.StringArray, bounds: tuple[int, int], signed: bool = True
+) -> pa.Array | None:
+    """Parse numbers of 1 to 18 digits, as most are.
 
-    Returns None if one does not, or is out of bounds.
+    Returns None if one has another form, or is out of bounds.
     """
     if values.offset or values.null_count == len(values):
         return None

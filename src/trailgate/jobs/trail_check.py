@@ -540,22 +540,16 @@ class FileTotals:
 
     def _add_facts(self, step: CheckedChunk, change: Any) -> None:
         found, facts = step.found, self.facts
-        rows, strings = found.csn
-        # `rows` are the records that contain a CSN, usually the first of each transaction. A record
-        # without one has the last CSN before it.
+        # Usually only the first record of each transaction contains a CSN.
         at = np.flatnonzero(change)
         if len(at):
             first, last = int(at[0]), int(at[-1])
             if facts.first_time is None:
-                earlier = [
-                    text for row, text in zip(rows.tolist(), strings, strict=True) if row <= first
-                ]
-                csn = earlier[-1] if earlier else self.csn
+                csn = found.csn.at(first, self.csn)
                 facts = replace(facts, first_csn=csn, first_time=int(found.view.io_time[first]))
-            count_before = int(np.searchsorted(rows, last, "right"))
-            csn = strings[count_before - 1] if count_before else self.csn
+            csn = found.csn.at(last, self.csn)
             facts = replace(facts, last_csn=csn, last_time=int(found.view.io_time[last]))
-        self.csn = strings[-1] if strings else self.csn
+        self.csn = found.csn.at(len(found), self.csn)
         self.facts = facts
 
     def report(self) -> FileReport:
@@ -794,6 +788,4 @@ def _finding(step: CheckedChunk, name: str, finding_type: FindingType, row: int)
 
 def last_transaction_id(step: CheckedChunk, row: int, since: int = 0) -> str | None:
     """Return the last transaction id in the records from ``since`` to ``row``."""
-    rows, strings = step.found.tx
-    at = int(np.searchsorted(rows, row, "right"))
-    return strings[at - 1] if at and rows[at - 1] >= since else None
+    return step.found.tx.at(row, None, since)

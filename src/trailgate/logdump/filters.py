@@ -150,7 +150,7 @@ class RecordFilterList:
     match_all: bool = True
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return the mask of records that match the list, which must have at least one filter."""
+        """Return a mask of records that match the list, which must have at least one filter."""
         # Filters of an option that joins share the key (option, -1), and their masks are combined
         # by or.
         masks: dict[tuple[str, int], Mask] = {}
@@ -181,7 +181,7 @@ class RecordFilters:
         return self.include if side is FilterSide.INCLUDE else self.exclude
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return the mask of records that the session's filters show."""
+        """Return a mask of records that the session's filters show."""
         shown = np.ones(len(chunk), bool)
         if not self.enabled or not len(chunk):
             return shown

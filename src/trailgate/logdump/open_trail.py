@@ -77,7 +77,7 @@ class ChunkNames:
     strings: list[str]
 
     def like(self, pattern: str) -> Mask:
-        """Return the mask of records whose name matches a pattern with ``*`` and ``?``, ignoring case."""
+        """Return a mask of records whose name matches a pattern with ``*`` and ``?``, ignoring case."""
         matches = name_matcher(pattern)
         # match each distinct name once, then spread the answers over the records
         good = np.array([matches(text) for text in self.strings], bool)
@@ -158,7 +158,7 @@ class ChunkTransactions:
     last: tuple[bytes, bytes]
 
     def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
-        """Return the mask of records whose transaction id passes a test."""
+        """Return a mask of records whose transaction id passes a test."""
         chosen = np.array([good(one) for one in self.ids], bool)
         mask: Mask = chosen[self.number]
         return mask

@@ -234,9 +234,9 @@ class CommandArguments:
         return [phrase for phrase in groups if phrase]
 
     def only(self, default: str | None = None) -> str:
-        """Return the command's only word.
+        """Return the command's only word, or the default if there is none.
 
-        Raises OptionError for several words, or for none without a default.
+        Raises OptionError if there are several words, or neither a word nor a default.
         """
         plain = self.plain
         if len(plain) == 1:

@@ -259,10 +259,12 @@ class MessageBatch:
 
     def without_marks(self) -> MessageBatch:
         """Skip the UTF-8 byte order mark (EF BB BF) at the start of bodies. Some editors write it."""
-        filled = np.flatnonzero(self.ends - self.starts >= len(codecs.BOM_UTF8))
-        data, starts = octets(self.data), self.starts[filled]
-        if not (data[starts] == codecs.BOM_UTF8[0]).any():
+        data = octets(self.data)
+        # Usually no body begins with EF. An empty body at the end of the data counts as its last byte.
+        if not len(data) or not (data.take(self.starts, mode="clip") == codecs.BOM_UTF8[0]).any():
             return self
+        filled = np.flatnonzero(self.ends - self.starts >= len(codecs.BOM_UTF8))
+        starts = self.starts[filled]
         marked = np.ones(len(filled), bool)
         # The first byte EF alone does not make a mark: compare all three. `filled` has at least
         # three bytes.

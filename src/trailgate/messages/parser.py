@@ -17,12 +17,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
 from trailgate.expressions.selection import (
@@ -50,6 +50,8 @@ from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=MessageRecords)
+# By operation type: itself, but an update for an insert.
+_AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: UPDATE})
 
 
 class MessageFormat(ABC, Generic[R]):
@@ -356,8 +358,8 @@ class MessageParser:
         alike = np.array(
             [selection is not None and selection.takes_all for selection in selections]
         )
-        kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
-        return kinds
+        updates = _AS_UPDATES.take(op_type)
+        return updates if alike.all() else np.where(alike[table_of], updates, op_type)
 
     def _select(
         self,

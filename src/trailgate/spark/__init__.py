@@ -1,6 +1,6 @@
 """Trailgate on Spark: trails, messages and copybook files as DataFrames, and captures run by Spark.
 
-The names here are public, and each is imported when it is first used. Importing this module raises
+The names here are public. Each is imported when it is first used. Importing this module raises
 MissingDependencyError if PySpark is not installed.
 """
 

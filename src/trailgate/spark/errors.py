@@ -1,9 +1,9 @@
-"""Report errors in Spark's workers as one line, and convert batches to exactly Spark's schema.
+"""Report errors in Spark's workers as one line, and convert batches to exactly the schema that Spark expects.
 
-PySpark's worker sends the traceback of an exception to the driver. Our errors name the file, the
-place and the cause in their text, so ``brief_errors`` leaves the traceback out. ``cast_batches``
-converts batches to the names and types that Spark expects, and reports the first value that does
-not fit.
+PySpark's worker sends the traceback of an exception to the driver. The text of our errors already
+contains the file, the place and the cause, so ``brief_errors`` omits the traceback.
+``cast_batches`` converts batches to the names and types that Spark expects, and reports the first
+value that does not fit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Ba
 
 
 def _name_folder(error: TrailgateError) -> None:
-    """Add a hint to an error about a relative path, if the worker's folder is one of Spark's own.
+    """Add a hint to an error about a relative path if the worker's folder was created by Spark.
 
     The user does not know that folder.
     """
@@ -94,7 +94,7 @@ def _name_folder(error: TrailgateError) -> None:
 
 
 def _in_worker() -> bool:
-    """Return whether this process is a worker of PySpark, with its daemon or with ours."""
+    """Return whether this process is a worker of PySpark, started by its daemon or by ours."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return main is not None and main.name.startswith(("pyspark.", WORKER_DAEMON))
 
@@ -113,9 +113,9 @@ def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
 def cast_batches(
     batches: Iterable[pa.RecordBatch], schema: StructType, zone: str = "UTC"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow batches with the names and types that Spark's schema demands.
+    """Yield Arrow batches with the names and types of Spark's schema.
 
-    Their columns are in its order already.
+    Their columns must already be in its order.
     """
     exact = arrow_schema(schema, zone)
     for batch in batches:

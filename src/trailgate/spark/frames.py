@@ -1,7 +1,7 @@
 """Read trails and messages as DataFrames by ``mapInArrow``.
 
-The rows are the same as those of the formats. Spark plans one projection less for them;
-docs/spark.md explains which way to choose. Only the DataFrame API is used, so it also works over
+The rows are the same as those of the Spark formats, but Spark plans one projection less for them;
+docs/spark.md explains which to choose. Only the DataFrame API is used, so this also works with
 Spark Connect.
 """
 
@@ -68,7 +68,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 ) -> DataFrame:
     """Read the operations of message files as a DataFrame.
 
-    The options are the options of the format ``message_capture``.
+    The options are those of the format ``message_capture``.
     """
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
@@ -83,7 +83,7 @@ def frame_of(
     options: Mapping[str, Any],
     counts: Accumulator[PolicyTally] | None = None,
 ) -> DataFrame:
-    """Read any of our formats as a DataFrame. ``counts`` gets the policy counts."""
+    """Read any of our formats as a DataFrame. The policy counts are added to ``counts``."""
     check_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over
     # Spark Connect too.

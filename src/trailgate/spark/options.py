@@ -1,7 +1,6 @@
-"""Parse the options of Spark's readers and writers.
+"""Parse the options of Spark's readers and writers, including those of a table in a catalog.
 
-Spark passes every option as a string. Relative paths in options are made absolute. The options of
-a table in a catalog are parsed here too.
+Spark passes every option as a string. Relative paths in options are made absolute.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ def read_with_paths(
     """Parse the paths and all options of a Spark format. Raises OptionError.
 
     Relative paths are made absolute here, because tasks run in other working folders. They start at
-    the option ``base``, or at ``folder``, or at the working folder of the planning process.
+    the option ``base``, or at ``folder``, or at the working folder of the process that plans the
+    query.
     """
     named = _of_table(given)
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
@@ -63,9 +63,9 @@ def read_with_paths(
 
 
 def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raise OptionError for a relative path of a catalog's table.
+    """Raise OptionError for a relative path of a table in a catalog.
 
-    Sessions that read the table have other working folders.
+    Other sessions that read the table have different working folders.
     """
     named: list[tuple[str, str | os.PathLike[str]]] = [("LOCATION", path) for path in paths]
     for row in options:
@@ -95,7 +95,7 @@ def refuse_misplaced(
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:
-    """Return the only path that Spark got. Raises OptionError if there are several."""
+    """Return the only path. Raises OptionError if Spark passed several."""
     if len(paths) > 1:
         raise OptionError(f"{what} takes one path, not {len(paths)}")
     return paths[0]
@@ -104,8 +104,8 @@ def one_path(paths: tuple[str, ...], what: str) -> str:
 def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
     """Store the options of CREATE TABLE in the metadata of a schema.
 
-    When a catalog's table is read, a Python data source gets only its schema back, not all of its
-    options.
+    When a table of a catalog is read, Spark passes a Python data source only its schema, and not
+    all of its options.
     """
     named = _of_table(given)
     if named is given or not schema.fields:
@@ -117,7 +117,7 @@ def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
 
 
 def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    """Return Spark's options together with those that a catalog's table keeps in its schema."""
+    """Return Spark's options together with those that are stored in the schema of a catalog's table."""
     for field in schema.fields:
         if KEPT in (field.metadata or {}):
             return {**json.loads(field.metadata[KEPT]), **given}
@@ -125,7 +125,7 @@ def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, A
 
 
 def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of CREATE TABLE without the catalog's own and without TBLPROPERTIES.
+    """Return the options of CREATE TABLE without TBLPROPERTIES and without options that the catalog adds.
 
     Options that do not come from a catalog are returned unchanged.
     """
@@ -141,7 +141,7 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
     """Raise OptionError if an option for streams is set in a batch read or write.
 
-    A catalog's table may keep such options, because it may be streamed too.
+    This does not apply to a table of a catalog, because it may be used in streams too.
     """
     names = [name for name in OF_STREAMS if options.knows(name)]
     refuse_misplaced(given, options, names, "applies only to streams, and this is a batch")
@@ -161,14 +161,20 @@ def _list(paths: Any) -> Any:
 
 
 def check_frame(frame: Any) -> Any:
-    """Check that an argument is a DataFrame, also of Spark Connect, and return it. Raises OptionError."""
+    """Check that an argument is a DataFrame, possibly of Spark Connect, and return it.
+
+    Raises OptionError.
+    """
     if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
         raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
     return frame
 
 
 def check_session(spark: Any) -> Any:
-    """Check that an argument is a Spark session, also of Spark Connect, and return it. Raises OptionError."""
+    """Check that an argument is a Spark session, possibly of Spark Connect, and return it.
+
+    Raises OptionError.
+    """
     # Spark Connect has its own class of sessions, and its packages may be missing, so check by
     # attributes.
     if isinstance(spark, type) or not (

@@ -1,9 +1,9 @@
 """The base classes of our Spark data sources: formats, readers of partitions, and streams of files.
 
-A format (``SparkSource``) has a name and a class for its options. Its reader plans partitions, and in a
-task reads the rows of a partition (``PartitionReader``). A stream over files (``FileStreamReader``) has its own class
-of offsets, and its batches end where Spark or the options require. ``map_parts`` produces rows by
-``mapInArrow``, without a format.
+A format (``SparkSource``) has a name and a class for its options. Its reader plans partitions, and
+reads the rows of a partition in a task (``PartitionReader``). A stream over files
+(``FileStreamReader``) has a class for its offsets, and its batches end where Spark or the options
+require. ``map_parts`` produces rows by ``mapInArrow``, without a format.
 
 Only this module depends on the version of PySpark: ``HAS_LIMITS`` states whether Spark can limit
 the batches of a stream (from 4.2 on).
@@ -95,32 +95,32 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             raise self._error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse()
 
     def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse()
 
     def partitions(self, start: Any, end: Any) -> NoReturn:
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse(start, end)
 
     def read(self, partition: Any) -> NoReturn:
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the refused stream's error."""
+        """Raise the stream's error."""
         self._refuse(start, limit)
 
 
 class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """The base of all our Spark formats: a name, and our own error for everything that a format cannot do.
+    """The base class of all our Spark formats: a name, and a Trailgate error for everything that a format does not support.
 
     A format that can be streamed overrides ``_stream``.
     """
@@ -173,7 +173,7 @@ class SparkFormat(DataSource):  # type: ignore[misc]  # pyspark's types are not 
 
 @with_brief_errors
 class SparkSource(SparkFormat):
-    """The base of our Spark formats that can be read.
+    """The base class of our Spark formats that can be read.
 
     ``_reads`` is its class of options, with the methods ``of`` and ``schema``.
     """
@@ -181,18 +181,18 @@ class SparkSource(SparkFormat):
     _reads: ClassVar[Any]
 
     def schema(self) -> StructType:
-        """Return the schema of the format's rows, by its options."""
+        """Return the schema of the format's rows, which depends on its options."""
         schema = spark_schema(self._reads.of(self.options, self.folder).schema())
         return keep_options(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:
-        """Return the format's options, including those that a catalog's table keeps in its schema."""
+        """Return the format's options, including those stored in the schema of a catalog's table."""
         return self._reads.of(restore_options(self.options, schema), self.folder)
 
 
 @with_brief_errors
 class PartitionReader:
-    """The base of readers that read partitions in Spark tasks.
+    """The base class of readers that read partitions in Spark tasks.
 
     No reader has ``pushFilters``, because Spark 4.3 returns wrong rows with it (decision 0060).
     """
@@ -212,7 +212,9 @@ class PartitionReader:
 
 @with_brief_errors
 class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """The base of Spark streams over files that are added and grow. ``_offsets`` is the class of its offsets.
+    """The base class of Spark streams over files that are added and grow.
+
+    ``_offsets`` is the class of its offsets.
 
     ``commit`` and ``stop`` do nothing, because Spark does not always call them. No state has to
     survive the process.
@@ -225,7 +227,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         self.stream, self.limit = stream, limit
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the limit of a batch of files from the options."""
+        """Return the maximum size of a batch of files, from the options."""
         if self.limit.bytes is not None:
             return limits.ReadMaxBytes(self.limit.bytes)
         if self.limit.files is not None:
@@ -239,7 +241,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         return dict(self.stream.latest(self._offsets.read(start), bound).json())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
-        """Let the stream end at what the files contain now (Spark's ``availableNow``)."""
+        """Let the stream end at the current end of the files (Spark's ``availableNow``)."""
         self.stream.stop_at_present_end()
 
 
@@ -249,7 +251,7 @@ def map_parts(
     rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return the rows that tasks produce from numbered parts, one task for each part.
+    """Return the rows that tasks produce from numbered parts, with one task for each part.
 
     A task unpickles only its own part.
     """

@@ -1,9 +1,9 @@
 """The format ``trail``: ``spark.read.format("trail").load("dirdat/ot")``, and its stream.
 
-A partition is a split of a trail, together with the files that its task needs. In a batch, the
-reader has the definitions, and is sent to the tasks once. A stream's reader is sent before its
-batches are known, so its partitions have the definitions. A stream remembers nothing but its
-offsets.
+A partition is a split of a trail, together with the files that its task needs. In a batch query,
+the definitions are in the reader, which is sent to the tasks once. In a stream, the reader is sent
+before the batches are known, so the partitions contain the definitions. A stream has no state
+except its offsets.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ STARTING: Final = OptionType("earliest, latest or a position", check_starting_po
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """The options of the format ``trail``. Each field is one of them, except the first two."""
+    """The options of the format ``trail``. Each field except the first two is an option."""
 
     paths: tuple[str, ...]
     reading: ReadOptions
@@ -91,11 +91,14 @@ class TrailOptions:
         return cls(paths, ReadOptions(**values), **spark_values)
 
     def with_columns(self, schema: StructType) -> Self:
-        """Return the options of ``trail`` for the columns of a schema; other columns are not decoded."""
+        """Return the options of ``trail`` for the columns of a schema.
+
+        Other columns are not decoded.
+        """
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
-        """Return the trails that the options name, with their present files."""
+        """Return the trails that the options name, with their current files."""
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:
@@ -114,8 +117,8 @@ READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE)
 class TrailPart(NamedTuple):
     """A split of a trail that one Spark task reads, the files that it needs, and the requested table.
 
-    ``number`` is the index of this trail's definitions in the reader, which sends them to the tasks
-    once. It is None in a stream: there ``trail`` itself contains the definitions.
+    ``number`` is the index of this trail's definitions in the reader, which Spark sends to the
+    tasks once. It is None in a stream, in which ``trail`` itself contains the definitions.
     """
 
     trail: TrailFiles
@@ -130,7 +133,10 @@ def plan_partitions(
     options: ReadOptions,
     number: int | None = None,
 ) -> list[InputPartition]:
-    """Return one Spark partition per split of a trail. With a ``number`` they have no definitions."""
+    """Return one Spark partition per split of a trail.
+
+    If ``number`` is set, they do not contain the definitions.
+    """
     table = find_wanted_table(trail, options)
     partitions = []
     for split in splits:
@@ -142,7 +148,7 @@ def plan_partitions(
 
 
 def check_single_trail(paths: tuple[str, ...]) -> None:
-    """Raise OptionError if the path of a stream is a pattern, because a stream follows one trail."""
+    """Raise OptionError if the path of a stream is a pattern, because a stream follows only one trail."""
     path = one_path(paths, "a stream of the format trail")
     if is_pattern(path) and find_begun_trail(path) is None:
         raise OptionError(
@@ -155,8 +161,8 @@ def check_single_trail(paths: tuple[str, ...]) -> None:
 class TrailStreamReader(FileStreamReader):
     """A stream that follows a trail over its files, and returns only complete transactions.
 
-    PySpark 4.1 asks for the latest offset without stating the query's present offset. That becomes
-    known when the first batch is planned, so only this batch is not limited.
+    PySpark 4.1 requests the latest offset without stating the query's current offset. The current
+    offset becomes known when the first batch is planned, so only this batch is not limited.
     """
 
     _offsets = StreamOffset
@@ -203,10 +209,10 @@ class TrailStreamReader(FileStreamReader):
         return end
 
     def _note_rest(self, reached: StreamOffset) -> None:
-        """Log the bytes at the trail's end that no batch can have.
+        """Log the bytes at the trail's end that cannot be part of a batch.
 
-        If the stream ends here, they are logged at once, else only if they do not change for some
-        time.
+        If the stream ends here, they are logged at once, otherwise only if they do not change for
+        some time.
         """
         if not self.stream.ends and time.monotonic() < self._next_look:
             return
@@ -247,7 +253,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         self._definitions = tuple(trail.definitions for trail in trails)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for tasks, without the list of files: each partition has its own files."""
+        """Return the state for tasks without the list of files, because each partition contains its files."""
         return {**self.__dict__, "_trails": ()}
 
     def partitions(self) -> list[InputPartition]:
@@ -276,7 +282,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
 
 @with_brief_errors
 class TrailSource(SparkSource):
-    """The Spark format ``trail``: operations of a trail, one table's rows in their types, or records, depending on the options."""
+    """The Spark format ``trail``: depending on the options, operations of a trail, typed rows of one table, or records."""
 
     format = "trail"
     does = "It is read and written, as a batch and as a stream"

@@ -1,12 +1,12 @@
-"""Write the format ``trail``, as a batch and as a stream.
+"""Write the format ``trail``, as a batch or as a stream.
 
 ``df.write.format("trail").mode("append").save("dirdat/ot")``.
 
 Tasks write trail files into a staging folder. The commit numbers and lists them, and writes the
 manifest last; until then the trail is unchanged. A batch of a stream is committed only once: the
-manifest has the number of each query's last batch (``storage/live/batch_commit.py``). ``write`` and
-``commit`` run in other processes than the constructor, so only what tasks return reaches
-``commit``.
+manifest contains the number of each query's last batch (``storage/live/batch_commit.py``).
+``write`` and ``commit`` run in different processes from the constructor, so only values that tasks
+return reach ``commit``.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedOperations:
-        """Stage a partition's operations as trail files. A second attempt writes files of its own."""
+        """Stage a partition's operations as trail files. A second attempt writes separate files."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
         return StagedOperations(write_part(self._target, stem, iterator))
@@ -154,7 +154,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedBatch:
         """Stage a partition of the stream's batch as trail files.
 
-        A second attempt writes files of its own.
+        A second attempt writes separate files.
         """
         task = TaskContext.get()
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
@@ -173,7 +173,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         return StagedBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Append the stream's batch to the trail, unless it was appended before."""
+        """Append the stream's batch to the trail, unless it has already been appended."""
         written = [message for message in messages if isinstance(message, StagedBatch)]
         if not written:
             return
@@ -186,7 +186,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Remove the trail files that the tasks of the batch have staged.
 
-        A published batch stays, and the manifest lists it.
+        A published batch remains, because the manifest lists it.
         """
         for message in messages:
             if isinstance(message, StagedBatch):

@@ -118,7 +118,7 @@ def run_query(
     """Run a SELECT statement over trails with a way to cancel it, and return a reader of its result.
 
     ``find`` returns the rows for a name, or None for names that DuckDB knows. With ``closed``
-    DuckDB may not read any file. Raises the errors of ``query``, and OptionError if the query is
+    DuckDB may not read any file. Raises the same errors as ``query``, and OptionError if the query is
     cancelled.
     """
     duckdb = _import_duckdb()

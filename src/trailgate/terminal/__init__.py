@@ -1,1 +1,1 @@
-"""What commands share: their options, printers and views, and the reading of standard input."""
+"""The common part of all commands: options, printers and views, and reading standard input."""

@@ -74,11 +74,12 @@ def display_widths(strings: pa.Array) -> Longs:
 def format_rows(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
-    """Format rows as printed text without the last line break. A row is null if it must be formatted by itself.
+    """Format rows as printed text without the last line break.
 
-    ``widths`` are the widths of the head's columns. The data start ``next_to`` the head or in
-    the line below it, and continuation lines are indented. Without a ``width`` each row is one
-    line.
+    A row is null if ``RowLayout.lines`` must format it.
+
+    ``widths`` are the widths of the head's columns. The data start ``next_to`` the head or in the
+    line below it, and continuation lines are indented. Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
     sizes, cells = display_widths(rows.parts), [display_widths(cell) for cell in rows.head]
@@ -134,7 +135,7 @@ def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
 
 
 def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
-    """Pad cells with blanks up to a width."""
+    """Append blanks to cells up to a width."""
     if not len(cell):
         return cell
     blanks = pa.array([" " * count for count in range(most + 1)])
@@ -152,14 +153,14 @@ def _mask(values: pa.Array) -> Mask:
 
 
 class RowStrings(NamedTuple):
-    """Strings, and the row that each belongs to, in ascending order."""
+    """Strings, and the row of each, in ascending order."""
 
     strings: pa.Array
     rows: Longs
 
 
 class _Entries(NamedTuple):
-    """The entries of maps as columns: key, value, and the row that each belongs to."""
+    """The entries of maps as columns: the key, the value, and the row of each entry."""
 
     keys: pa.Array
     values: pa.Array
@@ -197,7 +198,10 @@ def _head(batch: pa.RecordBatch) -> list[pa.Array]:
 
 
 def short_positions(positions: pa.Array) -> pa.Array:
-    """Format positions of 20 digits as file:offset for a printed table, and missing positions as ""."""
+    """Format positions of 20 digits as file:offset for a printed table.
+
+    Missing positions become "".
+    """
     # "00000000020000000679" → "2" and "679"
     parts = (
         pc.utf8_ltrim(pc.utf8_slice_codeunits(positions, *bounds), "0")
@@ -209,7 +213,10 @@ def short_positions(positions: pa.Array) -> pa.Array:
 
 
 def short_times(times: pa.Array) -> pa.Array:
-    """Format times for a printed table without a zone, and without a zero fraction. Missing times are ""."""
+    """Format times for a printed table without a zone, and without a zero fraction.
+
+    Missing times become "".
+    """
     # The cast through integers keeps the instant and needs no time zone database.
     text = times.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
     whole = pc.ends_with(text, ".000000")
@@ -256,21 +263,21 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
 
 
 def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no row's map has a duplicate key."""
+    """Return whether no row's map contains a key twice."""
     return _entry_slots(rows, count, *_codes(keys)) is not None
 
 
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
     """Assign a number to each distinct key.
 
-    Returns the number of each key, and how many are distinct.
+    Returns the number of each key, and the number of distinct keys.
     """
     coded = keys.dictionary_encode()
     return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))
 
 
 def _entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
-    """Return the index of the entry for each row and key (-1 if missing), or None if a key is duplicate."""
+    """Return the index of the entry for each row and key (-1 if missing), or None if a row contains a key twice."""
     entries = np.full(count * names, -1, np.int64)
     # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
     slots, numbers = rows * names + codes, np.arange(len(codes))
@@ -297,7 +304,7 @@ def _name(name: str, values: pa.Array) -> RowStrings:
 
 
 def _in_order(parts: list[RowStrings]) -> RowStrings:
-    """Merge lists of strings by row. Within a row, the order of the lists is kept."""
+    """Merge lists of strings by row. Within a row, strings keep the order of the lists."""
     some = [part for part in parts if len(part.rows)] or parts[:1]
     if len(some) == 1:
         return some[0]
@@ -377,7 +384,7 @@ def values_of(column: pa.Array) -> list[Any]:
 
 
 def json_text(value: Any) -> str:
-    """Format a value as JSON. Numbers without a JSON form become text, and bytes hex."""
+    """Format a value as JSON. Numbers that JSON cannot represent become text, and bytes become hex."""
     return json.dumps(
         value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
     )
@@ -390,7 +397,7 @@ def _plain(value: Any) -> str | None:
 
 
 def strings_of(column: pa.Array) -> pa.Array | None:
-    """Return string columns unchanged and times in ISO form, or None for other types."""
+    """Return a string column unchanged, or times in ISO form. Returns None for other types."""
     if pa.types.is_string(column.type):
         return column
     return iso_times(column) if pa.types.is_timestamp(column.type) else None
@@ -432,7 +439,7 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
 
 
 def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
-    """Join the entries of each row in brackets; null if the column's value is null."""
+    """Join the entries of each row in brackets. The result is null if the column's value is null."""
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
     # binary_join joins the entries of each list with ", "
     inside = pc.binary_join(lists, ", ")

@@ -1,4 +1,4 @@
-"""Write rows to a new file. Its ending chooses Parquet, CSV or JSON lines."""
+"""Write rows to a new file. The file's suffix determines the format: Parquet, CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as 
 
 
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
-    """Write rows to a new output file and print their number. Raises the errors of ``write_rows``."""
+    """Write rows to a new output file and print their number.
+
+    Raises the same errors as ``write_rows``.
+    """
     count = write_rows(address, rows, rows.schema, limit)
     with report_finished():
         print(f"{count:,} rows: {mask_logins(address)}")
@@ -44,8 +47,8 @@ def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None)
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
     """Write at most ``limit`` rows to a new output file, and return their number.
 
-    Raises OptionError for an unknown ending, and StorageError if the file exists. If reading or
-    writing fails, no file is left.
+    Raises OptionError for an unknown suffix, and StorageError if the file exists. If reading or
+    writing fails, no file remains.
     """
     write = WRITERS[file_ending(address)]
     check_names(schema.names)
@@ -68,7 +71,10 @@ def file_exists_error(address: str) -> StorageError:
 
 
 def file_ending(address: str) -> str:
-    """Return the output file's ending. Raises OptionError if it is unknown, or the store is read-only."""
+    """Return the output file's suffix.
+
+    Raises OptionError if it is unknown, or the store is read-only.
+    """
     path = address
     if is_stored(address):
         path = writable_store(address, "a file of rows")[1]
@@ -83,7 +89,7 @@ def file_ending(address: str) -> str:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Yield a path to write to, which is renamed to the file if nothing fails."""
+    """Yield a path to write to. It is renamed to the file if nothing fails."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with convert_write_errors(path):
@@ -97,7 +103,7 @@ def _whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _upload(address: str) -> Iterator[Path]:
-    """Yield a temporary file to write to, which is uploaded if nothing fails."""
+    """Yield a temporary file to write to. It is uploaded if nothing fails."""
     store, key = writable_store(address, "a file of rows")
     with TemporaryDirectory(prefix="trailgate-") as folder:
         path = Path(folder) / "rows"

@@ -1,15 +1,15 @@
 """Lay out rows for a terminal: the head of a row in columns, its data beside or below it.
 
 The head is a few short cells, such as position and table; the data is a list of parts such as
-``NAME=value``. Nothing is cut off: what does not fit in a line continues in the next. For example,
-with data beside the head::
+``NAME=value``. Nothing is cut off: text that does not fit in a line continues in the next. For
+example, with data beside the head::
 
     position  table      op  columns
     0:1234    HR.EMP     U   ID=7  NAME=Ann -> Anne
                              SALARY=100
 
-``RowLayout`` chooses the layout by the first rows. Neither pyarrow nor numpy is loaded
-until whole columns are laid out.
+``RowLayout`` chooses the layout by the first rows. Neither pyarrow nor numpy is loaded until whole
+columns are laid out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LINES: Final = 3  # if data needs more lines beside the head, it goes below it, 
 
 
 class PaintedText(NamedTuple):
-    """A string to print: its text without colours, which is measured, and its text with the codes of colours."""
+    """A string to print: its text without colours, whose width is measured, and its text with colour codes."""
 
     text: str
     painted: str
@@ -47,7 +47,7 @@ class PaintedText(NamedTuple):
 class TableRow(NamedTuple):
     """A row to print: the cells of its head, and its data in parts.
 
-    A part is not split if it fits in a line.
+    A part that fits in a line is not split.
     """
 
     head: Sequence[PaintedText]
@@ -55,11 +55,13 @@ class TableRow(NamedTuple):
 
 
 class RowLayout:
-    """Lays out the rows of a printed table in lines of a width, or without a width (None) each row in one line.
+    """Lays out the rows of a printed table in lines of a given width.
 
-    ``headings`` name the cells of a row's head, and ``data`` the data after them. If ``data`` is "", rows
-    have only cells; if their columns together are wider than the width, they are printed as
-    ``NAME=value`` instead. ``numbers`` are the indexes of right-aligned columns.
+    Without a width (None), each row is one line.
+
+    ``headings`` name the cells of a row's head, and ``data`` is the heading of the data after them.
+    If ``data`` is "", rows have only cells; if these do not fit the width in columns, they are
+    printed as ``NAME=value`` instead. ``numbers`` are the indexes of right-aligned columns.
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class RowLayout:
         return format_rows(rows, self._widths, self._width, indent, next_to=self._beside)
 
     def _fits_beside(self, rows: Sequence[TableRow], width: int) -> bool:
-        """Return whether the data of all rows take only a few lines beside their heads."""
+        """Return whether the data of all rows take only a few lines when printed beside their heads."""
         room = width - self._head_width - len(GAP)
         sizes = (sum(display_width(part.text) + len(GAP) for part in row.data) for row in rows)
         return room >= BESIDE and max(sizes, default=0) <= LINES * room
@@ -212,7 +214,7 @@ def _cut(text: str, width: int) -> list[str]:
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns that a string takes."""
+    """Return the number of terminal columns that a string occupies."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len  # noqa: PLC0415  only output for people needs it
@@ -221,7 +223,10 @@ def display_width(text: str) -> int:
 
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a few rows in columns, with headings. If the last cell of a row is a list, its items are wrapped to the width."""
+    """Print a few rows in columns, with headings.
+
+    If the last cell of a row is a list, its items are wrapped to the width.
+    """
     heading, lines = row_lines(headings, rows)
     paint = make_painter()
     sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in heading)
@@ -252,7 +257,7 @@ def _part(cell: Any) -> PaintedText:
 def counts_table(
     operations: Mapping[str, Mapping[str, int]],
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Arrange operation counts by table and type: the headings, and one row per table."""
+    """Arrange operation counts by table and type: return the headings, and one row per table."""
     present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in OPERATION_NAMES.items() if kind in present}
     rows = [

@@ -43,14 +43,14 @@ class LiveView(ABC):
 
     @abstractmethod
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return headings and at most ``room`` rows of the view's table, and how many more rows there are."""
+        """Return headings and at most ``room`` rows of the view's table, and the number of rows omitted."""
 
     def note(self, text: str, style: str) -> None:
         """Set the message in the last line of the view."""
         self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
 
     def drawn(self) -> Any:
-        """Render the view in its present state."""
+        """Render the current state of the view."""
         from rich.console import Group  # noqa: PLC0415  only a terminal needs it
         from rich.text import Text  # noqa: PLC0415  as above
 
@@ -82,7 +82,7 @@ class LiveView(ABC):
 
 
 class _Stderr(logging.Handler):
-    """Log handler that prints to the present ``sys.stderr``, even if it is replaced later."""
+    """A log handler that prints to the current ``sys.stderr``, even if it is replaced later."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # closed or full
@@ -91,7 +91,7 @@ class _Stderr(logging.Handler):
 
 
 class _Notes(logging.Handler):
-    """Log handler that shows the last message in a view."""
+    """A log handler that shows the last message in a view."""
 
     def __init__(self, view: LiveView) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ def catch_stop_signals() -> Iterator[Callable[[], bool]]:
 
 
 def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Print a log to stderr, for example of connections opened and lost."""
+    """Print the messages of a logger to stderr, for example about connections that were opened and lost."""
     if not log.handlers:
         log.setLevel(level)
         log.addHandler(_Stderr())

@@ -1,7 +1,7 @@
 """The arguments and options that commands share, and the decorator that turns declarations into flags.
 
 An option is declared as ``Annotated[type, Flag(...), "What it means."]``: for a parameter of a
-command, for a field of the dataclass that a command takes, or once below under a name if several
+command, for a field of the dataclass that a command accepts, or once below under a name if several
 commands share it. ``takes`` reads these annotations and gives the command the signature that typer
 expects.
 """
@@ -97,7 +97,7 @@ def named_values(given: Iterable[str]) -> dict[str, str]:
 
 
 def _fold(name: str) -> str:
-    """Return a name as options compare it: ``recordFormat`` and ``record_format`` are equal."""
+    """Return a name in the form in which options are compared: ``recordFormat`` and ``record_format`` are equal."""
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
@@ -110,7 +110,8 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     """Return a position in the form file:offset.
 
     In a trail with only the file 0, the byte offsets 679 and 0x2A7 become 0:679. Other texts are
-    returned as they are. Raises OptionError for an offset alone if the trail has several files.
+    returned unchanged. Raises OptionError for an offset without a file if the trail has several
+    files.
     """
     if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text
@@ -133,7 +134,7 @@ def named_fields(given: Any, *others: str) -> dict[str, Any]:
 def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) -> Command:
     """Decorate a command with the flags that its parameters and their dataclasses declare.
 
-    ``panels`` maps further sections of the help to the names of the options in them.
+    ``panels`` maps additional sections of the help to the names of the options in them.
     """
     plain = signature(function, eval_str=True)
     own: list[Parameter] = []
@@ -178,7 +179,7 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
 
 
 def _spelling(name: str, annotation: Any) -> str:
-    """Return how the help spells a parameter: ``--to``, or the metavar of an argument, such as TRAIL."""
+    """Return the name of a parameter in the help: ``--to``, or the metavar of an argument, such as TRAIL."""
     *given, meaning = get_args(annotation)
     if not isinstance(meaning, str):
         return meaning.metavar or name.upper()
@@ -228,7 +229,7 @@ def _path(text: str) -> Path:
 
 
 def _choices(hint: Any) -> list[str]:
-    """Return the values of a Literal, an enumeration of strings, or a list of either; else an empty list."""
+    """Return the values of a Literal, an enumeration of strings, or a list of either, and otherwise an empty list."""
     if get_origin(hint) is Literal:
         return [str(one) for one in get_args(hint)]
     if isinstance(hint, type) and issubclass(hint, Enum):

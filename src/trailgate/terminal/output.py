@@ -53,9 +53,9 @@ def quiet_pipe() -> Iterator[None]:
 
 @contextmanager
 def report_finished() -> Iterator[None]:
-    """Print the result of a command's finished work.
+    """Print the result of a command whose work is finished.
 
-    If that fails, print a note on stderr instead of an error.
+    If printing fails, print a note on stderr instead of an error.
     """
     try:
         with quiet_pipe():
@@ -77,14 +77,14 @@ def shows_colours(stream: IO[str] | None = None) -> bool:
 
 
 def make_painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
-    """Return a function that colours a text, or leaves it unchanged if the output has no colours."""
+    """Return a function that colours a text, or returns it unchanged if the output has no colours."""
     if not shows_colours(stream):
         return lambda text, _: text
     return lambda text, style: f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
 
 
 def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -> None:
-    """Print a sentence of a command.
+    """Print a sentence of a command's output.
 
     On a terminal it is folded between words, and continuation lines are indented.
     """
@@ -129,7 +129,7 @@ def printable(text: str) -> str:
 
 
 class _Page(io.TextIOWrapper):
-    """The pager's input. It claims to be a terminal, so that colours and widths are kept."""
+    """The pager's input. It claims to be a terminal, so that colours and widths are preserved."""
 
     def isatty(self) -> bool:
         return True
@@ -139,7 +139,8 @@ class _Page(io.TextIOWrapper):
 def show_in_pager() -> Iterator[None]:
     """Show printed text in the pager, if the output is a terminal and a pager exists.
 
-    Text on stderr is shown in it too if stderr is a terminal, because the pager would overwrite it.
+    Text on stderr is also shown in it if stderr is a terminal, because the pager would overwrite
+    it.
     """
     pager = _pager()
     if pager is None:
@@ -164,7 +165,7 @@ def show_in_pager() -> Iterator[None]:
 
 
 def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
-    """Close the pager's input, and wait until the user leaves the pager."""
+    """Close the pager's input, and wait until the user quits the pager."""
     with suppress(BrokenPipeError):
         page.close()
     # Ctrl-C must not end this process while the pager is still open.
@@ -176,7 +177,7 @@ def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
 
 
 def _pager() -> list[str] | None:
-    """Return the pager's command, or None without a terminal or a pager."""
+    """Return the pager's command, or None if there is no terminal or no pager."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     try:

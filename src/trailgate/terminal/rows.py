@@ -1,8 +1,8 @@
 """Print record batches as a table, as JSON lines or as CSV.
 
-Batches are cut into pieces of a few rows and printed as they arrive, so that the first rows appear
-at once. Tables are formatted in whole columns if possible (``columns``), and row by row by
-``layout`` if not; JSON and CSV always in columns.
+Batches are divided into pieces of a few rows and printed as they arrive, so that the first rows
+appear at once. Tables are formatted in whole columns if possible (``columns``), and otherwise row
+by row by ``layout``. JSON and CSV are always formatted in columns.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Paint = Callable[[str, str], str]  # a text and a style to the text as it is pri
 class RowForm:
     """How rows are printed as a table: the headings, and a function that formats one row.
 
-    ``rows`` is the number of rows that are printed by default. ``data`` is the heading of the
-    data after the head, or "" if rows have only a head. ``hidden`` is a note about data that
-    only ``--wide`` shows. ``columns`` formats a complete batch without colours, or returns None
-    if it cannot.
+    ``rows`` is the number of rows that are printed by default. ``data`` is the heading of the data
+    after the head, or "" if rows have only a head. ``hidden`` is a note about data that is only
+    shown with ``--wide``. ``columns`` formats a complete batch without colours, or returns None if
+    it cannot.
     """
 
     headings: Sequence[str]
@@ -64,7 +64,7 @@ class RowForm:
 
     @classmethod
     def of_columns(cls, names: Sequence[str], rows: int) -> RowForm:
-        """Return the table form that shows each column as it is."""
+        """Return the table form that shows each column unchanged."""
 
         def parts(row: Row, _: Paint) -> TableRow:
             strings = map(cell_text, row.values())
@@ -84,7 +84,7 @@ def print_batches(
 ) -> int:
     """Print at most ``limit`` rows of record batches, and return their number.
 
-    A reader that stops early is not an error.
+    A reader of the output that stops early is not an error.
 
     Raises OptionError if two columns have the same name.
     """
@@ -123,7 +123,7 @@ class RowCounter:
 
 
 def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield pieces of batches with at most ``limit`` rows in all, and stop reading after them."""
+    """Yield pieces of batches with at most ``limit`` rows in total, and stop reading after them."""
     left = limit
     # Before anything is read from the source.
     if left == 0:
@@ -197,7 +197,7 @@ def print_table(
 
 
 def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:
-    """Yield batches. After ``limit`` rows an error only yields None.
+    """Yield batches. If an error occurs after ``limit`` rows, yield None instead of raising it.
 
     The rows after the limit are read only to see whether there are more, so their errors do not
     matter.
@@ -216,7 +216,7 @@ def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.R
 def _strings(
     batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint
 ) -> Iterator[str]:
-    """Yield the lines of rows: one text for each run of rows formatted in columns, else line by line."""
+    """Yield the lines of rows: one text for each run of rows formatted in columns, otherwise line by line."""
     if not batch.num_rows:
         return
     made = None if shows_colours() or form.columns is None else form.columns(batch)

@@ -1,6 +1,6 @@
-"""Read standard input: lines typed at a prompt, or all of it into temporary files.
+"""Read standard input: lines typed at a prompt, or the complete input into temporary files.
 
-Commands that read their input more than once get a temporary file in place of a pipe.
+Commands that read their input more than once use a temporary file in place of a pipe.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_HISTORY: Final = 1000  # lines in the file of a prompt's history
 def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
 
-    ``-`` may have an ending, such as ``-.jsonl.gz``: the input is read as a file with that ending.
+    ``-`` may have a suffix, such as ``-.jsonl.gz``: the input is read like a file with that suffix.
     The file's name contains a hash of its content, so that the same input is recognised in the next
     run. Raises StorageError if a pipe cannot be read.
     """
@@ -90,11 +90,13 @@ def read_typed_lines(
     default: Callable[[], str] = str,
     complete: Callable[[str], list[str]] | None = None,
 ) -> Iterator[str]:
-    """Yield lines typed at a prompt until the input ends. Ctrl-C drops the line, Ctrl-D ends the input.
+    """Yield lines typed at a prompt until the input ends.
+
+    Ctrl-C discards the line, and Ctrl-D ends the input.
 
     ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
-    edit) are called before each line. ``complete`` lists what the last word of a typed line may be.
-    A Python without readline has neither history nor completion.
+    edit) are called before each line. ``complete`` lists possible completions of the last word of a
+    line. A Python without readline has neither history nor completion.
     """
     try:
         import readline  # noqa: PLC0415  only a terminal needs it
@@ -136,7 +138,7 @@ def _typed(prompt: Callable[[], str]) -> Iterator[str]:
 def _matches(
     readline: ModuleType, complete: Callable[[str], list[str]]
 ) -> Callable[[str, int], str | None]:
-    """Return a completer as readline calls it: for the first match, then for each further one until None."""
+    """Return a completer in the form that readline expects: called for the first match, then for each further match until it returns None."""
     found: list[str] = []
 
     def match(_word: str, number: int) -> str | None:

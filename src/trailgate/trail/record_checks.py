@@ -16,21 +16,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.errors import TrailgateError
+from trailgate.columnar.numbers import MOST, parse_digits
+from trailgate.errors import DecodeError, TrailgateError
 from trailgate.model.kernels import ABANDONS, BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, follow
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import FindingType, Severity
-from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG, PIECE_HEAD
+from trailgate.trail.format.record_layout import FIELD_COMP, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
     IO_METADATA,
@@ -44,7 +44,7 @@ from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
 from trailgate.trail.reading.tokens import FirstTokens, find_token
 from trailgate.trail.records import record_problems as problems
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.records.kernels import SYSTEM_KEY
+from trailgate.trail.records.kernels import ODD_FORMAT, SYSTEM_KEY
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordColumns, RecordNames, find_names
 from trailgate.trail.records.table_metadata import MetadataType, TrailTables
@@ -63,7 +63,6 @@ UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
 # 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
 EARLIEST: Final = 631_152_000_000_000
 LATEST: Final = 4_102_444_800_000_000
-FORMAT_AT: Final = 37  # offset of FormatType in a record
 # Each type of fault, and the bits of ``record_problems`` that it covers.
 _FAULTS: Final = (
     (kinds.UNREADABLE, problems.UNREADABLE),
@@ -86,7 +85,20 @@ WITH_TABLE.setflags(write=False)
 # Errors that are not damage of the record: its neighbour is missing, or its type is not known.
 _NOT_DAMAGE: Final = (kinds.PAIR, kinds.TYPE, kinds.NOT_READ)
 
-DIGITS: Final = 19  # numbers with this many digits may exceed int64
+
+class IdTokens(NamedTuple):
+    """A token such as LOGCSN: the rows of the records that have it, ascending, and its text in each of them."""
+
+    rows: Longs
+    strings: pa.StringArray
+
+    def at(self, row: int, before: str | None, since: int = 0) -> str | None:
+        """Return the text at a row: of its own token, or of the last one from row ``since`` on, or else ``before``."""
+        place = int(np.searchsorted(self.rows, row, "right")) - 1
+        if place < 0 or self.rows[place] < since:
+            return before
+        text: str = self.strings[place].as_py()
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +107,7 @@ class InspectedRecords:
 
     ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``,
     and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
-    and ``tx`` are the LOGCSN and TRANID tokens: the rows that have one, and their strings. Records
-    in ``bad`` have a fault that is an error.
+    and ``tx`` are the LOGCSN and TRANID tokens. Records in ``bad`` have a fault that is an error.
     """
 
     view: RecordColumns
@@ -104,8 +115,8 @@ class InspectedRecords:
     name: Longs
     names: list[str]
     index: Longs
-    csn: tuple[Longs, list[str]]
-    tx: tuple[Longs, list[str]]
+    csn: IdTokens
+    tx: IdTokens
     faults: list[tuple[FindingType, Longs]] = field(default_factory=list)
     details: dict[int, str] = field(default_factory=dict)  # of faults, by record
 
@@ -197,7 +208,7 @@ def _two_images(source: TrailBytes, areas: Spans, kind: ImagePrefix) -> Mask:
 def _check_pairs(inspected: InspectedRecords) -> None:
     """Add a fault for each before image of an update that is not followed by its after image."""
     view = inspected.view
-    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
+    changes = view.changes
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if not is_before.any():
         return
@@ -221,10 +232,11 @@ def count_unfinished_records(view: RecordColumns) -> int:
     A before image needs its after image, and a change may be followed by fragments or large
     objects.
     """
-    changes = np.flatnonzero(view.role == RecordRole.CHANGE)
+    changes = view.changes
     # After a damaged record nothing can continue the operation before it.
     if not len(changes) or (view.role[changes[-1] :] == RecordRole.REFUSED).any():
         return 0
+    changes = changes[-2:]
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
         return 0
@@ -244,7 +256,7 @@ def inspect_records(
     """
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
-    csn_strings, tx_strings = (_strings(source, token) for token in (csn, tx))
+    (csn_ids, bad_csns), (tx_ids, bad_ids) = (_ids(source, token) for token in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
     # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
@@ -254,16 +266,16 @@ def inspect_records(
         name=np.where(by_text[names.codes], names.codes, UNNAMED),
         names=[_name(name) for name in names.names],
         index=names.indexes(),
-        csn=csn_strings[:2],
-        tx=tx_strings[:2],
+        csn=csn_ids,
+        tx=tx_ids,
     )
     if view.has_problems:
         for kind, bits in _FAULTS:
             inspected.note(kind, view.problems & bits != 0)
     _check_names(inspected, names)
     faults = np.flatnonzero(csn.faults)
-    inspected.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
-    _check_fields(inspected, source)
+    inspected.note(kinds.TOKENS, np.concatenate([faults, bad_csns, bad_ids]))
+    _check_fields(inspected)
     check_record_data(inspected, source, accepted=accepted)
     return inspected
 
@@ -300,21 +312,22 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
     inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _strings(source: TrailBytes, token: FirstTokens) -> tuple[Longs, list[str], Longs]:
-    r"""Return the rows that have a token with an id, the ids, and the rows whose id is not UTF-8.
+def _ids(source: TrailBytes, token: FirstTokens) -> tuple[IdTokens, Longs]:
+    r"""Return the ids of the records that have a token with an id, and the rows whose id is not UTF-8.
 
     An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
     """
     rows = token.rows
     rows = rows[~token.faults[rows]]
     spans = token.spans.take(rows)
-    values = gather(source.data, spans.starts, spans.ends)
     try:
-        return rows, values.cast(pa.string()).to_pylist(), rows[:0]
-    except pa.ArrowInvalid:
-        raw = values.to_pylist()
-        strings = [one.decode("utf-8", "backslashreplace") for one in raw]
-        return rows, strings, rows[np.array([not _is_text(one) for one in raw], bool)]
+        strings = gather(source.data, spans.starts, spans.ends, text=True)
+        return IdTokens(rows, strings), rows[:0]
+    except DecodeError:
+        raw = gather(source.data, spans.starts, spans.ends).to_pylist()
+        strings = pa.array(one.decode("utf-8", "backslashreplace") for one in raw)
+        bad = rows[np.array([not _is_text(one) for one in raw], bool)]
+        return IdTokens(rows, strings), bad
 
 
 def _is_text(raw: bytes) -> bool:
@@ -325,11 +338,9 @@ def _is_text(raw: bytes) -> bool:
     return True
 
 
-def _check_fields(inspected: InspectedRecords, source: TrailBytes) -> None:
+def _check_fields(inspected: InspectedRecords) -> None:
     view = inspected.view
-    readable = np.flatnonzero(view.readable)
-    formats = source.data[view.offsets[readable] + FORMAT_AT]
-    inspected.note(kinds.FORMAT, readable[(formats != FROM_LOG) & (formats != FETCHED)])
+    inspected.note(kinds.FORMAT, view.with_marks(ODD_FORMAT))
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
@@ -469,12 +480,12 @@ def follow_records(
     inspected.note(kinds.HEADLESS, headless)
     inspected.note(kinds.UNENDED, unended)
     inspected.note(kinds.ABANDONED, followed.faults == ABANDONS)
-    has_ids = state.has_ids or bool(len(inspected.csn[0]) or len(inspected.tx[0]))
+    has_ids = state.has_ids or bool(len(inspected.csn.rows) or len(inspected.tx.rows))
     if has_ids and len(unended):
         inspected.note(
-            kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn[0], inspected.tx[0]))
+            kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn.rows, inspected.tx.rows))
         )
-    csn = inspected.csn[1][-1] if inspected.csn[1] else state.csn
+    csn = inspected.csn.at(len(inspected), state.csn)
     elsewhere = state.elsewhere and not len(grouped)
     return followed, TransactionCheckState(followed.is_open, elsewhere, has_ids, csn)
 
@@ -487,27 +498,17 @@ def csn_sort_key(csn: str) -> tuple[int, int | str]:
 def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
     rows, strings = inspected.csn
-    if not strings:
+    if not len(rows):
+        return
+    kind, before = (0, 0) if last is None else csn_sort_key(last)
+    numbers = parse_digits(strings, (0, MOST))
+    if numbers is not None and isinstance(before, int) and before <= MOST:
+        found = np.asarray(numbers)
+        inspected.note(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])
         return
     # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
-    before = [] if last is None else [last]
-    numbers = _numbers(before + strings)
-    rows = rows[1 - len(before) :]
-    if numbers is not None:
-        inspected.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
-        return
-    keys = [csn_sort_key(text) for text in before + strings]
-    compared = zip(rows.tolist(), pairwise(keys), strict=True)
+    keys = [*([] if last is None else [(kind, before)]), *map(csn_sort_key, strings.to_pylist())]
+    compared = zip(rows[len(rows) + 1 - len(keys) :].tolist(), pairwise(keys), strict=True)
     # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
-
-
-def _numbers(csns: list[str]) -> Longs | None:
-    """Return CSNs as integers, or None if some are not digits or have too many digits for an int64."""
-    strings = pa.array(csns, pa.string())
-    short = pc.less(pc.binary_length(strings), DIGITS)
-    if not pc.all(pc.and_(pc.ascii_is_decimal(strings), short)).as_py():
-        return None
-    numbers: Longs = strings.cast(pa.int64()).to_numpy()
-    return numbers

@@ -14,7 +14,10 @@ from trailgate.model.tables import Column, Table
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.framing import RecordSpans, Spans, TrailBytes, wrap_trail_bytes
 from trailgate.trail.records.record_view import view_records
-from trailgate.trail.values.cells import find_cells, mask_filled_areas
+from trailgate.trail.values.cells import find_cells, have_widths, mask_filled_areas
+from trailgate.trail.values.codec import TrailCells
+from trailgate.trail.values.codecs import cell_widths, select_codecs
+from trailgate.trail.values.read_kernels import UNKNOWN_WIDTH, VARYING
 
 COLUMNS = 5
 TABLE = Table("S.T", tuple(Column(f"C{i}", 64, 20) for i in range(COLUMNS)))
@@ -71,6 +74,57 @@ def are_cells(raw: bytes, order: ByteOrder) -> bool:
             return False
         raw, cells = raw[4 + size :], cells + 1
     return True
+
+
+TYPED = Table(
+    "S.TYPED",
+    (
+        Column("TEXT", 64, 20),
+        Column("PADDED", 0, 2),
+        Column("NUMBER", 134, 8),
+        Column("AT", 192, 10),
+    ),
+)
+heads = st.sampled_from([b"\0\0", b"\0\0", b"\xff\xff", b"\0\1"])
+# Texts with right and wrong sizes, and values of the width of each other type or nearly.
+typed_values = st.one_of(
+    st.sampled_from([b"\0\0AB", b"\0\2AB", b"\2\0AB", b"\0\3AB"]),
+    st.sampled_from([b"", b"A", b"AB", bytes(8), bytes(7), b"2026-11-29"]),
+)
+typed_rows = st.dictionaries(
+    st.integers(0, 4), st.builds(lambda head, value: head + value, heads, typed_values)
+)
+
+
+@given(st.lists(typed_rows, min_size=1, max_size=3), orders, st.binary(max_size=1))
+def test_one_loop_accepts_the_values_that_each_column_accepts(
+    found: list[dict[int, bytes]], order: ByteOrder, damage: bytes
+) -> None:
+    source, areas = laid_out([area(row, order) + damage for row in found], order)
+
+    assert have_widths(source, areas, cell_widths(TYPED)) == accepts_each(source, areas)
+
+
+def accepts_each(source: TrailBytes, areas: Spans) -> bool:
+    try:
+        cells = find_cells(source, TYPED, areas)
+        for column, codec, one in zip(TYPED.columns, select_codecs(TYPED), cells, strict=True):
+            assert codec is not None
+            if len(one):
+                codec.check(TrailCells(source, TYPED.name, column, one.starts, one.lengths))
+    except DecodeError:
+        return False
+    return True
+
+
+def test_a_column_is_not_repeated_and_its_width_is_known() -> None:
+    text = area({0: b"\0\0\0\2AB"}, ByteOrder.BIG)
+    source, areas = laid_out([text, text], ByteOrder.BIG)
+    twice = Spans(areas.starts[:1], areas.ends[1:])
+
+    assert have_widths(source, areas, np.array([VARYING]))
+    assert not have_widths(source, twice, np.array([VARYING]))
+    assert not have_widths(source, areas, np.array([UNKNOWN_WIDTH]))
 
 
 def test_places_outside_the_data_are_refused() -> None:

@@ -147,7 +147,7 @@ def count_reasons(
 def unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
-    """Return the mask of a table's operations that are not applied, because of their error or their transaction."""
+    """Return a mask of a table's operations that are not applied, because of their error or their transaction."""
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
 

@@ -242,7 +242,7 @@ class SplitWork:
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
-    """Return the mask of the operations at or before a position."""
+    """Return a mask of the operations at or before a position."""
     mask: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
     return mask
 
@@ -314,7 +314,7 @@ def build_position(source: str, block: ChangeBlock | TargetOperations, row: int)
 
 
 def _find_begins(batch: ChangeBatch) -> Mask:
-    """Return the mask of the operations that begin a transaction.
+    """Return a mask of the operations that begin a transaction.
 
     The transaction indicator alone is not enough: the operation that has it may be on a table that
     is not read. So a change of the transaction's ID also counts.

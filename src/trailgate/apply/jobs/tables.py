@@ -243,7 +243,7 @@ class TargetTables:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that adds the columns of its mode to a table that has the source's columns."""
+        """A function that adds the columns of the apply mode to a table that has the source's columns."""
         return self._schemas.extend
 
     def look_up_definitions(self, before: Callable[[str, str], Table | None]) -> None:

@@ -361,8 +361,7 @@ def verify_tables(
             return _Expected(scratch, real, whole, loaded or is_partial, discards)
 
         def begin_run(expected: _Expected) -> ApplyRun:
-            # Operations that the comparison itself discards must not be added to the user's discard
-            # file.
+            # Operations discarded in the comparison must not reach the user's discard file.
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             run = ApplyRun(
                 trail, to, own, definitions=definitions, reading=reading, target=expected
@@ -374,8 +373,7 @@ def verify_tables(
         with begin_run(expected) as run:
             notices = (*run.to_end(progress).notices, *([REMAINING] if is_partial else []))
             comparisons = _compare_tables(expected, run.mapped, examples)
-            # Not by the counts: with examples=0 no rows are returned, so that no positions are
-            # needed either.
+            # Not by the counts: with examples=0 no rows are returned, so no positions are needed.
             differs = any(one.rows for one in comparisons.values())
             notices += _discard_notices(expected, run, get_discard_path(given), differs=differs)
         # A second pass over the trail, only to find the operations of the differing rows.

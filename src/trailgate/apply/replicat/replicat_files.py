@@ -538,7 +538,7 @@ def _toggle_mode(mode: str | None) -> Callable[[_Draft, ParameterStatement], Non
 
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
-    """Set the catalog for the sources that follow and have no catalog of their own."""
+    """Set the catalog for the following sources that do not name a catalog."""
     draft.catalog, rest = statement.first("a catalog")
     _nothing_more(draft, statement, rest)
 

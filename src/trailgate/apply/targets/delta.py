@@ -172,7 +172,10 @@ class DeltaTarget:
         self._tables[path] = created
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to the schema in the Delta log, in a commit of its own. Existing rows have NULL."""
+        """Add columns to the schema in the Delta log, in a separate commit.
+
+        Existing rows have NULL.
+        """
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields

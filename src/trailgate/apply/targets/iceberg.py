@@ -194,7 +194,7 @@ class IcebergTarget:
         return table
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns to an Iceberg table's schema, in a commit of its own. Existing rows have NULL."""
+        """Add columns to an Iceberg table's schema, in a separate commit. Existing rows have NULL."""
         added = pa.schema([table.schema.field(name) for name in names])
         loaded = self._open(table.name)
         with convert_iceberg_errors(self._show(table.name)), loaded.update_schema() as update:

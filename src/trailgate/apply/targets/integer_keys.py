@@ -45,7 +45,7 @@ class IntegerKeys:
         return cls(low, wanted)
 
     def find(self, column: pa.Array) -> Mask:
-        """Return the mask of the rows whose value is one of the keys."""
+        """Return a mask of the rows whose value is one of the keys."""
         longs = column.cast(pa.int64())
         values = longs.fill_null(0).to_numpy()
         # Compared first, because the difference of two 64-bit numbers may not fit 64 bits.

@@ -277,7 +277,7 @@ class _Walk:
     ) -> tuple[ItemNode, _Distance]:
         """Place all occurrences of a field at ``at``.
 
-        Returns the node and the bytes that they take.
+        Returns the node, and the number of bytes that the occurrences occupy.
         """
         if field.occurs is None:
             return self.one_of(field, at, around)
@@ -305,7 +305,10 @@ class _Walk:
     def one_of(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place one occurrence of a field. Returns the node and the bytes that it takes."""
+        """Place one occurrence of a field.
+
+        Returns the node, and the number of bytes that it occupies.
+        """
         if field.children:
             return self._group(field, at, around._replace(groups=(*around.groups, field)))
         name = field.name

@@ -34,7 +34,7 @@ MOST_BYTES: Final = 1 << 30  # the maximum of one tree, which is decoded in one 
 
 
 class ChildRecords(Enum):
-    """How child records become columns: as lists in their parent's row, or as rows of their own."""
+    """How child records become columns: as lists in their parent's row, or as separate rows."""
 
     IDS = "ids"  # as separate rows, with the ids of their ancestors
     NESTED = "nested"  # as lists in their parents' rows

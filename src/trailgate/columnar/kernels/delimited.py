@@ -16,13 +16,20 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, move32
+from trailgate.columnar.kernels.words import (
+    SPARE,
+    first_mark,
+    load8,
+    marks64,
+    move32,
+    spans_equal,
+)
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
 # What a byte begins. ``SEVERAL``: more bytes are needed to decide.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
-RECENT: Final = 64
+SLOTS: Final = 256  # of a hash table of texts
 WINDOW: Final = 64  # bytes compared at once; the data must have at least as many
 UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
@@ -577,7 +584,7 @@ def unescape(
             start += 1
 
 
-@kernel(writes=("codes", "known", "recent", "recent_words", "recent_sizes"))
+@kernel(writes=("codes", "known", "slots", "slot_words", "slot_sizes"))
 def code_fields(
     data: Octets,
     starts: Offsets,
@@ -586,22 +593,22 @@ def code_fields(
     column: int,
     codes: Longs,
     known: Longs,
-    recent: Longs,
-    recent_words: Words,
-    recent_sizes: Longs,
+    slots: Longs,
+    slot_words: Words,
+    slot_sizes: Longs,
 ) -> int:
     """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
 
-    ``known`` gets one row of each text. ``recent`` has ``RECENT`` items, all -1 at first: the code
-    of the last text whose first and last bytes selected that item. ``recent_words`` and ``recent_sizes`` are
-    the first eight bytes and the length of that text, which suffice to compare most strings.
+    ``known`` gets one row of each text. ``slots`` is a hash table of ``SLOTS`` codes, all -1 at first,
+    of which half or more stay empty. ``slot_words`` and ``slot_sizes`` are the first eight bytes and the
+    length of each slot's text, which suffice to compare most strings.
     Returns the number of texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a
     field that does not exist.
     """
     # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
-    # code through ``recent``, if no other text has the same hash; otherwise all known texts are compared.
+    # code in the slot of its hash, or in one of the slots after it if other texts have the same hash.
     count = 0
-    if min(len(recent), len(recent_words), len(recent_sizes)) < RECENT:
+    if min(len(slots), len(slot_words), len(slot_sizes)) < SLOTS or 2 * len(known) > SLOTS:
         return OUTSIDE
     for row in range(len(first)):
         field = first[row] + column
@@ -611,26 +618,25 @@ def code_fields(
         size = ends[field] - begin
         word = first_word(data, begin, size)
         # Longer texts often begin alike, for example times, so their last bytes count too.
-        choice = chosen(word ^ load8(data, begin + size - 8) if size > 8 else word)
-        code = recent[choice]
-        if (
-            code < 0
-            or recent_words[choice] != word
-            or recent_sizes[choice] != size
-            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + column))
+        slot = chosen(word ^ load8(data, begin + size - 8) if size > 8 else word)
+        while slots[slot] >= 0 and (
+            slot_words[slot] != word
+            or slot_sizes[slot] != size
+            or (
+                size > 8
+                and not spans_equal(
+                    data, begin, np.int64(starts[first[known[slots[slot]]] + column]), size
+                )
+            )
         ):
-            code = 0
-            while code < count and not same_text(
-                data, starts, ends, field, first[known[code]] + column
-            ):
-                code += 1
-            if code == count:
-                if count == len(known):
-                    return FULL
-                known[count] = row
-                count += 1
-            recent[choice], recent_words[choice], recent_sizes[choice] = code, word, size
-        codes[row] = code
+            slot = (slot + 1) & (SLOTS - 1)
+        if slots[slot] < 0:
+            if count == len(known):
+                return FULL
+            known[count] = row
+            slots[slot], slot_words[slot], slot_sizes[slot] = count, word, size
+            count += 1
+        codes[row] = slots[slot]
     return count
 
 
@@ -651,31 +657,9 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a hash below ``RECENT`` of eight bytes of a text."""
-    # Each step folds the upper half into the lower one, so that all eight bytes reach the lowest
-    # bits.
-    word ^= word >> np.uint64(32)
-    word ^= word >> np.uint64(16)
-    word ^= word >> np.uint64(5)
-    return np.int64(word & np.uint64(RECENT - 1))
-
-
-@inner
-def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: int) -> bool:
-    """Return whether two fields have the same bytes."""
-    begin, beside = np.int64(starts[field]), np.int64(starts[other])
-    end = np.int64(ends[field])
-    if np.int64(ends[other]) - beside != end - begin:
-        return False
-    while begin + 8 <= end:
-        if load8(data, begin) != load8(data, beside):
-            return False
-        begin += 8
-        beside += 8
-    for at in range(end - begin):
-        if data[begin + at] != data[beside + at]:
-            return False
-    return True
+    """Return a hash below ``SLOTS`` of eight bytes of a text."""
+    # The upper bits of the product depend on all bytes (Fibonacci hashing).
+    return np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56))
 
 
 @kernel(writes=("places",))

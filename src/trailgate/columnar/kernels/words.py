@@ -198,6 +198,22 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 
 @inner
+def spans_equal(data: Octets, one: int, other: int, size: int) -> bool:
+    """Return whether two spans of the data have the same bytes."""
+    if size < 8:
+        for at in range(size):
+            if data[one + at] != data[other + at]:
+                return False
+        return True
+    # Example: 21 bytes are compared as bytes 0 to 7, 8 to 15, and then as the last eight, 13 to 20.
+    for at in range(0, size - 8, 8):
+        if load8(data, one + at) != load8(data, other + at):
+            return False
+    last = size - 8
+    return bool(load8(data, one + last) == load8(data, other + last))
+
+
+@inner
 def high_bits(data: Octets, size: int) -> int:
     """Return the bitwise OR of the first ``size`` bytes: below 128 if all are ASCII."""
     every = np.uint8(0)

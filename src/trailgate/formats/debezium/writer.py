@@ -241,7 +241,7 @@ def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, Me
 
 
 def _has_ids(bounds: TransactionOrdinals) -> Mask:
-    """Return the mask of operations that have a transaction id."""
+    """Return a mask of operations that have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
     valid: Mask = np.asarray(bounds.tx_id.is_valid())

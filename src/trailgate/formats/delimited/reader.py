@@ -114,12 +114,12 @@ class FieldValues:
         that contains it. The rows are None if there are too many distinct strings.
         """
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
-        recent = np.full(kernels.RECENT, -1)
-        recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
+        slots = np.full(kernels.SLOTS, -1)
+        table = (slots, np.empty(kernels.SLOTS, np.uint64), np.empty(kernels.SLOTS, np.int64))
         # Shifted by count - 1, ends[i] is the end of the last of the `count` fields that begin with field i.
         starts, ends = self.fields.starts, self.fields.ends[count - 1 :]
         found = kernels.code_fields(
-            self.data, starts[: len(ends)], ends, first, place, codes, known, *recents
+            self.data, starts[: len(ends)], ends, first, place, codes, known, *table
         )
         return codes, None if found < 0 else known[:found]
 
@@ -397,7 +397,10 @@ class DelimitedImageReader:
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
-        """Return a column's date format: its own, its table's, the global one, or None."""
+        """Return the date format of a column: the first one set for the column, its table, or all tables.
+
+        Returns None if none is set.
+        """
         options = self.options
         return (
             options.column_date_formats.get((table.upper(), column.upper()))

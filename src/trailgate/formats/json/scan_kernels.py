@@ -19,7 +19,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import first_mark, load8, string_marks
+from trailgate.columnar.kernels.words import first_mark, load8, spans_equal, string_marks
 
 SPARE: Final = (
     64  # zero bytes after the messages, because they are read in blocks of 32 and 8 bytes
@@ -648,21 +648,6 @@ def scan_json(
 def is_blank(byte: int) -> bool:
     """Return whether a byte is JSON white space."""
     return byte == 0x20 or byte == 0x0A or byte == 0x0D or byte == 0x09
-
-
-@inner
-def spans_equal(text: Octets, one: int, other: int, size: int) -> bool:
-    """Return whether two spans of the text have the same bytes."""
-    done = 0
-    while size - done >= 8:
-        if load8(text, one + done) != load8(text, other + done):
-            return False
-        done += 8
-    while done < size:
-        if text[one + done] != text[other + done]:
-            return False
-        done += 1
-    return True
 
 
 @inner

@@ -133,7 +133,7 @@ def is_byte_safe(page: CodePage) -> bool:
 
 
 def _character(raw: bytes, page: CodePage) -> str | None:
-    """Return the character of a byte, or None if it is not a character by itself."""
+    """Return the character that a single byte encodes, or None if it does not encode one."""
     decoded = page.decode(octets(raw).reshape(1, 1))
     text: str | None = decoded.values[0].as_py()
     return text

@@ -230,7 +230,7 @@ class XmlPublicationRecords(MessageRecords):
         return self.envelopes.segment[self.around]
 
     def transaction_ends(self) -> Mask:
-        """Return the mask of XML publication rows that end their transaction: the last rows of messages marked isLast."""
+        """Return a mask of XML publication rows that end their transaction: the last rows of messages marked isLast."""
         last = np.ones(len(self.message), bool)
         last[:-1] = self.message[1:] != self.message[:-1]
         return last & self.envelopes.last[self.around]

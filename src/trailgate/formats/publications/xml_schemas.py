@@ -345,7 +345,10 @@ class ControlMessages:
         yield f"{text}: {element.name}, {place}"
 
     def _compare(self, described: Table, kind: str, place: str) -> Iterator[str]:
-        """Yield the differences of keys. Raises DecodeError if the definition lacks columns."""
+        """Yield the differences between the keys.
+
+        Raises DecodeError if columns are missing from the definition.
+        """
         if self.definitions is None:
             return
         defined = self.definitions.get(described.name)

@@ -698,7 +698,7 @@ class _Batch:
         )
 
     def _last(self, ends: Longs, *, before: bool) -> Mask:
-        """Return the mask of messages that end their transaction."""
+        """Return a mask of messages that end their transaction."""
         is_last = np.zeros(len(ends), bool)
         some = ends > 0
         is_last[some] = mask_ends(self.marks[ends[some] - 1])

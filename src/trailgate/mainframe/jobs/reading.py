@@ -182,16 +182,7 @@ class CopybookOptions:
         if (given["shape"] or shape) is ColumnShape.TREE:
             _check_elements(given, elements)
         layouts, given = names.layouts(layouts), _rename_items(given, names)
-        values = ValueOptions(
-            dialect,
-            trim=given["trim"],
-            blank=given["blank"],
-            low_values=given["low_values"],
-            padding=given["padding"],
-            integers=given["integers"],
-            numbers=given["numbers"],
-            national=given["national"],
-        )
+        values = _value_options(given, dialect)
         # The length of fixed records includes trailing bytes, so these are dropped by default. Lines are
         # usually written without trailing blanks, so short ones are padded by default.
         fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
@@ -323,6 +314,20 @@ def _dialect(options: Mapping[str, Any]) -> CobolDialect:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
         stated = {"code_page": "ascii", **stated}
     return CobolDialect(**{**(options["compiler"] or {}), **stated})
+
+
+def _value_options(options: Mapping[str, Any], dialect: CobolDialect) -> ValueOptions:
+    """Return the options for decoding the values of items."""
+    return ValueOptions(
+        dialect,
+        trim=options["trim"],
+        blank=options["blank"],
+        low_values=options["low_values"],
+        padding=options["padding"],
+        integers=options["integers"],
+        numbers=options["numbers"],
+        national=options["national"],
+    )
 
 
 def _rename_items(options: Mapping[str, Any], names: ItemNames) -> dict[str, Any]:

@@ -117,9 +117,9 @@ def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
 
 
 def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart]) -> bool:
-    """Add a batch's staged files to a trail. Returns False if the trail already has the batch.
+    """Add a batch's staged files to a trail. Returns False if the trail already contains the batch.
 
-    If another run publishes at the same time, it tries again. Raises the same errors as
+    If another run publishes at the same time, the commit is retried. Raises the same errors as
     ``commit_batch``.
     """
     for _ in range(TRIED):

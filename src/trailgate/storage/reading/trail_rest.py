@@ -122,7 +122,8 @@ def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
     """Check the ends of all trail files from a position on.
 
     Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
-    follow a damaged length, and StorageError if a file has a different number than its name.
+    follow a damaged length, and StorageError if the number in a file's header differs from the
+    number in its name.
     """
     for file in trail.following(begin.number):
         with TrailFileReader(file) as reader:
@@ -137,7 +138,7 @@ def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
 
 
 def check_numbers(files: Iterable[TrailFile]) -> None:
-    """Raise StorageError if a trail file's header has a different number than its name."""
+    """Raise StorageError if the number in a trail file's header differs from the number in its name."""
     for file in files:
         with TrailFileReader(file) as reader:
             reader.check_number()

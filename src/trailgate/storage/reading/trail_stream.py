@@ -181,7 +181,7 @@ class TrailStream:
         return find_trail_rest(trail, start.place)
 
     def check_numbers(self, start: StreamOffset) -> None:
-        """Raise StorageError if a file from a position on has a different number than its name."""
+        """Raise StorageError if the number in a file's header differs from the number in its name, from a position on."""
         trail = self._find()
         if trail is not None:
             check_numbers(trail.following(start.place.number))

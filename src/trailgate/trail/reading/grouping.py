@@ -117,9 +117,7 @@ def group_operations(
     operation of an open transaction is not grouped either, since its pieces may follow.
     """
     count = len(view)
-    changes = (
-        np.arange(count) if view.only_changes else np.flatnonzero(view.role == RecordRole.CHANGE)
-    )
+    changes = view.changes
     rows = as_slice(changes)
     is_before = view.is_before[rows]
     if is_before.any():

@@ -307,6 +307,23 @@ def _find(source: TrailBytes, finish: bool) -> RecordSpans:
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
 
+def _read_ids(
+    source: TrailBytes, operations: GroupedOperations, state: ReaderState
+) -> tuple[tuple[pa.Array, pa.Array], ReaderState]:
+    """Return the transaction id and CSN of each operation, null if they are not wanted, and the state after them."""
+    view, last = operations.view, operations.records - 1
+    tx_open = bool(view.indicator[last] < LAST) if last >= 0 else state.tx_open
+    after = replace(state, tx_open=tx_open)
+    if not state.wanted.ids:
+        none = pa.nulls(len(operations), pa.string())
+        return (none, none), after
+    before = {TRANID: state.tx_id, LOGCSN: state.csn}
+    tx_id, csn = carry_token_strings(source, view, before, is_open=state.tx_open)
+    if last >= 0:
+        after = replace(after, tx_id=tx_id.at(last), csn=csn.at(last))
+    return (tx_id.take(operations.first), csn.take(operations.first)), after
+
+
 def _read_batch(
     source: TrailBytes, view: RecordColumns, state: ReaderState, *, more: bool
 ) -> _RecordBatch:
@@ -329,16 +346,8 @@ def _read_batch(
     operations = group_operations(source, view, tables, more=more or is_cut)
     joined, operations = join_fragments(source, operations)
     joined, large = read_large_objects(joined, operations)
-    before = {TRANID: state.tx_id, LOGCSN: state.csn}
-    tx_id, csn = carry_token_strings(source, view, before, is_open=state.tx_open)
-    if operations.records:
-        last = operations.records - 1
-        tx_open = bool(view.indicator[last] < LAST)
-        state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
     state = replace(state, tables=kept.tables)
-    first = operations.first
-    none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
-    transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
+    transactions, state = _read_ids(source, operations, state)
     records = kept.count_consumed(operations.records)
     return _RecordBatch(
         records=records,

@@ -14,13 +14,15 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.kernels.words import load8, spans_equal
 from trailgate.trail.format.record_layout import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
     BY_PARTITION,
     BY_TABLE,
+    FETCHED,
     FIELD_COMP,
+    FROM_LOG,
     INDICATOR,
     NAME_AT,
     SHORTEST,
@@ -64,10 +66,10 @@ MIN_RECORD: Final = 4 * FRAME  # G, H, T or D, Z: less cannot be a record
 # Bits of a record type, by IOType, for ``read_records``.
 KNOWN, CHANGE, NEVER_AFTER, NEVER_BEFORE, WITHOUT_COLUMNS, OTHER_LAYOUT = 1, 2, 4, 8, 16, 32
 # Bits of ``MARKS``: rare properties. Readers handle the records that have any of them separately.
-UNDO, SYSTEM_KEY, UNLISTED = 1, 2, 4
+UNDO, SYSTEM_KEY, UNLISTED, ODD_FORMAT = 1, 2, 4, 8
 # The columns that ``read_records`` writes: first the u8 columns, then the int64 columns.
 IO_TYPE, IMAGE_CODE, PARTITION, TRANSACTION, CONTINUED, MARKS = range(6)
-UNDO_AT, SYSTEM_KEY_AT = 10, 38  # in a record
+UNDO_AT, FORMAT_AT, SYSTEM_KEY_AT = 10, 37, 38  # in a record
 (
     IO_TIME,
     PROBLEMS,
@@ -231,8 +233,10 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
 
 @inner
 def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
-    """Return the bits of rare properties: an undo flag, a system key, data that are not column lists."""
+    """Return the bits of rare properties: an undo flag, a system key, data that are not column lists, an unknown format."""
     marks = UNDO if data[at + UNDO_AT] else 0
+    if data[at + FORMAT_AT] != FROM_LOG and data[at + FORMAT_AT] != FETCHED:
+        marks |= ODD_FORMAT
     if kind & CHANGE and data[at + SYSTEM_KEY_AT]:
         marks |= SYSTEM_KEY
     if kind & CHANGE and data_length and not data[at + 9] & FIELD_COMP:
@@ -367,18 +371,6 @@ def read_records(
     return faulty
 
 
-@inner
-def _same_bytes(data: Octets, one: int, two: int, size: int) -> bool:
-    """Return whether two spans of ``size`` bytes are equal: eight at a time, then the rest."""
-    for k in range(0, size - 7, 8):
-        if load8(data, one + k) != load8(data, two + k):
-            return False
-    for k in range(size & ~7, size):
-        if data[one + k] != data[two + k]:
-            return False
-    return True
-
-
 @kernel(writes=("codes", "firsts", "slots"))
 def number_names(
     data: Octets,
@@ -447,7 +439,7 @@ def _same_name(
         size = np.int64(2)
     elif size != name_ends[two] - offsets[two] - NAME_AT:
         return False
-    return _same_bytes(data, offsets[one] + NAME_AT, offsets[two] + NAME_AT, size)
+    return spans_equal(data, offsets[one] + NAME_AT, offsets[two] + NAME_AT, size)
 
 
 @kernel(writes=("starts", "ends", "faults"))

@@ -9,7 +9,7 @@ report them all. For a single record as a value see ``record.TrailRecord``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -83,6 +83,7 @@ class RecordColumns:
     tokens: Spans
     user: Spans
     problems: Longs
+    names: RecordNames | None = field(default=None, init=False, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -91,6 +92,11 @@ class RecordColumns:
     def only_changes(self) -> bool:
         """Return whether all records are changes, which is the usual case."""
         return bool((self.role == _CHANGE).all())
+
+    @cached_property
+    def changes(self) -> Longs:
+        """Return the rows of the records that are changes."""
+        return np.arange(len(self)) if self.only_changes else np.flatnonzero(self.role == _CHANGE)
 
     def with_marks(self, mark: int) -> Longs:
         """Return the rows of the records that have the bit ``mark``."""
@@ -281,7 +287,14 @@ class RecordNames:
 
 
 def find_names(source: TrailBytes, view: RecordColumns) -> RecordNames:
-    """Find the table names of the readable records."""
+    """Find the table names of the readable records. A view keeps them: a check needs them twice."""
+    if view.names is None:
+        object.__setattr__(view, "names", _find_names(source, view))
+    assert view.names is not None
+    return view.names
+
+
+def _find_names(source: TrailBytes, view: RecordColumns) -> RecordNames:
     count = len(view)
     codes, firsts = np.empty(count, np.int64), np.empty(count, np.int64)
     most = (2 * count).bit_length()

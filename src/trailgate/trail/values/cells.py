@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, byte_mask
 from trailgate.columnar.gather import gather
+from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.rows import words
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Table
@@ -148,6 +149,19 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
     """Return a mask of the data areas that cells with column indexes below ``columns`` fill exactly."""
     good = np.empty(len(areas.starts), bool)
     read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
+    return good
+
+
+def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
+    """Return whether cells fill the data areas exactly, and each value has the width of its column.
+
+    ``widths`` are the bytes of each column's values (``codecs.cell_widths``). False may also mean that a width is
+    not known, or that the areas are too many bytes for one batch.
+    """
+    last = np.full(len(widths), -1)
+    good: bool = len(source.data) <= MAX_INT32 and read_kernels.check_values(
+        source.data, areas.starts, areas.ends, source.big, widths, last
+    )
     return good
 
 

@@ -126,12 +126,14 @@ class TrailValueCodec(NamedTuple):
     """The decoder and encoder of one type of trail value.
 
     ``check`` checks only null indicators and lengths, and raises the errors that ``decode`` would
-    raise for these.
+    raise for these. ``width`` returns the bytes of a column's values after their null indicators, or
+    ``VARYING`` if each value states its own. It is None if only ``check`` can tell which lengths are right.
     """
 
     decode: Callable[[TrailCells], pa.Array]
     encode: Callable[[CellTarget, RecordValues], CellWriter]
     check: Callable[[TrailCells], object]
+    width: Callable[[Column], int] | None = None
 
 
 def decode_leniently(

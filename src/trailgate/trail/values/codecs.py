@@ -7,8 +7,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import Longs
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
@@ -27,7 +29,9 @@ from trailgate.trail.values.numbers import (
     decode_integer,
     encode_float,
     encode_integer,
+    number_width,
 )
+from trailgate.trail.values.read_kernels import UNKNOWN_WIDTH, VARYING
 from trailgate.trail.values.text import (
     UNKNOWN_NATIONAL,
     check_fixed,
@@ -45,22 +49,29 @@ from trailgate.trail.values.text import (
     encode_national,
     encode_variable,
     encode_variable_bytes,
+    fixed_width,
     measure_variable,
 )
 from trailgate.trail.values.times import (
     check_datetime,
     check_zoned,
+    datetime_width,
     decode_datetime,
     decode_zoned,
     encode_datetime,
     encode_zoned,
 )
 
+
+def _varying(_: Column) -> int:
+    return VARYING
+
+
 _TEXT, _PADDED = (
-    TrailValueCodec(decode_variable, encode_variable, check_variable),
-    TrailValueCodec(decode_fixed, encode_fixed, check_fixed),
+    TrailValueCodec(decode_variable, encode_variable, check_variable, _varying),
+    TrailValueCodec(decode_fixed, encode_fixed, check_fixed, fixed_width),
 )
-_INTEGER = TrailValueCodec(decode_integer, encode_integer, check_integer)
+_INTEGER = TrailValueCodec(decode_integer, encode_integer, check_integer, number_width)
 
 # By family and whether the type has a fixed length.
 CODECS: Final[Mapping[tuple[TypeFamily, bool], TrailValueCodec]] = MappingProxyType(
@@ -72,15 +83,17 @@ CODECS: Final[Mapping[tuple[TypeFamily, bool], TrailValueCodec]] = MappingProxyT
         (TypeFamily.INTEGER, False): _INTEGER,
         (TypeFamily.UNSIGNED, False): _INTEGER,
         (TypeFamily.DATETIME, False): TrailValueCodec(
-            decode_datetime, encode_datetime, check_datetime
+            decode_datetime, encode_datetime, check_datetime, datetime_width
         ),
         (TypeFamily.BYTES, False): TrailValueCodec(
-            decode_variable_bytes, encode_variable_bytes, measure_variable
+            decode_variable_bytes, encode_variable_bytes, measure_variable, _varying
         ),
         (TypeFamily.BYTES, True): TrailValueCodec(
-            decode_fixed_bytes, encode_fixed_bytes, check_fixed_bytes
+            decode_fixed_bytes, encode_fixed_bytes, check_fixed_bytes, fixed_width
         ),
-        (TypeFamily.FLOAT, False): TrailValueCodec(decode_float, encode_float, check_float),
+        (TypeFamily.FLOAT, False): TrailValueCodec(
+            decode_float, encode_float, check_float, number_width
+        ),
         (TypeFamily.NUMBERED, False): TrailValueCodec(
             decode_numbered, encode_numbered, check_numbered
         ),
@@ -88,8 +101,8 @@ CODECS: Final[Mapping[tuple[TypeFamily, bool], TrailValueCodec]] = MappingProxyT
 )
 # Text whose definition states a character set other than UTF-8; the index is 1 for a fixed length.
 _NATIONAL: Final = (
-    TrailValueCodec(decode_variable, encode_national, check_variable),
-    TrailValueCodec(decode_fixed, encode_fixed_national, check_fixed),
+    TrailValueCodec(decode_variable, encode_national, check_variable, _varying),
+    TrailValueCodec(decode_fixed, encode_fixed_national, check_fixed, fixed_width),
 )
 _ZONED: Final = TrailValueCodec(decode_zoned, encode_zoned, check_zoned)
 
@@ -121,6 +134,19 @@ def select_codec(column: Column) -> TrailValueCodec | None:
 def select_codecs(table: Table) -> tuple[TrailValueCodec | None, ...]:
     """Return the codec of each column of a table, or None for a column whose values cannot be read."""
     return tuple(map(_known_codec, table.columns))
+
+
+@lru_cache(TABLES)
+def cell_widths(table: Table) -> Longs:
+    """Return the width of each column's values, as ``cells.have_widths`` takes them."""
+    codecs = zip(table.columns, select_codecs(table), strict=True)
+    widths = [
+        UNKNOWN_WIDTH if codec is None or codec.width is None else codec.width(column)
+        for column, codec in codecs
+    ]
+    array = np.array(widths, np.int64)
+    array.setflags(write=False)
+    return array
 
 
 def _known_codec(column: Column) -> TrailValueCodec | None:

@@ -27,6 +27,11 @@ Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 NULL_INTEGER_IS_ZEROS: Final = True
 
 
+def number_width(column: Column) -> int:
+    """Return the bytes of a column's binary numbers."""
+    return column.type_row.width or 8
+
+
 def _numpy_type(column: Column) -> str:
     return ("u" if column.family is TypeFamily.UNSIGNED else "i") + str(column.type_row.width)
 
@@ -54,7 +59,7 @@ def decode_integer(cells: TrailCells) -> pa.Array:
 
 def check_integer(cells: TrailCells) -> None:
     """Raise DecodeError for an integer that does not have the column's width."""
-    check_fixed_cells(cells, int(_numpy_type(cells.column)[1:]))
+    check_fixed_cells(cells, number_width(cells.column))
 
 
 def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
@@ -90,7 +95,7 @@ def decode_float(cells: TrailCells) -> pa.Array:
 
     Assumed (trail format §10.2): they are big-endian like integers, and as wide as the type.
     """
-    width = cells.column.type_row.width or 8
+    width = number_width(cells.column)
     nulls = check_fixed_cells(cells, width)
     floats = fixed_bytes(cells, width, nulls).view(f">f{width}").reshape(-1).astype(f"f{width}")
     if nulls is None:
@@ -101,12 +106,12 @@ def decode_float(cells: TrailCells) -> pa.Array:
 
 def check_float(cells: TrailCells) -> None:
     """Raise DecodeError for a float that does not have the type's width."""
-    check_fixed_cells(cells, cells.column.type_row.width or 8)
+    check_fixed_cells(cells, number_width(cells.column))
 
 
 def encode_float(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode IEEE floats as big-endian words of a trail."""
-    width = target.column.type_row.width or 8
+    width = number_width(target.column)
     floats = (
         _fill(column_values.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
     )

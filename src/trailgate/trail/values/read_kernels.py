@@ -21,6 +21,8 @@ from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON
 U64 = np.uint64
 HIGH_BITS: Final = np.uint64(0x8080808080808080)
 OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells``
+VARYING, UNKNOWN_WIDTH = -1, -2  # instead of the width of a column's values, for ``check_values``
+NO_VALUE, INVALID = -1, -2  # instead of the size of a value
 
 
 @inner
@@ -235,6 +237,40 @@ def split_images(
     return -1
 
 
+@kernel(writes=("last",))
+def check_values(
+    data: Octets, starts: Longs, ends: Longs, big: bool, widths: Longs, last: Longs
+) -> bool:
+    """Return whether areas consist of cells, and each value has the width of its column, or is NULL.
+
+    ``widths`` has one item per column: the bytes of its values, or ``VARYING`` or ``UNKNOWN_WIDTH``.
+    ``last`` has as many items, all -1 at the start. Returns False at the first cell that is damaged, that
+    repeats a column, or whose width is not known; ``count_cells`` and the loops of each type then find out which.
+    """
+    # Example: with the widths 2 and VARYING, 00 00 00 04 00 00 12 34 | 00 01 00 02 FF FF is good: the
+    # number 0x1234 and NULL.
+    for r in range(len(starts)):
+        offset, end = starts[r], ends[r]
+        if offset < end and (offset < 0 or end > len(data)):
+            return False
+        while offset < end:
+            at = offset + CELL_HEAD
+            if at + INDICATOR_BYTES > end:
+                return False
+            column, length = _half(data, offset, big), _half(data, offset + 2, big)
+            offset = at + length
+            if column >= len(widths) or last[column] == r or offset > end:
+                return False
+            last[column] = r
+            width = widths[column]
+            if width == VARYING:
+                if _counted_size(data, at, length, big) == INVALID:
+                    return False
+            elif width == UNKNOWN_WIDTH or _state(data, at, length, width) < 0:
+                return False
+    return True
+
+
 @inner
 def _state(data: Octets, at: int, length: int, width: int) -> int:
     """Return 0 for a value of a fixed width, 1 for NULL, and -1 if it is neither.
@@ -266,13 +302,28 @@ def check_fixed(
     return count, -1
 
 
+@inner
+def _counted_size(data: Octets, at: int, length: int, big: bool) -> int:
+    """Return the size of a value of varying length, ``NO_VALUE`` for NULL, or ``INVALID``.
+
+    A value is 00 00, its size u16 and its bytes. NULL is FF FF, alone or with a size of 0.
+    """
+    if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
+        return INVALID
+    counted = length >= VARIABLE_HEAD
+    size = _half(data, at + 2, big) if counted else np.int64(0)
+    if data[at] == 0xFF and data[at + 1] == 0xFF:
+        return INVALID if size or length not in (INDICATOR_BYTES, VARIABLE_HEAD) else NO_VALUE
+    is_value = counted and data[at] == 0 and data[at + 1] == 0 and size == length - VARIABLE_HEAD
+    return size if is_value else INVALID
+
+
 @kernel(writes=("nulls", "offsets"))
 def check_variable(
     data: Octets, starts: Longs, lengths: Longs, big: bool, nulls: Mask, offsets: Offsets
 ) -> tuple[int, int, int]:
     """Write a mask of the NULLs among values of varying length, and the Arrow offsets of the values.
 
-    A value is 00 00, its length u16 and its bytes. NULL is FF FF, alone or with a length of 0.
     Returns the number of NULLs, the first invalid value or -1, and the size of all values, which is
     ``TOO_MANY`` if it exceeds int32.
     """
@@ -281,20 +332,14 @@ def check_variable(
     total = np.int64(0)
     offsets[0] = 0
     for k in range(len(starts)):
-        at, length = starts[k], lengths[k]
-        if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
+        size = _counted_size(data, starts[k], lengths[k], big)
+        if size == INVALID:
             return count, k, total
-        counted = length >= VARIABLE_HEAD
-        size = _half(data, at + 2, big) if counted else np.int64(0)
-        null = data[at] == 0xFF and data[at + 1] == 0xFF
-        if null:
-            if size or length not in (INDICATOR_BYTES, VARIABLE_HEAD):
-                return count, k, total
+        nulls[k] = size == NO_VALUE
+        if size == NO_VALUE:
             count += 1
-        elif not counted or data[at] != 0 or data[at + 1] != 0 or size != length - VARIABLE_HEAD:
-            return count, k, total
-        nulls[k] = null
-        total += size
+        else:
+            total += size
         if total > MAX_INT32:
             return count, -1, TOO_MANY
         offsets[k + 1] = total

@@ -20,6 +20,7 @@ from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import words
 from trailgate.errors import DecodeError
+from trailgate.model.tables import Column
 from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
 from trailgate.trail.values.codec import (
@@ -39,12 +40,17 @@ ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
 ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
+def datetime_width(column: Column) -> int:
+    """Return the bytes of a column's date times."""
+    return column.external_length
+
+
 def decode_datetime(cells: TrailCells) -> pa.Array:
     """Decode a trail's date times as ISO strings of the column's length.
 
     NULL is FF FF and any text, or a bare FF FF.
     """
-    width = cells.column.external_length
+    width = datetime_width(cells.column)
     count, room = len(cells.starts), int(cells.lengths.sum())
     if room > MAX_INT32:
         raise measure_error(TOO_MANY, len(cells.source.data))
@@ -62,12 +68,12 @@ def decode_datetime(cells: TrailCells) -> pa.Array:
 
 def check_datetime(cells: TrailCells) -> None:
     """Raise DecodeError for a date time that does not have the column's length."""
-    check_fixed_cells(cells, cells.column.external_length)
+    check_fixed_cells(cells, datetime_width(cells.column))
 
 
 def encode_datetime(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode ISO strings as a trail's date times. A shorter fraction is filled with zeros."""
-    width = target.column.external_length
+    width = datetime_width(target.column)
     filling = NULL_TEXT[:width].encode()
     cells = PaddedCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
