@@ -173,7 +173,7 @@ class StompSender(QueueSender):
             self._send_transaction(parts, state, held["ack"])
         except BrokerError as error:
             own = self._broker_error() or error
-            raise self._explained(own, parts) from error
+            raise self._explain(own, parts) from error
 
     def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: str) -> None:
         """Send messages and the new restart message, and acknowledge the old one."""
