@@ -25,6 +25,7 @@ BENCHMARKS: Final = (
     "apply",
     "apply_targets",
     "spark_merge",
+    "apply_sizes",
     "memory",
     "logdump",
     "check",

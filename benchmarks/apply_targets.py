@@ -31,7 +31,16 @@ from trailgate.apply.effects.operations import TargetOperations, convert_blocks
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import target as targets
 from trailgate.apply.targets.target import AppliedPosition, open_target
-from trailgate.model.changes import ABSENT, DELETE, INSERT, UPDATE, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import (
+    ABSENT,
+    DELETE,
+    INSERT,
+    UPDATE,
+    WHOLE,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Table
 
@@ -115,36 +124,42 @@ def _measured(way: Way, rows: int, changes: Changes) -> tuple[float, float]:
         return between - began, time.perf_counter() - again
 
 
-def _changes(rows: int) -> Changes:
+def draw_changes(rows: int, count: int) -> ChangeBlock:
+    """Return changes of a table of some rows, on keys anywhere in it."""
     drawn = np.random.default_rng(3)
-    chosen = drawn.choice(rows, CHANGES, replace=False)
-    kinds = drawn.choice([UPDATE, INSERT, DELETE], CHANGES, p=[0.7, 0.15, 0.15])
+    chosen = drawn.choice(rows, count, replace=False)
+    kinds = drawn.choice([UPDATE, INSERT, DELETE], count, p=[0.7, 0.15, 0.15])
     kinds = kinds.astype(np.uint8)
-    keys = np.where(kinds == INSERT, rows + np.arange(CHANGES), chosen).astype(np.int64)
+    keys = np.where(kinds == INSERT, rows + np.arange(count), chosen).astype(np.int64)
     missing = {
-        name: (kinds == DELETE) | ((kinds == UPDATE) & (drawn.random(CHANGES) > LOGGED / TEXTS))
+        name: (kinds == DELETE) | ((kinds == UPDATE) & (drawn.random(count) > LOGGED / TEXTS))
         for name in NAMES
     }
-    values = {name: WORDS.take(pa.array(drawn.integers(0, len(WORDS), CHANGES))) for name in NAMES}
+    values = {name: WORDS.take(pa.array(drawn.integers(0, len(WORDS), count))) for name in NAMES}
     key = StateColumn(pa.array(keys))
     after: Image = (key, *(StateColumn(values[name], missing[name]) for name in NAMES))
-    text = pa.nulls(CHANGES, pa.string())
-    block = ChangeBlock(
+    text = pa.array(np.arange(count)).cast(pa.string())
+    return ChangeBlock(
         table=TABLE,
-        order=np.arange(CHANGES),
+        order=np.arange(count),
         op_type=kinds,
-        op_ts=np.zeros(CHANGES, np.int64),
-        tx_ind=np.full(CHANGES, ord("W"), np.uint8),
+        op_ts=np.zeros(count, np.int64),
+        tx_ind=np.full(count, WHOLE, np.uint8),
         tx_id=text,
         csn=text,
         seq_id=None,
-        position=format_positions(0, np.arange(CHANGES)),
+        position=format_positions(0, np.arange(count)),
         before=(key, *((ABSENT,) * TEXTS)),
         after=after,
     )
-    letters = pa.array([chr(kind) for kind in kinds.tolist()])
-    plain = {"op": letters, "id": pa.array(keys), **values}
-    plain |= {f"m{name}": pa.array(missing[name]) for name in NAMES}
+
+
+def _changes(rows: int) -> Changes:
+    block = draw_changes(rows, CHANGES)
+    key, *texts = block.after
+    plain = {"op": pa.array([chr(kind) for kind in block.op_type.tolist()]), "id": key.values}
+    for name, one in zip(NAMES, texts, strict=True):
+        plain |= {name: one.values, f"m{name}": pa.array(one.missing)}
     return Changes(convert_blocks(TARGET, [block], [np.arange(CHANGES)]), pa.table(plain))
 
 
@@ -160,7 +175,7 @@ def _apply(target: targets.ApplyTarget, operations: TargetOperations) -> None:
     target.commit(at)
 
 
-def _rows(rows: int) -> Iterator[pa.Table]:
+def draw_rows(rows: int) -> Iterator[pa.Table]:
     """Yield the rows of a table in parts."""
     drawn = np.random.default_rng(4)
     step = 1_000_000
@@ -181,7 +196,7 @@ def _in_folder(form: str) -> Place:
 
 def _fill_delta(address: str, rows: int) -> None:
     path = f"{address.partition(':')[2]}/shop/orders"
-    for part in _rows(rows):
+    for part in draw_rows(rows):
         write_deltalake(path, part, mode="append")
 
 
@@ -200,7 +215,7 @@ def _merge_delta(address: str, changes: pa.Table) -> None:
 def _fill_duckdb(address: str, rows: int) -> None:
     with duckdb.connect(address.partition(":")[2]) as connection:
         connection.execute("CREATE SCHEMA shop")
-        for number, part in enumerate(_rows(rows)):
+        for number, part in enumerate(draw_rows(rows)):
             connection.register("part", part)
             how = "INSERT INTO shop.orders" if number else "CREATE TABLE shop.orders AS"
             connection.execute(f"{how} SELECT * FROM part")
@@ -229,7 +244,7 @@ def _fill_postgresql(address: str, rows: int) -> None:
     with psycopg.connect(address) as connection:
         connection.execute("CREATE SCHEMA shop")
         connection.execute(f"CREATE TABLE shop.orders (id bigint, {texts})")
-        for part in _rows(rows):
+        for part in draw_rows(rows):
             _copy(connection, "shop.orders", part)
         connection.execute("ALTER TABLE shop.orders ADD PRIMARY KEY (id)")
     with psycopg.connect(address, autocommit=True) as connection:

@@ -21,12 +21,11 @@ from benchmarks.report import Figure, Target
 from deltalake import write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from spark.other_spark import environment_of
+from spark.other_spark import DELTA, environment_of
 from trailgate import TrailAppender, apply_trail
 from trailgate.model.changes import UPDATE, WHOLE, ChangeBatch
 from trailgate.model.tables import Definitions
 
-DELTA: Final = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 SCRIPT: Final = Path(__file__).with_name("spark_merge_process.py")
 LEAST: Final = Target(5.0)
 

@@ -5,7 +5,6 @@ The figures are messages a second of all processors' time, of Spark and of all i
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -17,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.report import Figure
+from benchmarks.report import Figure, processor_seconds
 from pyspark.sql import DataFrame, SparkSession
 
 from brokers.live_place import LivePlace, row
@@ -35,34 +34,15 @@ TRANSACTION: Final = 4  # messages of a transaction
 BATCHES: Final = 20
 RUNS: Final = 3
 BUSY = {"spark.python.authenticate.socketTimeout": "300s"}  # a machine that does other things too
-TICK: Final = os.sysconf("SC_CLK_TCK")
-
-
-def _used() -> float:
-    """Return the processors' seconds of this process and of all below it, those that have ended too."""
-    parents, used = {}, {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        number = int(path.parent.name)
-        parents[number] = int(fields[1])
-        used[number] = sum(map(int, fields[11:15])) / TICK
-    level, found = {os.getpid()}, 0.0
-    while level:
-        found += sum(used[one] for one in level)
-        level = {one for one, parent in parents.items() if parent in level}
-    return found
 
 
 def _least(act: Callable[[int], object]) -> float:
     """Return the seconds of the run that took least, without the first one, which warms up."""
     taken = []
     for turn in range(RUNS + 1):
-        before = _used()
+        before = processor_seconds()
         act(turn)
-        taken.append(_used() - before)
+        taken.append(processor_seconds() - before)
     return min(taken[1:])
 
 

@@ -18,6 +18,10 @@ import pytest
 from trailgate.cli.main import run
 
 BLOCK: Final = re.compile(r"^ *```\w*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+# Blocks that need a server, or a network: tests/brokers/test_howtos.py and others run these of how-to pages.
+ELSEWHERE: Final = re.compile(
+    r"\b(?:stomp|amqp|kafka|s3|abfs)://|--master|pip install|\bmake |trailgate browse"
+)
 PROGRAMS: Final = ("trailgate", "mkdir", "cat", "echo", "cp", "printf")
 
 
@@ -83,3 +87,23 @@ def obeyed(statement: str) -> None:
     script = f'set -e\ntrailgate() {{ "{sys.executable}" -m trailgate "$@"; }}\n{statement}'
     done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, (statement, done.stderr)
+
+
+def server_statements(path: Path) -> Iterator[str]:
+    """Yield the commands of ours in the blocks of a document that need a server."""
+    for block in blocks(path):
+        if ELSEWHERE.search(block):
+            yield from (one for one in statements(block) if one.startswith("trailgate "))
+
+
+def obeyed_elsewhere(path: Path) -> None:
+    """Run all statements of a document's shell blocks that need no server."""
+    for block in blocks(path):
+        if not ELSEWHERE.search(block):
+            for statement in statements(block):
+                obeyed(statement)
+
+
+def program_of(statement: str) -> list[str]:
+    """Return the words of a command of ours, as a process of its own is started."""
+    return [sys.executable, "-m", *shlex.split(statement, comments=True)]

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import pytest
 
 import trailgate.spark
-from document_commands import obeyed, statements
+from document_commands import ELSEWHERE, obeyed, statements
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.storage.writing import target
@@ -32,9 +32,6 @@ PAGES: Final = [*sorted([*DOCS.glob("tutorials/*.md"), *DOCS.glob("howto/*.md")]
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a file header has of the machine decides where the first record begins.
 MACHINE: Final = os.uname_result(("Linux", "shop", "6.1", "1", "x86_64"))
-ELSEWHERE: Final = re.compile(
-    r"\b(?:stomp|amqp|kafka|s3|abfs)://|--master|pip install|\bmake |trailgate browse"
-)
 CAPTURE: Final = ("capture", "--properties", "dirprm/shop.properties")
 STREAM: Final = re.compile(r"readStream|writeStream|kafka|dbfs|saveAsTable")
 

@@ -36,6 +36,7 @@ GIVEN: Final = (
     *("--to", "dirdat/ot", "--threads", "1"),
 )
 JOB: Final = Hop("jobs/capture/job.py", "capture_loaded")
+CHECKS: Final = Hop("options.py", "_with_checks")  # of arguments: it calls the function itself
 
 
 def documented() -> list[Hop]:
@@ -50,12 +51,13 @@ WALK: Final = documented()
 
 
 def hop_of(frame: FrameType) -> Hop | None:
-    """Return the function of ours that a frame runs; None for one of others."""
+    """Return the function of ours that a frame runs; None for one of others, and for a check of arguments."""
     path = Path(frame.f_code.co_filename)
     if not path.is_relative_to(SOURCES):
         return None
     function = frame.f_code.co_qualname.partition(".<locals>")[0]
-    return Hop(str(path.relative_to(SOURCES)), function)
+    hop = Hop(str(path.relative_to(SOURCES)), function)
+    return None if hop == CHECKS else hop
 
 
 def callers(frame: FrameType | None) -> Iterator[Hop]:

@@ -136,7 +136,7 @@ class TrailgateError(Exception):
     numbers: tuple[int, ...] = ()
 
     def __init__(self, problem: str, *, where: Where | None = None, hint: str = "") -> None:
-        self.problem, self.where, self.hint = problem, where or Where(), hint
+        self.problem, self.where, self.hint = problem, Where() if where is None else where, hint
         super().__init__(problem)
 
     def __str__(self) -> str:

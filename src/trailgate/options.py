@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -41,6 +42,8 @@ from typing import (
 from trailgate.errors import OptionError, did_you_mean
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Kind = TypeVar("Kind")
+Item = TypeVar("Item")
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
@@ -177,42 +180,113 @@ class Options:
 def check_arguments(function: Function) -> Function:
     """Wrap a function so that it raises OptionError if an argument does not have its annotated type.
 
-    Items of lists and mappings are not checked.
+    Items of lists and mappings are not checked. Text must be possible as a path: it is neither
+    empty nor has a zero byte.
     """
     parameters = signature(function).parameters
-    names = list(parameters)
 
-    @cache
-    def hints() -> dict[str, Any]:
-        # Resolve each annotation separately: one that names a type imported only for type checkers
-        # raises NameError, and must not prevent the checks of the others.
-        plain: Any = inspect.unwrap(function)
-        resolved: dict[str, Any] = {}
-        for name, text in plain.__annotations__.items():
-            single = SimpleNamespace(__annotations__={name: text})
-            with suppress(NameError):  # a type that only checkers of types import
-                resolved |= get_type_hints(single, plain.__globals__)
-        return resolved
+    def check_text(name: str, value: Any) -> None:
+        if not isinstance(value, str):
+            return
+        # open() would raise ValueError without naming the argument.
+        if "\0" in value:
+            raise OptionError(f"{name} has a zero byte: {value!r}")
+        # An empty path would mean the working folder.
+        stated = parameters.get(name)  # None for one of **options
+        if not value and stated and stated.default != "":
+            raise OptionError(f"the value of {name} is empty")
+
+    return _with_checks(function, (), check_text)
+
+
+def check_calls(kind: type[Kind]) -> type[Kind]:
+    """Check the types of the arguments of a class's constructor and public methods.
+
+    Raises OptionError as ``check_arguments`` does, but any text is accepted.
+    """
+    for name, member in list(vars(kind).items()):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if isinstance(member, classmethod | staticmethod):
+            setattr(kind, name, type(member)(_with_checks(member.__func__, kind.__mro__)))
+        elif inspect.isfunction(member):
+            setattr(kind, name, _with_checks(member, kind.__mro__))
+    return kind
+
+
+def _with_checks(
+    function: Function,
+    owners: tuple[type, ...],
+    more: Callable[[str, Any], None] | None = None,
+) -> Function:
+    """Wrap a function with checks of its arguments' types. ``owners`` are its class and the bases of that."""
+    names = list(signature(function).parameters)
+    hints = cache(lambda: _hints_of(function, owners))
+    # Methods are called with numbers from arrays, too.
+    plain = _plain if owners else _same
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
+        known = hints()
         for name, value in (*zip(names, given, strict=False), *named.items()):
-            hint = hints().get(name, Any)
-            if not _is_of(value, hint):
+            hint = known.get(name, Any)
+            # The first two comparisons are quick, and one is true for most arguments.
+            if not (type(value) is hint or hint is Any or _is_of(plain(value), hint)):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
             # Arrow and numpy would raise OverflowError without naming the argument.
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise OptionError(f"{name} must be a number of 64 bits, not a larger one")
-            # open() would raise ValueError without naming the argument.
-            if isinstance(value, str) and "\0" in value:
-                raise OptionError(f"{name} has a zero byte: {value!r}")
-            # An empty path would mean the working folder.
-            stated = parameters.get(name)  # None for one of **options
-            if isinstance(value, str) and not value and stated and stated.default != "":
-                raise OptionError(f"the value of {name} is empty")
+            if more is not None:
+                more(name, value)
         return function(*given, **named)
 
     return cast("Function", checked)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy as Python's own, and other values unchanged."""
+    return value.item() if getattr(value, "shape", None) == () else value
+
+
+def _hints_of(function: Callable[..., Any], owners: tuple[type, ...]) -> dict[str, Any]:
+    """Return the types of a function's annotations by name.
+
+    The annotations of an inherited field are names of its own module. A type that is imported only
+    for type checkers is not known, and must not prevent the checks of the others.
+    """
+    plain: Any = inspect.unwrap(function)
+    scopes = [plain.__globals__, *(vars(sys.modules[one.__module__]) for one in owners)]
+    resolved: dict[str, Any] = {}
+    for name, text in plain.__annotations__.items():
+        single = SimpleNamespace(__annotations__={name: text})
+        for scope in scopes:
+            with suppress(NameError):
+                resolved = get_type_hints(single, scope) | resolved
+                break
+    return resolved
+
+
+def check_items(name: str, items: Iterable[Item], kind: Any) -> tuple[Item, ...]:
+    """Return items as a tuple. Raises OptionError for one that is not of a type or a union of types."""
+    checked = tuple(items)
+    for number, item in enumerate(checked):
+        if not isinstance(item, kind):
+            problem = f"item {number} of {name} must be {_words(kind)}, not {_shown(item)}"
+            raise OptionError(problem)
+    return checked
+
+
+class NamedValues(Enum):
+    """An Enum of which another value raises OptionError."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        problem = f"{cls.__name__} has no value {_shown(value)}"
+        raise OptionError(problem, hint=f"Known: {', '.join(repr(one.value) for one in cls)}")
 
 
 def _is_of(value: Any, hint: Any) -> bool:
@@ -227,6 +301,9 @@ def _is_of(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in inside)
     kind: Any = origin or hint
+    # A list is as good as a tuple of any length.
+    if kind is tuple and inside[1:] == (...,):
+        kind = (tuple, list)
     # As in PEP 484, an int is accepted for a float.
     if kind is float:
         kind = (int, float)

@@ -574,6 +574,16 @@ def test_every_view_agrees_on_a_damaged_length(
         "records": ["show", str(prefix), "--records", "all"],
         "check": ["check", str(prefix)],
         "analyze": ["analyze", str(path_of(prefix, 0))],
+        "sql": ["sql", f"SELECT count(*) FROM '{prefix}'"],
+        "sql of a table": ["sql", f"SELECT count(*) FROM '{prefix}:MY.ORDERS'"],
+        "publish": ["publish", str(prefix), "--to", str(tmp_path / "messages")],
+        "Logdump's COUNT": ["logdump", str(path_of(prefix, 0)), "-c", "COUNT"],
+        "Logdump's NEXT": ["logdump", str(path_of(prefix, 0)), "-c", "NEXT 99"],
+        "Logdump's SCANFORENDTRANS": [
+            "logdump",
+            str(path_of(prefix, 0)),
+            *(word for _ in range(20) for word in ("-c", "SFET")),
+        ],
     }
     for name, command in commands.items():
         code = run(command)
@@ -669,9 +679,17 @@ def test_every_view_names_the_bytes_of_an_unfinished_record(
         if options != ["--dry-run"]:
             assert len(json.loads(capsys.readouterr().out)["notices"]) == 2
         capsys.readouterr()
-    assert run(["show", str(prefix)]) == 0
-    logged = "".join(record.getMessage() for record in caplog.records)
-    assert f"which is skipped ({torn} bytes)" in logged
+    for view in (["show", str(prefix)], ["sql", f"SELECT count(*) FROM '{prefix}'"]):
+        caplog.clear()
+        assert run(view) == 0
+        logged = "".join(record.getMessage() for record in caplog.records)
+        assert f"which is skipped ({torn} bytes)" in logged
+        capsys.readouterr()
+    assert run(["publish", str(prefix), "--to", str(tmp_path / "messages")]) == 0
+    assert f"note: {torn} bytes at the end of" in capsys.readouterr().err
+    for command in ("COUNT", "NEXT 99"):
+        assert run(["logdump", str(path_of(prefix, 0)), "-c", command]) == 0
+        assert f"{torn} bytes of an unfinished record" in capsys.readouterr().out
 
 
 def test_a_position_of_another_trail_is_named_by_status(

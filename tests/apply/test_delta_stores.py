@@ -16,6 +16,7 @@ import pytest
 
 from apply.sources import Rows, rows_by_id, write_log
 from apply.test_killed import APPLY, TRANSACTIONS, killed
+from document_commands import obeyed_elsewhere, program_of, server_statements
 from laws import chance, kills
 from oracles.apply_naive import Operation, Source
 from store_servers.bucket import Bucket
@@ -292,3 +293,24 @@ def test_connections_that_are_cut_lose_and_double_nothing(
     assert run.returncode == 0, run.stderr
     assert stored_rows(address) == source.rows
     assert sum(proxy.cuts.values()) == CUTS
+
+
+def test_the_guide_to_tables_in_a_store(
+    s3_bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs/howto/delta.md"
+    obeyed_elsewhere(page)
+    (statement,) = server_statements(page)
+    assert "delta:s3://shop/lake" in statement
+
+    command = program_of(statement.replace("s3://shop", s3_bucket.url))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    for name in ("jmscap_tcustmer", "shop_orders"):
+        stored = pa.table(table_rows(f"delta:{s3_bucket.url}/lake/gg/{name}"))
+        here = pa.table(table_rows(f"delta:lake/gg/{name}"))
+        order = [(here.column_names[0], "ascending")]
+        assert stored.sort_by(order).to_pylist() == here.sort_by(order).to_pylist()
+        assert len(here)

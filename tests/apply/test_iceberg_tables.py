@@ -31,6 +31,7 @@ from trailgate import (
     StorageError,
     TargetConflictError,
     TargetLockedError,
+    TargetUnavailableError,
     TrailAppender,
     WriteError,
     apply_trail,
@@ -40,6 +41,7 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import iceberg, iceberg_commits
 from trailgate.apply.targets.iceberg import IcebergTarget
+from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
 from trailgate.apply.targets.target import AppliedPosition, group_positions, open_target, table_rows
 from trailgate.model.changes import DELETE, INSERT, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -500,6 +502,21 @@ def test_a_changed_row_rewrites_the_files_that_may_have_it(tmp_path: Path) -> No
     after = {task.file.file_path for task in table.scan().plan_files()}
     assert (len(before & after), len(after)) == (2, 3)
     assert [row["k"] for row in stored(tmp_path) if row["v"] == "y"] == [12]
+
+
+def test_an_error_of_a_glue_catalog_is_an_error_of_ours() -> None:
+    """botocore's errors have no class in common with those of pyiceberg."""
+    exceptions = pytest.importorskip("botocore.exceptions")
+    silent = exceptions.EndpointConnectionError(endpoint_url="http://127.0.0.1:9/")
+    answer = {"Error": {"Code": "AccessDeniedException", "Message": "not you"}}
+    refused = exceptions.ClientError(answer, "GetTable")
+
+    with pytest.raises(TargetUnavailableError, match="Could not connect"):  # noqa: SIM117  each on its own
+        with convert_iceberg_errors("shop.hr.t"):
+            raise silent
+    with pytest.raises(StorageError, match=r"AccessDenied.* not you \(shop.hr.t"):  # noqa: SIM117
+        with convert_iceberg_errors("shop.hr.t"):
+            raise refused
 
 
 BY_NAME: Final = """

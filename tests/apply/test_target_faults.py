@@ -16,14 +16,17 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
+from apply.memory_target import MemoryTarget
 from apply.sources import TARGETS, delta_rows, duckdb_rows, write_log
 from apply.test_follow import WAIT, following, inserts
 from apply.test_net_effects import FULL as FULL_ROW
 from laws import chance, examples
 from oracles.apply_naive import Operation, Source
-from trailgate import TargetLockedError, apply_trail
+from trailgate import TargetConflictError, TargetLockedError, apply_trail
+from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.main import run
 from trailgate.jobs.retries import Fault, Retries
 
@@ -59,6 +62,35 @@ def changes(own: Random, folder: Path, transactions: int) -> Source:
         source.transaction()
     write_log(folder / "ot", source.log)
     return source
+
+
+def test_a_target_that_is_opened_by_a_function_is_opened_again_after_a_conflict(
+    tmp_path: Path,
+) -> None:
+    """As a session of Spark does, whose MERGE lost against another writer."""
+    write_log(tmp_path / "ot", inserts(1, 4))
+    memory = MemoryTarget(each_alone=True)
+    opened: list[str] = []
+    write = memory.write
+
+    def lost(effects: TableChanges, at: AppliedPosition) -> None:
+        if len(opened) == 1:
+            raise TargetConflictError("lost")
+        write(effects, at)
+
+    memory.write = lost  # type: ignore[method-assign]
+
+    def open_target() -> MemoryTarget:
+        opened.append("once more")
+        return memory.opened("g")
+
+    options = ApplyOptions(group="g")
+    with ApplyRun(tmp_path / "ot", "memory:", options, open_target=open_target) as run:
+        assert run.to_end().operations == 3
+
+    assert len(opened) == 2
+    assert sorted(row["id"] for row in memory.table(("hr", "t"))) == [1, 2, 3]
+    assert run.retries.faults["conflict"] == 1
 
 
 def test_a_file_that_another_process_reads_is_waited_for(

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from brokers.real_brokers import Process, fetched_jars, free_ports, one_at_a_time, run
+from brokers.small_disk import LimitedFiles, MountedDisk
 
 COORDINATES: Final = (
     "org.apache.kafka:kafka_2.13:4.3.0",
@@ -26,7 +27,7 @@ listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners=PLAINTEXT://127.0.0.1:{broker}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-log.dirs={folder}/logs
+log.dirs={logs}
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
 transaction.state.log.replication.factor=1
@@ -40,7 +41,7 @@ auto.create.topics.enable=false
 class Kafka:
     """A broker at ``port``. ``listeners`` are further ones: a security protocol for each port; ``more`` are properties of theirs.
 
-    ``scram`` are logins, as ``SCRAM-SHA-256=[name=me,password=word]``.
+    ``scram`` are logins, as ``SCRAM-SHA-256=[name=me,password=word]``. Topics are stored on ``disk``, if one is given.
     """
 
     def __init__(
@@ -50,16 +51,19 @@ class Kafka:
         listeners: Mapping[str, int] = MappingProxyType({}),
         more: str = "",
         scram: Sequence[str] = (),
+        disk: MountedDisk | LimitedFiles | None = None,
     ) -> None:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         self.port, controller = free_ports(2)
         properties = folder / "server.properties"
-        text = PROPERTIES.format(broker=self.port, controller=controller, folder=folder)
+        logs = (folder if disk is None else disk.inside) / "logs"
+        text = PROPERTIES.format(broker=self.port, controller=controller, logs=logs)
         also = "".join(f",{name}://127.0.0.1:{port}" for name, port in listeners.items())
         text = re.sub("(?m)^(listeners|advertised.listeners)=.*$", rf"\g<0>{also}", text)
         properties.write_text(text + more)
-        self.java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
+        enter = () if disk is None else disk.enter
+        self.java = [*enter, "java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
         storage = [*self.java, "kafka.tools.StorageTool"]
         number = run([*storage, "random-uuid"]).split()[-1]
         logins = [part for login in scram for part in ("--add-scram", login)]
@@ -168,11 +172,12 @@ def running(
     listeners: Mapping[str, int] = MappingProxyType({}),
     more: str = "",
     scram: Sequence[str] = (),
+    disk: MountedDisk | LimitedFiles | None = None,
 ) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
     with one_at_a_time():
-        broker = Kafka(jars, folder, listeners, more, scram)
+        broker = Kafka(jars, folder, listeners, more, scram, disk)
         try:
             yield broker
         finally:

@@ -20,6 +20,7 @@ SERVER: Final = Path(
 CONTROL: Final = "/usr/lib/rabbitmq/bin/rabbitmqctl"
 LOGIN: Final = ("guest", "guest")
 CONNECT: Final = b"CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0"
+PLUGINS: Final = "[rabbitmq_stomp,rabbitmq_amqp1_0].\n"
 CONFIG: Final = """\
 listeners.tcp.default = 127.0.0.1:{amqp}
 stomp.listeners.tcp.default = 127.0.0.1:{stomp}
@@ -32,7 +33,7 @@ class RabbitMQ:
     def __init__(self, folder: Path) -> None:
         self.stomp, self.amqp, nodes, names = free_ports(4)
         (folder / "rabbitmq.conf").write_text(CONFIG.format(amqp=self.amqp, stomp=self.stomp))
-        (folder / "plugins").write_text("[rabbitmq_stomp,rabbitmq_amqp1_0].\n")
+        (folder / "plugins").write_text(PLUGINS)
         settings = {
             "HOME": folder,
             "RABBITMQ_NODENAME": f"trailgate{nodes}@localhost",

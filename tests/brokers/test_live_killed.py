@@ -131,10 +131,13 @@ class Scene:
         self.broker.process.start()
 
     def receive_all(self, operations: int) -> None:
-        """Run receivers until the trail has so many operations."""
+        """Run receivers until the trail has so many operations, as long as more arrive."""
         arguments = ("--from", self.address, "--max-size", "4MB")
-        until = time.monotonic() + WAIT
-        while time.monotonic() < until and self.place.count() < operations:
+        reached, until = -1, 0.0
+        while (count := self.place.count()) < operations:
+            if count > reached:
+                reached, until = count, time.monotonic() + WAIT
+            assert time.monotonic() < until, f"{count} of {operations} operations"
             process = self.place.start(*arguments, output=subprocess.DEVNULL)
             code = process.wait(WAIT)
             if code and self.place.has_logged(HELD):

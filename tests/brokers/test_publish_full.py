@@ -13,15 +13,18 @@ from typing import Any
 
 import pytest
 
+from brokers import kafka as kafka_broker
 from brokers.artemis import ROOM, Artemis
 from brokers.classic import Classic
 from brokers.kafka import Kafka
 from brokers.published import consumed, received
 from brokers.rabbitmq import RabbitMQ
+from brokers.real_brokers import OneBroker
 from brokers.receivers import PATIENCE
+from brokers.small_disk import small_disk
 from brokers.test_publish_jms import BOTH
 from sample_trail import Op, write_trail
-from trailgate.errors import BrokerFullError, EncodeError
+from trailgate.errors import BrokerError, BrokerFullError, EncodeError
 from trailgate.publish.job import PublishSummary, publish_trail
 
 COUNT = 3000  # messages of more than 200 bytes
@@ -165,6 +168,30 @@ def test_a_queue_of_rabbitmq_that_refuses_messages_loses_nothing(
             found |= {one["amqp-message-id"]: body for one, body in received(address, 0)}
         running.result(PATIENCE)
     assert sorted(json.loads(body)["after"]["ID"] for body in found.values()) == list(range(count))
+
+
+def test_a_full_disk_of_kafka_loses_nothing(
+    one_broker: OneBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka stops when its disk is full. The run ends, and the next one sends everything when there is room."""
+    pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
+    monkeypatch.setattr("trailgate.publish.senders.kafka.TRANSACTION_SECONDS", 5)
+    one_broker.close()
+    mounted, folder = tmp_path / "disk", tmp_path / "kafka"
+    mounted.mkdir()
+    folder.mkdir()
+    trail = trail_of(tmp_path / "stopped")
+    with small_disk(mounted) as disk, kafka_broker.running(folder, disk=disk) as broker:
+        publish_trail(trail_of(tmp_path / "before", 30), broker.address("full", "?create"), "json")
+        disk.fill(100_000, broker.process.pid)
+        with pytest.raises(BrokerError, match="Kafka"):
+            publish_trail(trail, broker.address("full", "?patience=1"), "json")
+        assert not broker.process.runs
+        disk.free()
+        broker.process.start()
+        assert publish_trail(trail, broker.address("full"), "json").messages == COUNT
+        found = [one.value["after"]["ID"] for one in consumed(broker, "full")]
+    assert found == [*range(30), *range(COUNT)]
 
 
 def test_a_slow_quota_of_kafka_loses_nothing(

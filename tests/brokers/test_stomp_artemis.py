@@ -152,7 +152,5 @@ def test_an_option_that_the_broker_does_not_have_is_refused(artemis: Artemis) ->
         receiver.receive(5)
 
 
-def test_a_second_consumer_of_the_queue_is_noted_by_both(
-    artemis: Artemis, caplog: pytest.LogCaptureFixture
-) -> None:
-    check_second_consumer_is_noted(artemis.address("two"), caplog)
+def test_a_second_consumer_of_the_queue_is_noted_by_both(artemis: Artemis) -> None:
+    check_second_consumer_is_noted(artemis.address("two"))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from brokers.classic import LOGIN, Classic
 from brokers.receivers import PATIENCE, check_second_consumer_is_noted, opened
 from brokers.stomp_sender import Sender
 
 
-def test_a_second_consumer_of_the_queue_is_noted_by_both(
-    classic: Classic, caplog: pytest.LogCaptureFixture
-) -> None:
-    check_second_consumer_is_noted(classic.address("two"), caplog)
+def test_a_second_consumer_of_the_queue_is_noted_by_both(classic: Classic) -> None:
+    check_second_consumer_is_noted(classic.address("two"))
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -30,6 +31,12 @@ testing = pytest.importorskip("starlette.testclient")
 server = pytest.importorskip("trailgate.browse.server")
 
 Ask = Callable[[str], str]
+# The templates of pages about a trail: all that have the frame of a page, but errors and messages.
+TRAIL_PAGES = {
+    path.stem
+    for path in Path(server.__file__).parent.glob("templates/*.html")
+    if '{% extends "base.html" %}' in path.read_text()
+} - {"problem", "workbench"}
 
 
 def asking(index: TrailIndex) -> Ask:
@@ -269,14 +276,24 @@ def test_a_damaged_trail_looks_damaged_on_every_page(tmp_path: Path) -> None:
     found, third, fourth = damaged_index(tmp_path)
     with found:
         ask = asking(found)
-        pages = (
-            "operations",
-            f"transaction?at=0:{third}",
-            f"bytes?at=0:{third}",
-            "table?name=MY.ORDERS",
-        )
-        for page in pages:
-            assert "This trail is damaged" in plain(ask(page)), page
+        count = quote("SELECT count(*) FROM 'MY.ORDERS'")
+        pages = {
+            "overview": "",
+            "operations": "operations",
+            "transaction": f"transaction?at=0:{third}",
+            "bytes": f"bytes?at=0:{third}",
+            "table": "table?name=MY.ORDERS",
+            "row": "row?table=MY.ORDERS&key=1",
+            "quarantine": "quarantine",
+            "sql": f"sql?sql={count}",
+        }
+        assert set(pages) == TRAIL_PAGES
+        for name, page in pages.items():
+            text = plain(ask(page))
+            banner = "The trail is damaged" if name == "overview" else "This trail is damaged"
+            assert banner in text, page
+        # An answer without the operations that cannot be read would be wrong.
+        assert "the record's trailer should be 5a 01 00 5b" in plain(ask(pages["sql"]))
         lost = (
             f"0:{fourth} cannot be read: 90 bytes are not a record: the record's trailer should be"
         )

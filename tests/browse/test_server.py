@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 
 from browse.trails import plain_trail
+from document_commands import obeyed_elsewhere, program_of, server_statements
 from trailgate.browse.index import TrailIndex
 from trailgate.cli.main import run
 
@@ -89,6 +90,25 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         process.send_signal(2)
 
     assert process.returncode == 0
+
+
+@pytest.mark.servers  # like other guides that need a server
+def test_the_commands_of_the_guide_serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BROWSER", "true")  # opens nothing
+    page = Path(__file__).parents[2] / "docs/howto/browse.md"
+    obeyed_elsewhere(page)
+
+    titles = []
+    for statement in server_statements(page):
+        line = program_of(statement)
+        with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            with urlopen(process.stdout.readline().strip()) as answer:
+                titles.append(re.findall(r"<title>(\w+)", answer.read().decode())[0])
+            process.send_signal(2)
+        assert process.returncode == 0
+    assert titles == ["Overview", "Workbench", "Workbench"]
 
 
 def test_a_port_that_is_taken_is_an_error(

@@ -6,15 +6,14 @@ Steps are calls of Python functions, which are the same on any machine: twice as
 from __future__ import annotations
 
 import random
-import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
+from counted_calls import counted
 from held_captures import messages_of
 from messages.test_byte_order_marks import FORMS, shop
 from publication_strings import capture_of, record
@@ -101,27 +100,6 @@ FAULTS = {
     "publications: fields": Fault(of_publications, record(',,"a",,,', tx="@").decode()),
     "publications: no header": Fault(of_publications, '10,"IBM",@\n'),
 }  # fmt: skip
-
-
-_COMPILING = re.compile("kernels|numba|llvmlite")
-
-
-def counted(work: Callable[[], Any]) -> tuple[int, Any]:
-    """Return how many Python functions were called, and the result."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal calls
-        # Loops are compiled after their first bytes only: what they call is not counted.
-        calls += event == "call" and not _COMPILING.search(frame.f_code.co_filename)
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        found = work()
-    finally:
-        sys.setprofile(before)
-    return calls, found
 
 
 def texts_of(capture: Capture, batch: MessageBatch) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from laws import one_of, sampled
+from sample_trail import Op, write_trail
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run as run_here
 
@@ -87,6 +88,28 @@ def test_an_output_that_nobody_reads_is_no_error(arguments: str) -> None:
 
     assert closed_pipe(arguments) == 0
     assert run(arguments, ">&-")[0] == 0
+
+
+@pytest.mark.parametrize("form", ["", "--format json", "--table MY.ORDERS"])
+def test_a_show_whose_reader_has_seen_enough_ends_without_a_word(form: str) -> None:
+    """As ``trailgate show ... | head -1``: more text follows than a pipe holds."""
+    write_trail(Path("aa"), [[[Op("I", key, 50 * "x") for key in range(5000)]]])
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "show", "aa", "--limit", "5000", *form.split()],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = process.stdout.readline()
+        process.stdout.close()
+        errors = process.stderr.read()
+
+    assert line.strip()
+    assert (process.returncode, errors) == (0, "")
 
 
 def test_a_file_too_large_for_the_system_is_one_line_and_3() -> None:

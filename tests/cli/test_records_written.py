@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,40 @@ def test_json_lines_become_the_records_that_they_were_printed_from(
     assert records("rows.jsonl.gz", "--write", "--to", "new", "-o", f"shape={shape}") == 0
 
     assert (folder / "new").read_bytes() == b"".join(RECORDS)
+
+
+FLOATS = """
+       01  R.
+           05  X        PIC X(3).
+           05  A        COMP-1.
+           05  G        OCCURS 2.
+               10  B    COMP-2.
+           05  T        COMP-1 OCCURS 2.
+"""
+
+
+def test_floats_without_a_number_in_json_are_text_there_and_back(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    special = "7FC00000 7FF0000000000000 C05DA80000000000 42C80000 FF800000"
+    usual = "42C80000 C05DA80000000000 C05DA80000000000 42C80000 42C80000"
+    data = b"".join(b"\xd5\x81\xd5" + bytes.fromhex(text) for text in (special, usual))
+    (folder / "account.cpy").write_text(FLOATS)
+    (folder / "data").write_bytes(data)
+
+    assert records("data", "--format", "json", "-o", "floats=ieee") == 0
+    lines = capsys.readouterr().out
+    (folder / "rows.jsonl").write_text(lines)
+    assert records("rows.jsonl", "--write", "--to", "new", "-o", "floats=ieee") == 0
+
+    first = json.loads(lines.splitlines()[0], parse_constant=pytest.fail)
+    assert first == {
+        "X": "NaN",
+        "A": "NaN",
+        "G": [{"B": "Infinity"}, {"B": -118.625}],
+        "T": [100.0, "-Infinity"],
+    }
+    assert (folder / "new").read_bytes() == data
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def as_json(value: Any) -> str:
 def cell(value: Any) -> str:
     if value is None:
         return ""
-    text = as_json(value) if isinstance(value, (dict, list)) else str(value)
+    text = as_json(value) if isinstance(value, (dict, list, bool)) else str(value)
     if text and not re.search(r'[",\r\n]', text):
         return text
     doubled = text.replace('"', '""')

@@ -138,7 +138,7 @@ def test_json_that_is_printed_is_what_its_schema_allows(
 
     assert schema["$schema"].endswith("2020-12/schema")
     assert errors_of(row, schema, schema) == []
-    assert row["TINY"] == "7E-9"
+    assert row["TINY"] == "0.000000007"
     for name, wrong in (("NAME", "TOO LONG"), ("TOTAL", 1), ("AT-B", "xyz"), ("NOT", None)):
         assert errors_of({**row, name: wrong}, schema, schema)
 

@@ -62,6 +62,7 @@ def test_statements_come_from_standard_input(
         (b"SELECT '\xff'", ["-"], "byte 8 is 0xff"),
         (b"SELECT 1; SELECT 2", ["-", "--to", "rows.csv"], "one statement, not of 2"),
         (b"SELECT 1", [], "a SELECT statement is missing"),
+        (b"", ["  ;"], "there is no statement"),
     ],
 )
 def test_input_that_is_no_statement_is_refused(

@@ -216,6 +216,15 @@ def test_milliseconds_are_read_without_a_format() -> None:
             parse_timestamps(pa.array([bad]), None)
 
 
+@pytest.mark.parametrize(
+    "number",
+    ["1700000000", "202601050900", "20260105090000", "1700000000123456", "20260105090000123"],
+)
+def test_seconds_and_dates_in_digits_are_not_taken_for_milliseconds(number: str) -> None:
+    with pytest.raises(DecodeError, match=f"'{number}'.*which have 13 digits"):
+        parse_timestamps(pa.array([number]), None)
+
+
 def test_commit_times_are_cut_to_microseconds_and_the_first_row_is_named() -> None:
     strings = ["2020-01-01 00:00:00.123456000", *2 * ["1969-12-31 23:59:59.999999999"]]
     micros, first = parse_timestamps(pa.array(strings), DEFAULT_FORMAT)

@@ -329,3 +329,29 @@ def test_any_json_gives_properties_that_are_read_or_our_error(documents: list[An
         proposed.error is not None
         or proposal.find_first_error(proposed.text, messages_from(bodies), cut=False) is None
     )
+
+
+ONE_ROW = """\
+I,HR.EMP,2026-01-05 09:00:00,101,BOB
+U,HR.EMP,2026-01-05 09:00:01,101,ROB
+D,HR.EMP,2026-01-05 09:00:02,101,NULL
+"""
+TWO_ROWS = """\
+I,HR.EMP,2026-01-05 09:00:00,7001,101,BOB
+I,HR.EMP,2026-01-05 09:00:00,7001,102,ANN
+"""
+
+
+def test_the_key_of_a_row_is_not_taken_for_a_transaction_id(tmp_path: Path) -> None:
+    assert [row["after"] for row in captured(tmp_path, ONE_ROW)][:2] == [
+        {"COL1": "101", "COL2": "BOB"},
+        {"COL1": "101", "COL2": "ROB"},
+    ]
+    assert "is it the id of a transaction?" in propose(ONE_ROW.encode())
+
+
+def test_a_value_that_two_inserted_rows_share_is_their_transaction_id() -> None:
+    proposed = propose(TWO_ROWS.encode())
+
+    assert "delim.txid=tx" in proposed.splitlines()
+    assert "is it the id" not in proposed

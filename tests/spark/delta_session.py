@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark import __version__
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import trailgate.spark
@@ -234,7 +235,7 @@ def test_a_merge_that_is_repeated_makes_no_second_commit(
     version = DeltaTable(tmp_path / "lake/hr/t").version()
 
     again = SessionDeltaTarget(f"{tmp_path}/lake", "trailgate", spark)
-    with pytest.raises(StorageError, match="another run applies the same trail"):
+    with pytest.raises(StorageError, match="another run applies group"):
         again._merge(effects, at)
     assert DeltaTable(tmp_path / "lake/hr/t").version() == version
 
@@ -309,6 +310,26 @@ def rows_by_name(table: Path) -> dict[Any, Any]:
     rows = {row["id"]: row["n"] for row in found}
     assert len(rows) == len(found)
     return rows
+
+
+def test_a_merge_that_lost_against_another_writer_is_tried_again(
+    apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    method = session_merge.merge
+    calls: list[Any] = []
+
+    def lost(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise PySparkException("[DELTA_CONCURRENT_APPEND] by somebody else")
+        return method(*arguments)
+
+    monkeypatch.setattr(session_delta, "merge", lost)
+    apply()
+
+    assert len(calls) == 2
+    assert delta_rows(tmp_path) == {1: {"a": 1, "b": 2, "c": 3}}
 
 
 def test_the_sessions_own_settings_are_given_back(

@@ -14,6 +14,13 @@ from brokers.real_brokers import FETCH_SECONDS, copied_jars, unpacked
 from laws import WHOLE
 
 ROOT: Final = Path(__file__).parents[2]
+# A version of PySpark, and the jars of a table format that is built for it.
+DELTA: Final = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+ICEBERG: Final = (
+    "4.1.1",
+    "org.xerial:sqlite-jdbc:3.54.1.0",
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+)
 OWN: Final = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from trailgate import write_records
+
+BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 COPYBOOK = """
        01  ACCOUNT.
            05  NUM      PIC 9(4).
@@ -167,3 +172,26 @@ def test_trees_are_written_as_they_were_read(spark: SparkSession, tmp_path: Path
         nested.write.format("copybook").options(**unordered).mode("append").save(
             str(tmp_path / "other")
         )
+
+
+@pytest.mark.parametrize("form", ["VB", "VBS"])
+def test_blocks_are_filled_as_those_that_were_read(
+    spark: SparkSession, tmp_path: Path, form: Any
+) -> None:
+    """A block goes on over the batches in which Spark passes rows."""
+    text = "01 R. 05 N PIC 9(4). 05 T PIC X(96)."
+    rows = pa.table({"N": pa.array(range(700)), "T": ["x"] * 700})
+    write_records(rows, tmp_path / "data", copybook_text=text, record_format=form)
+    options = {"copybookText": text, "recordFormat": form}
+    size = spark.conf.get(BATCH_ROWS)
+    spark.conf.set(BATCH_ROWS, "37")
+    try:
+        frame = spark.read.format("copybook").options(**options).load(str(tmp_path / "data"))
+        writer = frame.coalesce(1).write.format("copybook").options(**options)
+        writer.mode("append").save(str(tmp_path / "new"))
+    finally:
+        spark.conf.set(BATCH_ROWS, size)
+
+    data = (tmp_path / "data").read_bytes()
+    assert content(tmp_path / "new") == data
+    assert int.from_bytes(data[:2], "big") == 4 + 104 * 314  # 32,660 of 32,760 bytes

@@ -15,18 +15,12 @@ import trailgate.spark
 from apply.sources import delta_rows, iceberg_rows, write_log
 from laws import WHOLE, one_of
 from oracles.apply_naive import Operation
-from spark.other_spark import run_tests
+from spark.other_spark import DELTA, ICEBERG, run_tests
 from trailgate import ApplyError, OptionError
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.spark.merge import join_condition
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 
-DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
-ICEBERG = (
-    "4.1.1",
-    "org.xerial:sqlite-jdbc:3.54.1.0",
-    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
-)
 LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
 
 

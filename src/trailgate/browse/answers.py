@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
 from tempfile import TemporaryFile, gettempdir
@@ -13,7 +12,8 @@ from typing import BinaryIO, Final, NamedTuple
 import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.terminal.columns import json_text, values_of
+from trailgate.terminal.columns import json_text, plain_text
+from trailgate.terminal.plain_values import values_of
 
 FILE_TYPES: Final[Mapping[str, str]] = {
     "csv": "text/csv; charset=utf-8",
@@ -24,23 +24,8 @@ FILE_TYPES: Final[Mapping[str, str]] = {
 
 def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
     """Convert rows to strings for a file to download, with None for NULL."""
-    return zip(
-        *(
-            [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
-            for column in batch
-        ),
-        strict=True,
-    )
-
-
-def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, list | dict | tuple):
-        return json.dumps(value, ensure_ascii=False, default=str)
-    return str(value)
+    columns = ([plain_text(value) for value in values_of(column)] for column in batch)
+    return zip(*columns, strict=True)
 
 
 def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:

@@ -62,6 +62,7 @@ from trailgate.model.positions import append_ten_digits
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for
+from trailgate.options import check_calls
 
 
 def isolate_bad(
@@ -161,6 +162,7 @@ def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
     return pa.MapArray.from_arrays(tokens.offsets, tokens.keys, values)
 
 
+@check_calls
 @dataclass(frozen=True)
 class Capture:
     """A capture: the options, definitions and rules by which a worker parses messages.

@@ -55,13 +55,14 @@ __all__ = [
 # Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
 # constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
 COMMIT_ZONE: Final = "UTC"  # commit times without a zone
-# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
-EPOCH_DIGITS: Final = (10, 17)
+# A number without a format has the form of JMSTimestamp: milliseconds since 1970. From 2001 to 2286
+# these have 13 digits. Other numbers are rather seconds (10), or dates without separators: YYYYMMDDHHMI
+# (12) and YYYYMMDDHHMISS (14) would become times in 1976 and in the year 2610.
+EPOCH_DIGITS: Final = 13
 UNFORMATTED: Final = (
     "Unless a format is configured, a date is year, month and day, with an optional time"
 )
 FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
-_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
 
 # A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
 _WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
@@ -359,14 +360,13 @@ def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Lo
 
 def _epoch_milliseconds(values: pa.StringArray) -> Longs:
     milliseconds = parse_integers(values, 0, 8, signed=True).to_numpy()
-    low, _ = EPOCH_DIGITS
-    bad = (milliseconds < 10 ** (low - 1)) | (milliseconds > _LAST_MILLISECOND)
+    bad = (milliseconds < 10 ** (EPOCH_DIGITS - 1)) | (milliseconds >= 10**EPOCH_DIGITS)
     if bad.any():
         raise row_error(
             "not a time in milliseconds since 1970",
             values,
             int(np.argmax(bad)),
-            "Set a timestamp format if the value is a date",
+            f"A number without a format is milliseconds since 1970, which have {EPOCH_DIGITS} digits",
         )
     micros: Longs = milliseconds * 1000
     return micros

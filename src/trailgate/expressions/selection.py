@@ -32,6 +32,7 @@ from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
+from trailgate.options import check_calls, check_items
 
 ALL: Final = "*.*"
 MISSING_HINT: Final = (
@@ -100,6 +101,7 @@ class TableRule:
         return error.with_place(source=self.source or None, line=self.line or None, field=option)
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class CaptureRules:
     """Which operations to capture, and what their records contain (capture properties §4).
@@ -116,6 +118,11 @@ class CaptureRules:
     users: tuple[str, ...] = ()
     transactions: tuple[str, ...] = ()
     environment: GetenvValues = field(default_factory=GetenvValues)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", check_items("tables", self.tables, str | TableRule))
+        for name in ("excluded", "users", "transactions"):
+            object.__setattr__(self, name, check_items(name, getattr(self, name), str))
 
     @property
     def statements(self) -> tuple[TableRule, ...]:

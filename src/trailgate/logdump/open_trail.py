@@ -38,6 +38,7 @@ from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.record_checks import describe_damage
+from trailgate.trail.records.damage import describe_unreadable
 from trailgate.trail.records.framing import (
     RecordSpans,
     Spans,
@@ -348,10 +349,18 @@ class OpenTrail:
             if problem is not None:
                 raise problem.with_place(source=self.path)
             if not len(chunk):
+                self._check_unfinished(offset)
                 return
             # Only the first chunk has the caller's size: a command that shows one record reads
             # little.
             offset, size = chunk.end, CHUNK
+
+    def _check_unfinished(self, offset: int) -> None:
+        """Raise DecodeError if the record at an offset is not unfinished: its length is damaged, as records follow."""
+        unreadable = describe_unreadable(self.read, offset, self.size, self.order)
+        if unreadable.is_followed:
+            where = Where(source=self.path, offset=offset)
+            raise DecodeError(unreadable.sentence, where=where, hint=FORWARD)
 
     def backward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
         """Yield the records of the file before an offset: the last chunk first, each chunk in ascending order."""

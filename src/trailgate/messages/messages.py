@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import byte_view, octets
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, OptionError
 from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
+from trailgate.options import check_calls, check_items
 
 NO_HEADERS: Final[Mapping[str, str]] = {}
 
@@ -151,6 +152,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
 Headers = tuple[Mapping[str, str], ...] | HeaderColumns
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
     """A batch of consecutive messages. Message i has the body `data[starts[i]:ends[i]]`.
@@ -196,6 +198,9 @@ class MessageBatch:
         an open quote. Consecutive messages are copied in one piece, with a line feed between the
         pieces.
         """
+        is_number = kept.dtype.kind in "iu" and kept.ndim == 1
+        if not is_number or (len(kept) and not 0 <= kept.min() <= kept.max() < len(self)):
+            raise OptionError(f"kept must be numbers of messages, 0 to {len(self) - 1}")
         # Example: kept = [0, 1, 4] has the runs 0-1 and 4: firsts = [0, 2] (indexes into kept),
         # counts = [2, 1].
         breaks = np.flatnonzero(np.diff(kept) != 1) + 1
@@ -225,6 +230,9 @@ class MessageBatch:
     @staticmethod
     def join(batches: Sequence[MessageBatch]) -> MessageBatch:
         """Concatenate consecutive batches of messages."""
+        batches = check_items("batches", batches, MessageBatch)
+        if not batches:
+            raise OptionError("there are no batches to join")
         if len(batches) == 1:
             return batches[0]
         parts, moved, size = [], [], 0
@@ -286,6 +294,8 @@ class MessageBatch:
 
     def place(self, message: int) -> tuple[str | None, int]:
         """Return a message's source name and byte offset, for error messages."""
+        if not -len(self) <= message < len(self):
+            raise OptionError(f"there is no message {message} among {len(self)}")
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
 
 

@@ -19,6 +19,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import first_of_each
 from trailgate.errors import TrailgateError
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.options import check_items
 
 NO_PLACE: Final = -1
 
@@ -119,7 +120,7 @@ class Problems(Sequence[Problem]):
         """Convert `Problem` rows to columns."""
         if isinstance(problems, Problems):
             return problems
-        every = list(problems)
+        every = check_items("problems", problems, Problem)
         return Problems._of_some(every) if every else NO_PROBLEMS
 
     @staticmethod

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
+from trailgate.errors import OptionError
 from trailgate.model.tables import Table
+from trailgate.options import check_arguments
 
 # Operation types and transaction indicators are the ASCII codes of their letters.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
@@ -185,6 +187,8 @@ class ChangeBlock:
         )
 
 
+# Columns of a block that ``in_order`` returns.
+STRING_COLUMNS: Final = ("tx_id", "csn", "seq_id", "position", "tx_owner", "tx_name")
 _NAMES: Final = tuple(one.name for one in fields(ChangeBlock))
 _NUMBERS: Final = {name: number for number, name in enumerate(_NAMES)}
 _COLUMNS_OF: Final = attrgetter(*_NAMES)
@@ -207,11 +211,15 @@ class ChangeBatch:
             indicators[block.order] = block.tx_ind
         return indicators
 
+    @check_arguments
     def in_order(self, name: str) -> pa.Array:
         """Return one string column of all blocks, in the order of the operations.
 
         ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
         """
+        if name not in STRING_COLUMNS:
+            problem = f"operations have no string column {name!r}"
+            raise OptionError(problem, hint=f"Known: {', '.join(STRING_COLUMNS)}")
         parts = [
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)
@@ -223,16 +231,20 @@ class ChangeBatch:
         rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
         return take_text(pa.concat_arrays(parts), rows)
 
+    @check_arguments
     def find(self, order: int) -> tuple[ChangeBlock, int]:
         """Return the block of the operation with an order number, and its row in the block."""
         for block in self.blocks:
             matches = np.flatnonzero(block.order == order)
             if len(matches):
                 return block, int(matches[0])
-        raise IndexError(f"operation {order} of {self.rows}")
+        raise OptionError(f"there is no operation {order} among {self.rows}")
 
+    @check_arguments
     def where(self, keep: Mask) -> ChangeBatch:
         """Return the operations of the batch that are marked in ``keep``, which is indexed by order."""
+        if keep.dtype != bool or keep.shape != (self.rows,):
+            raise OptionError(f"keep must be a mask of {self.rows} operations")
         if keep.all():
             return self
         # The new order: keep 1 0 1 1 becomes 0 0 1 2, which is right for all kept operations.

@@ -24,11 +24,13 @@ from trailgate.model.types import (
     DefgenType,
     TypeFamily,
 )
+from trailgate.options import check_calls, check_items
 
 TABLES: Final = 256  # size of the caches that have one item per table
 NANOSECONDS: Final = 29  # characters of a date time with nine digits of fraction
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table definition. The fields are attributes 1 to 24 of a Defgen file."""
@@ -103,6 +105,7 @@ def describe_type(column: Column) -> str:
     return f"{column.type_row.name} ({column.data_type}) of length {column.external_length}{scale}"
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table definition: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
@@ -119,6 +122,7 @@ class Table:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", normalize_table_name(self.name))
+        object.__setattr__(self, "columns", check_items("columns", self.columns, Column))
 
     def __hash__(self) -> int:
         """Return the hash of the name only, because caches by table are used for each batch."""
@@ -164,6 +168,7 @@ class DatabaseLines:
     time_zone: str = ""
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class Definitions:
     """A set of table definitions, looked up by name ignoring case."""
@@ -174,6 +179,7 @@ class Definitions:
 
     def __post_init__(self) -> None:
         by_name: dict[str, Table] = {}
+        object.__setattr__(self, "tables", check_items("tables", self.tables, Table))
         for table in self.tables:
             if table.name.casefold() in by_name:
                 raise DefinitionError(f"table {table.name} is defined twice")
@@ -208,7 +214,7 @@ class Definitions:
         Raises DefinitionError if a table differs from its known definition.
         """
         added = []
-        for table in others:
+        for table in check_items("others", others, Table):
             known = self.get(table.name)
             if known is None:
                 added.append(table)

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, Where, did_you_mean, mask_logins
 from trailgate.jobs.retries import PATIENCE, Retries
@@ -47,7 +47,7 @@ from trailgate.publish.senders.sender import (
 from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
-from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.splits import SplitOptions, SplitReader, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, record_digest
 from trailgate.storage.reading.trail_rest import count_bytes_after, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
@@ -60,6 +60,9 @@ OTHER_TRAIL: Final = (
 )
 PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
+# The bytes of a trail whose messages are written at once. Messages take several times as much memory,
+# once for the batch that is sent and once for the next one. A larger chunk does not save time.
+CHUNK_BYTES: Final = 1 << 20
 
 # Seconds between two listings of a trail that does not grow, on a local disk and in an object store.
 LISTING_PAUSE: Final = 0.005
@@ -105,6 +108,7 @@ def read_changes(
     after: str | None = None,
     tables: TablePatterns | None = None,
     seen: set[str] | None = None,
+    options: SplitOptions | None = None,
 ) -> Iterator[ChangeBatch]:
     """Yield the operations on these tables after a position.
 
@@ -130,7 +134,7 @@ def read_changes(
     # Without a choice no operation is skipped, so the batches need no new indicators.
     takes_all, remaining = tables is None and not after, OperationDropper()
     for split in splits:
-        for batch in SplitReader(trail, split).batches():
+        for batch in SplitReader(trail, split, options).batches():
             yield batch if takes_all else remaining.take(batch, select(batch))
 
 
@@ -340,8 +344,11 @@ class Publication:
         run = _Run(self._sink, self._state, self._writer(), progress)
         try:
             if planned is not None:
-                for batch in read_changes(*planned, self._skipped, self._chosen, self._seen):
-                    run.take(planned[0], batch)
+                trail, splits = planned
+                after, chosen, seen = self._skipped, self._chosen, self._seen
+                options = SplitOptions(chunk_bytes=CHUNK_BYTES)
+                for batch in read_changes(trail, splits, after, chosen, seen, options):
+                    run.take(trail, batch)
             # Operations were published, so the next run begins after them and skips none.
             if run.state.operations:
                 self._skipped = None
@@ -477,8 +484,10 @@ class _Run:
         """Write the messages that a batch of a trail completes."""
         messages = self._writer.write(batch)
         part = OutgoingMessages(messages, self._origins.find(batch, messages))
+        # The rows before which a commit is possible, since a transaction has ended.
+        ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
         row = first = 0
-        for stop in _find_stops(batch, self._sink.most):
+        while (stop := _find_stop(ends, row, self._sink.room)) is not None:
             # ``messages.order`` ascends, and is the row of each message's first operation. All
             # transactions before row ``stop`` have ended, so the messages of these rows can be
             # committed.
@@ -519,23 +528,19 @@ class _Run:
         self._open = _sum(self._open, counted)
 
 
-def _find_stops(batch: ChangeBatch, most: int) -> list[int]:
-    """Choose the rows before which to commit.
+def _find_stop(ends: Longs, row: int, room: int) -> int | None:
+    """Return the row before which to commit next.
 
-    These follow ends of transactions that are about ``most`` rows apart, and the last end.
+    This is the first of ``ends`` that is at least ``room`` rows after ``row``, or else the last
+    end. Returns None if no transaction ends after ``row``.
 
-    Example: transactions end after rows 3, 5 and 9, and ``most`` is 4: [4, 10]. The end before row
-    6 is too close to the previous one.
+    Example: transactions end before rows 4, 6 and 10, and ``room`` is 5: from row 0 to 6, and from
+    there to 10.
     """
-    # The rows after which a transaction has ended, that is, before which a commit is possible.
-    ends = np.flatnonzero(mask_ends(batch.tx_indicators())) + 1
-    if not len(ends):
-        return []
-    wanted = np.arange(min(most, batch.rows), batch.rows, min(most, batch.rows))
-    # The first end at or after each wanted row. In a long transaction several wanted rows have the
-    # same next end.
-    places = np.searchsorted(ends, wanted)
-    return np.unique(np.append(ends[places[places < len(ends)]], ends[-1])).tolist()  # type: ignore[no-any-return]
+    if not len(ends) or ends[-1] <= row:
+        return None
+    at = int(np.searchsorted(ends, row + room))
+    return int(ends[min(at, len(ends) - 1)])
 
 
 def read_status(

@@ -40,6 +40,9 @@ CLOSED_NETWORK: Final[dict[str, Any]] = {
     "autoload_known_extensions": "false",
 }
 NO_EXTENSIONS: Final = "DuckDB's extensions are not used here, so that no query uses the network"
+# Types whose values DuckDB changes when it exports them to Arrow: a time loses its zone, and of large
+# numbers and bits only DuckDB's own bytes are exported.
+NOT_IN_ARROW: Final = frozenset({"time with time zone", "uhugeint", "bignum", "varint", "bit"})
 INTERRUPT_EVERY: Final = 0.05  # seconds
 NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
@@ -152,7 +155,7 @@ def run_query(
         # user's statement runs.
         if closed:
             connection.execute("SET enable_external_access = false")
-        reader = connection.sql(sql).to_arrow_reader(ROWS)
+        reader = _exported(connection.sql(sql)).to_arrow_reader(ROWS)
     except duckdb.Error as error:
         _close(connection, cancellation)
         raise _problem(error, named, cancellation, missing) from None
@@ -182,6 +185,34 @@ def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:
     connection.execute(
         f"CREATE VIEW IF NOT EXISTS {schema}.{_quoted(relation)} AS FROM memory.main.{_quoted(name)}"
     )
+
+
+def _exported(relation: Any) -> Any:
+    """Return a relation without the types for which Arrow has no equal: their values are text."""
+    types = [_exported_type(kind) for kind in relation.types]
+    if types == [str(kind) for kind in relation.types]:
+        return relation
+    # By position, because several columns may have the same name.
+    columns = [
+        f"#{at}::{kind} AS {_quoted(name)}"
+        for at, (kind, name) in enumerate(zip(types, relation.columns, strict=True), 1)
+    ]
+    return relation.project(", ".join(columns))
+
+
+def _exported_type(kind: Any) -> str:
+    """Return the type as which a result is exported: ``BIT[]`` becomes ``VARCHAR[]``."""
+    if kind.id in NOT_IN_ARROW:
+        return "VARCHAR"
+    if kind.id not in ("list", "array", "struct", "map"):
+        return str(kind)
+    inner = dict(kind.children)
+    if kind.id in ("list", "array"):
+        return f"{_exported_type(inner['child'])}[{inner.get('size', '')}]"
+    if kind.id == "map":
+        return f"MAP({_exported_type(inner['key'])}, {_exported_type(inner['value'])})"
+    parts = ", ".join(f"{_quoted(name)} {_exported_type(one)}" for name, one in inner.items())
+    return f"STRUCT({parts})"
 
 
 def _quoted(name: str) -> str:
@@ -230,6 +261,8 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
         if tree.get("error_type") != "not implemented":
             problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
         raise OptionError(problem, hint=OTHERS)
+    if not tree["statements"]:
+        raise OptionError("there is no statement", hint=OTHERS)
     if len(tree["statements"]) != 1:
         raise OptionError(f"only one statement is run at a time, not {len(tree['statements'])}")
     return tree

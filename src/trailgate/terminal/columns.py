@@ -24,6 +24,7 @@ from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_asc
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
 from trailgate.terminal.output import GAP, NULL
+from trailgate.terminal.plain_values import texts_of, values_of
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.
@@ -338,7 +339,7 @@ def csv_lines(batch: pa.RecordBatch) -> list[str]:
 
 def json_values(column: pa.Array) -> pa.Array:
     """Format the values of a column as JSON."""
-    strings = strings_of(column)
+    strings = texts_of(column)
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
         texts = column.cast(pa.string())
     elif strings is not None:
@@ -357,58 +358,27 @@ def csv_cells(column: pa.Array) -> pa.Array:
     """
     if pa.types.is_integer(column.type):
         return column.cast(pa.string()).fill_null("")
-    strings = strings_of(column)
+    strings = texts_of(column)
     if strings is None:
         strings = _format_nested(column)
     if strings is None:
-        strings = pa.array([_plain(value) for value in values_of(column)], pa.string())
+        strings = pa.array([plain_text(value) for value in values_of(column)], pa.string())
     doubled = pc.replace_substring(strings, '"', '""')
     quoted = pc.binary_join_element_wise('"', doubled, '"', "")
     needs_quotes = pc.or_(pc.match_substring_regex(strings, QUOTED), pc.equal(strings, ""))
     return pc.if_else(needs_quotes, quoted, strings).fill_null("")
 
 
-def values_of(column: pa.Array) -> list[Any]:
-    """Convert a column to Python values for printing: times in ISO form, maps as dictionaries, bytes in hex."""
-    kind = column.type
-    if pa.types.is_timestamp(kind):
-        return list(iso_times(column).to_pylist())
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_decimal(kind):
-        return [None if v is None else int(v) if kind.scale == 0 else str(v) for v in values]
-    if pa.types.is_binary(kind):
-        return [None if value is None else value.hex() for value in values]
-    if not pa.types.is_map(kind):
-        return values
-    return [None if pairs is None else dict(pairs) for pairs in values]
-
-
 def json_text(value: Any) -> str:
-    """Format a value as JSON. Numbers that JSON cannot represent become text, and bytes become hex."""
-    return json.dumps(
-        value, ensure_ascii=False, default=lambda v: v.hex() if isinstance(v, bytes) else str(v)
-    )
+    """Format a plain value (see ``plain_values``) as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _plain(value: Any) -> str | None:
+def plain_text(value: Any) -> str | None:
+    """Format a plain value as the text of a cell. NULL stays None."""
     if value is None:
         return None
-    return json_text(value) if isinstance(value, (dict, list)) else str(value)
-
-
-def strings_of(column: pa.Array) -> pa.Array | None:
-    """Return a string column unchanged, or times in ISO form. Returns None for other types."""
-    if pa.types.is_string(column.type):
-        return column
-    return iso_times(column) if pa.types.is_timestamp(column.type) else None
-
-
-def iso_times(column: pa.Array) -> pa.Array:
-    """Format a column of times in ISO form."""
-    # The cast through integers keeps the instant and needs no time zone database.
-    text = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
-    dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
-    return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
+    return json_text(value) if isinstance(value, (dict, list, bool)) else str(value)
 
 
 def _format_nested(column: pa.Array) -> pa.Array | None:

@@ -8,17 +8,20 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import pyarrow as pa
 
-from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.errors import OptionError, StorageError, Where, count_noun, mask_logins
 from trailgate.storage.files.addresses import address_exists, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.stores.writable_stores import writable_store
 from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import report_finished
 from trailgate.terminal.rows import RowCounter, check_names, limit_rows, print_csv, print_json
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
 COPIED: Final = 1 << 20
@@ -41,7 +44,7 @@ def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None)
     """
     count = write_rows(address, rows, rows.schema, limit)
     with report_finished():
-        print(f"{count:,} rows: {mask_logins(address)}")
+        print(f"{count_noun(count, 'row')}: {mask_logins(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
@@ -118,11 +121,9 @@ def _upload(address: str) -> Iterator[Path]:
 
 
 def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
-    import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
-
     with convert_write_errors(path):
         file = path.open("wb")
-    with file, pq.ParquetWriter(file, schema) as writer:
+    with file, _parquet_writer(file, schema) as writer:
         # Batches may be small, so collect them until they fill a row group.
         buffered: list[pa.RecordBatch] = []
         for batch in batches:
@@ -132,6 +133,22 @@ def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
                 buffered = []
         if buffered:
             writer.write_table(pa.Table.from_batches(buffered, schema))
+
+
+def _parquet_writer(file: BinaryIO, schema: pa.Schema) -> pq.ParquetWriter:
+    """Open a writer of Parquet. Raises OptionError for a column whose type Parquet does not have."""
+    import pyarrow.parquet as pq  # noqa: PLC0415  only this needs it
+
+    for column in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
+        except pa.ArrowNotImplementedError:
+            raise OptionError(
+                f"Parquet has no type for {column.type}",
+                where=Where(field=column.name),
+                hint="Make it text in the statement, as CAST(... AS VARCHAR), or write .csv or .jsonl",
+            ) from None
+    return pq.ParquetWriter(file, schema)
 
 
 def _csv(path: Path, batches: Batches, schema: pa.Schema) -> None:

@@ -23,8 +23,7 @@ from trailgate.terminal.columns import (
     csv_cells,
     csv_lines,
     json_lines,
-    json_text,
-    values_of,
+    plain_text,
 )
 from trailgate.terminal.layout import PaintedText, RowLayout, TableRow
 from trailgate.terminal.options import OutputFormat
@@ -38,6 +37,7 @@ from trailgate.terminal.output import (
     shows_colours,
     terminal_width,
 )
+from trailgate.terminal.plain_values import values_of
 
 ROWS: Final = 1024  # the most rows formatted at once
 
@@ -243,6 +243,4 @@ def value_text(value: str | None) -> str:
 
 def cell_text(value: Any) -> str:
     """Format a value for a cell of a printed table."""
-    if isinstance(value, (dict, list)):
-        return json_text(value)
-    return value_text(value if value is None else str(value))
+    return value_text(plain_text(value))

@@ -659,3 +659,38 @@ def test_a_counter_that_no_item_is_has_a_warning(caplog: pytest.LogCaptureFixtur
                 in warning
             )
             assert warning.endswith(hint or ")")
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem", "hint"),
+    [
+        ("A PIC X OCCURS 1 TO 3.", "A occurs 1 to 3 times without DEPENDING ON", "read with 3 elements"),
+        ("A PIC X(5) COMP-1.", "A is COMP-1, which has no picture", "Its picture X(5) has no effect"),
+        ("A PIC 9(5) USAGE INDEX.", "A is INDEX, which has no picture", "Its picture 9(5) has no effect"),
+    ],
+)  # fmt: skip
+def test_words_without_effect_are_a_warning(
+    entry: str, problem: str, hint: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    read_copybook(f"01 R.\n  05 {entry}\n", source="words.cpy")
+
+    (warning,) = caplog.messages
+    assert f"{problem} (words.cpy, line 2" in warning
+    assert hint in warning
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "01 R.\n* one\x85two\u2028three\n  05 A PIC X VALUE '\x85'.\n  05 B PIC {}.\n",
+        "01 R.\x85* comment\x85  05 A PIC X.\x85  05 B PIC {}.\x85",
+        "01 R.\r* comment\r  05 A PIC X.\r  05 B PIC {}.",
+        "01 R.\n* comment\n\x0c  05 A PIC X.\n  05 B PIC {}.\n\x1a",
+    ],
+)
+def test_lines_end_where_an_editor_ends_them(text: str) -> None:
+    (layout,) = read_copybook(text.format("9"), source="lines.cpy")
+
+    assert [field.name for field in layout.root.children] == ["A", "B"]
+    with pytest.raises(DefinitionError, match=r"'Q' .* \(lines.cpy, line 4, column"):
+        read_copybook(text.format("Q"), source="lines.cpy")

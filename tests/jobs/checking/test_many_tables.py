@@ -1,11 +1,13 @@
-"""Checks of trails with many tables, of which some cannot be read: every finding, in few steps."""
+"""Checks of trails with many tables, whether all can be read or not: every finding, in few steps."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from counted_calls import counted
 from trail.building import BIG, INSERT, cell, record, table_record, text
 from trailgate.jobs import trail_check
 from trailgate.jobs.trail_check import check_trail
@@ -70,3 +72,19 @@ def test_tables_defined_between_bad_transactions_are_known(
         shown = [one.offset for one in findings if one.kind == "reading" and one.offset is not None]
         assert shown == offsets[: len(shown)]
         assert len(shown) == min(len(offsets), 5)
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_eight_times_as_many_tables_take_eight_times_as_many_steps(
+    tmp_path: Path, *, values: bool
+) -> None:
+    steps = {}
+    for tables in (20, 80, 640):  # the first one loads what is loaded once
+        prefix = tmp_path / f"t{tables}" / "ot"
+        prefix.parent.mkdir()
+        _write(Path(f"{prefix}000000000"), tables, set())
+        steps[tables], report = counted(partial(check_trail, str(prefix), values=values))
+        assert report.whole
+        assert sum(file.operations for file in report.files) == tables
+
+    assert steps[640] < 1.1 * 8 * steps[80]

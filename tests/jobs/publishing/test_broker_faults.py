@@ -150,6 +150,34 @@ def test_messages_are_written_while_a_batch_is_sent() -> None:
     assert json.loads(broker.stored)["messages"] == 2
 
 
+class CountingBroker(FaultyBroker):
+    """A broker in memory that records the number of messages of each batch."""
+
+    def __init__(self) -> None:
+        super().__init__(Random(0), 0.0)
+        self.batches: list[int] = []
+
+    def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
+        self.batches.append(sum(len(part.messages) for part in parts))
+        super().send(parts, state)
+
+
+@pytest.mark.parametrize("chunk", [1_000, 1_000_000])
+def test_batches_are_equally_large_however_the_trail_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Memory is used for the messages of a batch, and not for those of all chunks that it touches."""
+    monkeypatch.setattr("trailgate.publish.job.CHUNK_BYTES", chunk)
+    monkeypatch.setattr("trailgate.publish.senders.broker.BATCH_SECONDS", 600.0)
+    broker = CountingBroker()
+    sink = BrokerSink(broker, "memory", Retries(60), most=10)
+    monkeypatch.setattr("trailgate.publish.job.broker_sink", lambda *_: sink)
+    trail = write_trail(tmp_path / "ot", [[[Op("I", number)] for number in range(95)]])
+    publish_trail(trail, "kafka://memory/topic", "json")
+
+    assert [count for count in broker.batches if count] == [10] * 9 + [5]
+
+
 def test_a_followed_trail_is_read_with_the_given_definitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

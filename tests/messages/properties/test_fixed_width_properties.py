@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from held_captures import fixed_capture
+from held_captures import fixed_capture, messages_of
 from trailgate.capture.capture import Capture
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
@@ -109,3 +109,34 @@ def test_a_field_that_nothing_can_read_is_refused_before_messages_come(
         capture_of(record, more)
 
     assert caught.value.where.field in ("B", "AT", "fixed.codepage")
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("12abcd", ""),
+        ("10", ""),
+        ("13", ""),  # without the elements, as a record without other columns at its end
+        ("11abcd", ""),
+        ("13abcd", "the counter of B is 3, but the record has only 2 of its elements"),
+        ("19abcdef", "B occurs 0 to 3 times, but its counter is 9"),
+    ],
+)
+def test_a_counter_that_contradicts_its_record_is_an_error(row: str, problem: str) -> None:
+    array = "   05 B OCCURS 0 TO 3 DEPENDING ON N.\n     10 C PIC X.\n     10 D PIC X.\n"
+    capture = capture_of(f"   05 K PIC 9.\n   05 N PIC 9.\n{array}", "fixed.blank=null\n")
+
+    parsed = capture.parse(messages_of([f"IROW 20260105{row}".encode()] * 2))
+
+    assert len(parsed.problems) == (2 if problem else 0)
+    assert all(problem in str(one.error) for one in parsed.problems)
+
+
+@pytest.mark.parametrize("item", ["PIC 9(3)", "PIC S9(3)V99", "PIC 9(8)"])
+def test_a_blank_field_names_the_property_that_reads_it(item: str) -> None:
+    date = "* DATEFORMAT YYYYMMDD\n" if "9(8)" in item else ""
+    capture = capture_of(f"   05 K PIC 9.\n{date}   05 A {item}.\n")
+
+    (problem,) = capture.parse(messages_of([f"IROW 202601051{' ' * 8}".encode()])).problems
+
+    assert "fixed.blank=null" in problem.error.hint

@@ -117,8 +117,10 @@ def test_names_that_are_not_utf_8_are_errors(tmp_path: Path) -> None:
 def test_a_manifest_that_is_none_is_an_error(tmp_path: Path, manifest: str) -> None:
     prefix = write_files(tmp_path / "ot", [[]])
     Path(f"{prefix}.manifest.json").write_text(manifest)
-    with pytest.raises(StorageError, match="the manifest cannot be understood"):
+    with pytest.raises(StorageError, match="the manifest cannot be understood") as caught:
         find_trail(prefix)
+    assert "Error(" not in str(caught.value)
+    assert "A trail can be read without it: move it away" in str(caught.value)
     assert run(["check", str(prefix)]) == 1
 
 

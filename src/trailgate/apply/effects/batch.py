@@ -30,7 +30,7 @@ from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay
 from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
-from trailgate.model.changes import ABSENT, Image, StateColumn
+from trailgate.model.changes import ABSENT, StateColumn
 
 # Called with a table of keys; returns the target's rows with these keys. If the second argument is
 # true, only their key columns are needed.
@@ -227,9 +227,10 @@ def _join(parts: list[NetChanges], at: int) -> StateColumn:
     return StateColumn(join_arrays(values), missing if missing.any() else None)
 
 
-def fill_missing_with_null(nets: NetChanges) -> Image:
-    """Return all columns of net changes as complete rows: columns that were not logged are NULL."""
-    return tuple(
-        StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
+def build_complete_rows(nets: NetChanges) -> pa.Table:
+    """Build complete rows of net changes: columns that were not logged are NULL."""
+    columns = [
+        pa.nulls(len(nets), column.type) if one.values is None else one.values
         for column, one in zip(nets.table.columns, nets.values, strict=True)
-    )
+    ]
+    return pa.table(columns, schema=nets.table.schema)

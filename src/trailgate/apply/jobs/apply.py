@@ -124,8 +124,8 @@ class ThreadReading:
 class ApplyRun:
     """One run of apply: reads batches of a trail and applies them one after another.
 
-    The run opens the target itself, and opens it again after a temporary fault, unless the caller
-    passes an open ``target``.
+    The run opens the target itself, or by ``open_target``, and opens it again after a temporary
+    fault, unless the caller passes an open ``target``.
     """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
@@ -137,9 +137,10 @@ class ApplyRun:
         definitions: Address | Definitions | None = None,
         reading: ThreadReading | None = None,
         target: ApplyTarget | None = None,
+        open_target: Callable[[], ApplyTarget] | None = None,
         retries: Retries | None = None,
     ) -> None:
-        if target is None:
+        if target is None and open_target is None:
             check_effects(to, options)
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
@@ -150,15 +151,13 @@ class ApplyRun:
         self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
         self.retries = retries or Retries()
-        self._open = partial(
-            TargetTables,
-            to,
-            self._options,
-            self._source,
-            mapped.mapping,
-            target,
-            is_absent=self._is_absent,
-        )
+
+        def open_tables() -> TargetTables:
+            opened = target if open_target is None else open_target()
+            known = (self._options, self._source, mapped.mapping)
+            return TargetTables(to, *known, opened, is_absent=self._is_absent)
+
+        self._open = open_tables
         # A target that was passed in cannot be reopened here, so its faults are not retried.
         self._can_open = target is None
         self._position: AppliedPosition | None = None

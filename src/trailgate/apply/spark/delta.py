@@ -19,8 +19,12 @@ from trailgate.apply.spark.merge import ERRORS, cause_line, merge, quote_name, t
 from trailgate.apply.targets.delta import DeltaTarget
 from trailgate.apply.targets.delta_errors import match_known_refusal
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
-from trailgate.apply.targets.target import AppliedPosition
-from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    build_concurrent_run_error,
+    build_conflict_error,
+)
+from trailgate.errors import ApplyError, TrailgateError, Where
 from trailgate.storage.files.addresses import absolute
 
 APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
@@ -59,9 +63,7 @@ class SessionDeltaTarget(DeltaTarget):
             raise _refusal(error, path) from None
         # Delta skips the MERGE if the transaction's version is committed, and returns no counts.
         if not done:
-            raise StorageError(
-                "another run applies the same trail to this table", where=Where(source=path)
-            )
+            raise build_concurrent_run_error(self._group, path)
 
 
 def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTarget:
@@ -78,11 +80,7 @@ def _refusal(error: Exception, path: str) -> TrailgateError:
     """Build the error for a MERGE that fails in Spark."""
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
-        return StorageError(
-            f"another writer changed the table meanwhile: {cause_line(error)}",
-            where=Where(source=path),
-            hint="Nothing is lost: apply again",
-        )
+        return build_conflict_error(cause_line(error), path)
     known = match_known_refusal(text, path)
     if known is not None:
         return known

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, fill_missing_with_null
+from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, build_complete_rows
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.spark.merge import (
@@ -37,8 +37,13 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
-from trailgate.apply.targets.target import AppliedPosition, TablePosition
-from trailgate.errors import ApplyError, StorageError, Where
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    TablePosition,
+    build_concurrent_run_error,
+    build_conflict_error,
+)
+from trailgate.errors import ApplyError, Where
 from trailgate.spark.errors import arrow_schema
 from trailgate.spark.sources import spark_schema
 
@@ -192,9 +197,7 @@ class SessionIcebergTarget:
         # The position is read from the table's snapshots, so it includes commits of other processes.
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
-            raise StorageError(
-                "another run applies the same trail to this table", where=Where(source=name)
-            )
+            raise build_concurrent_run_error(self._group, name)
         # The setting adds the position to the properties of the snapshot that the write commits.
         with (
             _refusing(name),
@@ -208,11 +211,8 @@ class SessionIcebergTarget:
         nets = effects.nets
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
-            inserted = nets.where(nets.effect != RowEffect.DELETE)
-            columns = [one.values for one in fill_missing_with_null(inserted)]
-            rows = make_frame(self._spark, pa.table(columns, schema=nets.table.schema)).writeTo(
-                name
-            )
+            inserted = build_complete_rows(nets.where(nets.effect != RowEffect.DELETE))
+            rows = make_frame(self._spark, inserted).writeTo(name)
             if effects.emptied:
                 rows.overwrite(lit(True))
             else:
@@ -277,8 +277,8 @@ def _refusing(name: str) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        where, line = Where(source=name), cause_line(error)
+        line = cause_line(error)
         if any(one in str(error) for one in CONFLICTS):
-            problem = f"another writer changed the table meanwhile: {line}"
-            raise StorageError(problem, where=where, hint="Nothing is lost: apply again") from None
-        raise ApplyError(f"the session refuses: {line}", where=where, hint=NO_ICEBERG) from None
+            raise build_conflict_error(line, name) from None
+        problem = f"the session refuses: {line}"
+        raise ApplyError(problem, where=Where(source=name), hint=NO_ICEBERG) from None

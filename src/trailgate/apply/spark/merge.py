@@ -13,7 +13,6 @@ from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -21,6 +20,7 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
+from trailgate.apply.targets.key_ranges import find_key_range
 from trailgate.spark.sources import spark_schema
 
 try:
@@ -31,7 +31,6 @@ except ImportError:  # only the client of Spark Connect is installed
 CAUSE: Final = "Caused by: "
 ERRORS: Final = (PySparkException, Py4JError)
 IsRanged = Callable[[pa.DataType], bool]
-RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
 def cause_line(error: Exception) -> str:
@@ -106,11 +105,10 @@ def join_condition(
     """Build the MERGE's join condition: equal keys, and the range of all keys, with which Spark skips files."""
     conditions = [sql.build_key_match(table, quote=quote_name)]
     for at, values in zip(table.key, key, strict=True):
-        # A range on the key lets Spark skip the data files whose statistics lie outside of it.
-        ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
-        if len(values) and not values.null_count and ranged:
-            bounds = pc.min_max(values)
-            low, high = (_literal(bounds[one]) for one in ("min", "max"))
+        # Text may be compared by a collation, which its bounds do not follow.
+        found = None if pa.types.is_string(values.type) else find_key_range(values)
+        if found is not None and is_ranged(values.type):
+            low, high = map(_literal, found)
             conditions.append(f"t.{quote_name(table.columns[at].name)} BETWEEN {low} AND {high}")
     return " AND ".join(conditions)
 

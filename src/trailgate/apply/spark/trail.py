@@ -9,8 +9,9 @@ Only the DataFrame API is used, so it also works over Spark Connect.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, Unpack, get_args
 
@@ -75,16 +76,16 @@ def apply(
             given,
             definitions=definitions,
             reading=TaskReading(spark=running),
-            target=_target(running, to, given, merge),
+            open_target=_session_opener(running, to, given, merge),
         ) as run,
     ):
         return run.to_end(progress)
 
 
-def _target(
+def _session_opener(
     spark: SparkSession, to: str, options: ApplyOptions, merge: Merge
-) -> ApplyTarget | None:
-    """Return the target that the session writes. Return None if the target's own library writes it."""
+) -> Callable[[], ApplyTarget] | None:
+    """Return a function that opens the target that the session writes. Return None if the target's own library writes it."""
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
         raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
@@ -101,8 +102,7 @@ def _target(
     except ModuleNotFoundError as error:
         problem = f"{scheme}: needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
-    target: ApplyTarget = module.open_tables(rest, given.group, spark)
-    return target
+    return partial(module.open_tables, rest, given.group, spark)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

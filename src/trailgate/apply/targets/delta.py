@@ -41,8 +41,8 @@ from trailgate.apply.targets.delta_dictionaries import plan_writer_properties
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_rows import (
-    build_complete_rows,
     build_delta_key_match,
+    build_delta_rows,
     build_range_condition,
     check_partitions,
     find_computed_columns,
@@ -216,7 +216,7 @@ class DeltaTarget:
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != RowEffect.DELETE)
-            rows = build_complete_rows(inserted)
+            rows = build_delta_rows(inserted)
             check_partitions(path, delta, rows)
             call_delta(
                 path,
@@ -236,7 +236,7 @@ class DeltaTarget:
                 ),
             )
         elif effects.appended:
-            rows = build_complete_rows(nets)
+            rows = build_delta_rows(nets)
             check_partitions(path, delta, rows)
             call_delta(
                 path,

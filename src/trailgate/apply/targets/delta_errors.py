@@ -10,6 +10,7 @@ import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
+from trailgate.apply.targets.target import build_conflict_error
 from trailgate.errors import (
     ApplyError,
     StorageError,
@@ -131,8 +132,7 @@ def convert_delta_error(error: Exception, path: str) -> TrailgateError:
         return known
     fault = find_fault(error, SIGNS)
     if fault is TargetConflictError:
-        problem = f"another writer changed the table meanwhile: {join_error_lines(text)}"
-        return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
+        return build_conflict_error(join_error_lines(text), path)
     of_store = describe_store_error(text)
     if fault is not None or of_store is not None:
         problem = of_store or f"delta-rs refuses: {join_error_lines(text)}"

@@ -12,24 +12,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from trailgate.apply.effects.batch import fill_missing_with_null
+from trailgate.apply.effects.batch import build_complete_rows
 from trailgate.apply.effects.nets import NetChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 from trailgate.apply.targets.integer_keys import IntegerKeys
+from trailgate.apply.targets.key_ranges import find_key_range
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
 PARTITIONS: Final = "Partition the table by another column, or not at all"
-# Types whose bounds are exact enough to skip files. Spark truncates bounds of timestamps to
-# milliseconds, so these are not in the list.
-RANGED: Final = (
-    pa.types.is_integer,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_string,
-)
 
 
 def find_computed_columns(table: DeltaTable) -> frozenset[str]:
@@ -41,10 +34,11 @@ def find_computed_columns(table: DeltaTable) -> frozenset[str]:
     )
 
 
-def build_complete_rows(nets: NetChanges) -> pa.Table:
-    """Convert net changes that are complete rows to a table for delta-rs, without computed columns."""
-    rows = pa.table([one.values for one in fill_missing_with_null(nets)], schema=nets.table.schema)
-    return rows.select([one.name for one in nets.table.columns if not one.computed])
+def build_delta_rows(nets: NetChanges) -> pa.Table:
+    """Build the complete rows of net changes for delta-rs, without computed columns."""
+    return build_complete_rows(nets).select(
+        [one.name for one in nets.table.columns if not one.computed]
+    )
 
 
 def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
@@ -117,16 +111,14 @@ def build_range_condition(name: str, values: pa.Array) -> str | None:
 
     Returns None for types whose statistics are rounded: skipping files by them would lose rows.
     """
-    ranged = any(fits(values.type) for fits in RANGED)
-    if not ranged or has_rounded_statistics(values.type) or values.null_count or not len(values):
+    found = None if has_rounded_statistics(values.type) else find_key_range(values)
+    if found is None:
         return None
-    bounds = pc.min_max(values)
-    low, high = (_literal(bounds[one]) for one in ("min", "max"))
-    return f"{sql.quote_sql_name(name)} BETWEEN {low} AND {high}"
+    return f"{sql.quote_sql_name(name)} BETWEEN {_literal(found.low)} AND {_literal(found.high)}"
 
 
 def _literal(value: pa.Scalar) -> str:
-    """Format a value of one of the ``RANGED`` types as a DataFusion literal."""
+    """Format a bound of a ``KeyRange`` as a DataFusion literal."""
     if pa.types.is_integer(value.type):
         return str(value.as_py())
     text = str(value.as_py()).replace("'", "''")

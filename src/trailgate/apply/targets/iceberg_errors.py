@@ -22,6 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
 from trailgate.apply.targets.iceberg_catalogs import LOCKED, LOCKED_HINT
+from trailgate.apply.targets.target import build_conflict_error
 from trailgate.errors import (
     ApplyError,
     StorageError,
@@ -67,6 +68,7 @@ SIGNS: Final = (
     *(
         FaultSign(Exception, text, TargetUnavailableError)
         for text in (
+            "connection aborted",
             "connection refused",
             "connection reset",
             "connection to server",
@@ -85,8 +87,15 @@ def convert_iceberg_errors(table: str) -> Iterator[None]:
         yield
     except TrailgateError:
         raise
-    except ICEBERG_ERRORS as error:
+    except Exception as error:
+        if not isinstance(error, ICEBERG_ERRORS) and not _is_of_aws(error):
+            raise
         raise build_iceberg_error(error, table) from None
+
+
+def _is_of_aws(error: Exception) -> bool:
+    """Return whether a Glue catalog raised an error, by botocore, which need not be installed."""
+    return type(error).__module__.startswith("botocore.")
 
 
 def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
@@ -96,12 +105,11 @@ def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
     text, where = mask_logins(line)[:MOST_SIGNS], Where(source=table)
     fault = find_fault(error, SIGNS)
     if fault is TargetConflictError:
-        problem = f"another writer changed the table meanwhile: {text}"
-        return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
+        return build_conflict_error(text, table)
     if fault is TargetLockedError:
         return TargetLockedError(f"{LOCKED}: {text}", where=where, hint=LOCKED_HINT)
     if fault is not None:
         return fault(f"the catalog or its storage fails: {text}", where=where)
-    if isinstance(error, OSError | RESTError | SQLAlchemyError):
+    if isinstance(error, OSError | RESTError | SQLAlchemyError) or _is_of_aws(error):
         return StorageError(text, where=where)
     return ApplyError(f"pyiceberg refuses: {text}", where=where)

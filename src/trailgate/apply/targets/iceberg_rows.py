@@ -28,22 +28,16 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
-from trailgate.apply.effects.batch import ClosingUpdate, fill_missing_with_null
+from trailgate.apply.effects.batch import ClosingUpdate, build_complete_rows
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.targets.integer_keys import IntegerKeys
+from trailgate.apply.targets.key_ranges import find_key_range
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 
 DELETE_FILES: Final = "the table has delete files, which Spark writes with merge-on-read, and pyiceberg cannot write such a table"
 REWRITE: Final = "Set its properties write.delete.mode, write.update.mode and write.merge.mode to copy-on-write, and call rewrite_data_files with the option delete-file-threshold 1 in Spark"
-# Types with exact bounds. The bounds of floats ignore NaN.
-RANGED: Final = (
-    pa.types.is_integer,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_string,
-)
 _SMALL: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
 NOT_FOUND: Final = -1
 # Their types state keywords of pydantic instead of what they take.
@@ -83,11 +77,11 @@ def _build_refusal(table: Table) -> ApplyError:
 
 
 def _build_range(name: str, values: pa.Array) -> BooleanExpression:
-    """Return the condition that a column is within the range of ``values``, or always true if its bounds are not exact."""
-    if not any(fits(values.type) for fits in RANGED) or values.null_count or not len(values):
+    """Return the condition that a column is within the range of ``values``, or always true if files cannot be skipped by it."""
+    found = find_key_range(values)
+    if found is None:
         return AlwaysTrue()
-    bounds = pc.min_max(values)
-    low, high = (literal(bounds[one].as_py()) for one in ("min", "max"))
+    low, high = (literal(bound.as_py()) for bound in found)
     return And(AT_LEAST(Reference(name), low), AT_MOST(Reference(name), high))
 
 
@@ -149,9 +143,8 @@ def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
 
 def build_new_rows(nets: NetChanges) -> pa.Table:
     """Build the complete rows that changes insert, or with which they replace existing rows."""
-    written = nets.where(np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE)))
-    columns = [one.values for one in fill_missing_with_null(written)]
-    return pa.table(columns, schema=nets.table.schema)
+    is_new = np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE))
+    return build_complete_rows(nets.where(is_new))
 
 
 def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:

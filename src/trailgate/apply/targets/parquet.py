@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from trailgate.apply.effects.batch import TableChanges, fill_missing_with_null
+from trailgate.apply.effects.batch import TableChanges, build_complete_rows
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.faults import DISK, find_fault
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
@@ -123,9 +123,7 @@ class ParquetTarget:
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the rows of one table to a Parquet file with a hidden name."""
         table = effects.nets.table
-        rows = pa.table(
-            [one.values for one in fill_missing_with_null(effects.nets)], schema=table.schema
-        )
+        rows = build_complete_rows(effects.nets)
         name = f"{self._group}-{at.position}{ENDING}"
         try:
             pq.write_table(rows, self._folder(table) / (HIDDEN + name))

@@ -109,6 +109,14 @@ def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
     )
 
 
+def build_conflict_error(cause: str, source: str) -> TargetConflictError:
+    """Return the error that a commit lost against another writer."""
+    problem = f"another writer changed the table meanwhile: {cause}"
+    return TargetConflictError(
+        problem, where=Where(source=source), hint="Nothing is lost: apply again"
+    )
+
+
 class ApplyTarget(Protocol):
     """The interface of targets: tables that changes are applied to.
 

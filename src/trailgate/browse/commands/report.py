@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from trailgate.errors import MissingDependencyError, StorageError, Where
+from trailgate.errors import MissingDependencyError, StorageError, Where, count_noun
 from trailgate.options import Flag
 from trailgate.terminal.options import DefinitionsFile, TrailPath, takes
 from trailgate.terminal.output import report_finished, say
@@ -38,4 +38,6 @@ def command(
         page = render_report(index)
     replace_whole_file(to, page.encode())
     with report_finished():
-        say(f"{index.operations:,} operations of {len(index.tables):,} tables: {to}")
+        say(
+            f"{count_noun(index.operations, 'operation')} of {count_noun(len(index.tables), 'table')}: {to}"
+        )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from trailgate.errors import count_noun
 from trailgate.options import Flag
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, takes
@@ -106,9 +107,10 @@ def _print(report: CheckReport, salvaged: SalvageResult | None) -> None:
     _print_findings(report)
     if salvaged is not None:
         say(
-            f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
-            f"to {salvaged.prefix}; {salvaged.skipped_parts:,} parts of {salvaged.skipped_bytes:,} bytes "
-            f"skipped, listed in {salvaged.listed}"
+            f"salvaged {count_noun(salvaged.transactions, 'transaction')} of "
+            f"{count_noun(salvaged.operations, 'operation')} to {salvaged.prefix}; "
+            f"{count_noun(salvaged.skipped_parts, 'part')} of "
+            f"{count_noun(salvaged.skipped_bytes, 'byte')} skipped, listed in {salvaged.listed}"
         )
 
 

@@ -8,6 +8,7 @@ PIC 9(3) COMP-3.`` calls ``picture`` and then ``usage``.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -90,6 +91,7 @@ _SIGNS: Final = MappingProxyType(
     }
 )
 
+_LOG: Final = logging.getLogger(__name__)
 # Bytes of the binary usages that have no picture.
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
@@ -418,6 +420,9 @@ class _Cursor:
             return
         if most < 1 or least > most:
             raise token.error(f"{entry.name} occurs {least} to {most} times")
+        if counter is None and least < most:
+            problem = f"{entry.name} occurs {least} to {most} times without DEPENDING ON"
+            _LOG.warning("%s", token.error(problem, f"It is read with {most} elements"))
         entry.occurs = Occurs(least if counter else most, most, counter, groups)
         self._occurs_keys()
 

@@ -61,6 +61,8 @@ _WRONG_TEXT: Final = re.compile(r"[SVPZ*+$-]")
 RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
 CONSTANT: Final = "78"
 _LOG: Final = logging.getLogger(__name__)
+# Usages whose size does not depend on a picture. Compilers refuse a picture beside them.
+UNPICTURED: Final = frozenset({"COMP-1", "COMP-2", "POINTER", "PROCEDURE-POINTER", "INDEX"})
 _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
 # The attributes that an item takes over from its type.
@@ -382,7 +384,8 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
 def _check(entry: CopybookEntry) -> None:
     """Raise DefinitionError if an entry contradicts itself.
 
-    Also warns if SIGN SEPARATE is used without an S, or if a comma follows a decimal point.
+    Also warns of words that have no effect: SIGN SEPARATE without an S, a picture beside COMP-1. Warns
+    too if a comma follows a decimal point.
     """
     name = entry.name
     if entry.children and entry.picture is not None:
@@ -394,6 +397,9 @@ def _check(entry: CopybookEntry) -> None:
         hint = "It is read as a number without a sign, and without a byte for one"
         _LOG.warning("%s", entry.token.error(problem, hint))
     picture = entry.picture
+    if picture and entry.usage in UNPICTURED:
+        problem = f"{name} is {entry.usage}, which has no picture"
+        _LOG.warning("%s", entry.token.error(problem, f"Its picture {picture.text} has no effect"))
     if (
         picture
         and picture.category is PictureCategory.EDITED

@@ -26,6 +26,9 @@ INDICATOR, TEXT, END = 6, 7, 72  # columns 7, 8 and 73, counted from 0
 # Columns 1 to 6 of fixed format: blanks, 000100, or a mark such as CHG1 and two blanks
 _SEQUENCE: Final = re.compile(r"( {6}|\S{1,6} {0,5})")
 _INDICATORS: Final = frozenset(" */-Dd$")
+_IGNORED: Final = dict.fromkeys(map(ord, "\x1a\x0b\x0c"))
+_LINE_END: Final = re.compile(r"\r\n|\n|\r")
+_NEXT_LINE: Final = re.compile("\x85")
 _FREE_COMMENT: Final = re.compile(r"\s*\*")
 # A literal that continues on this line: - "rest of the text"
 _CONTINUED: Final = re.compile(r"-\s+[\"']")
@@ -96,8 +99,7 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
 
     A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
     """
-    # 0x1A is the end-of-file character of DOS.
-    lines = [line.expandtabs(TAB) for line in text.replace("\x1a", "").splitlines()]
+    lines = [line.expandtabs(TAB) for line in _split_lines(text)]
     parts = _format_parts(lines)
     fixed = form is SourceFormat.FIXED or (form is SourceFormat.AUTO and looks_fixed(parts[0][1]))
     lines_read: list[SourceLine] = []
@@ -107,6 +109,18 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
         lines_read += _fixed_lines(part, number) if fixed else _free_lines(part, number)
         number += len(part)
     return [line for line in lines_read if line.comment or not _LISTING.match(line.text.strip())]
+
+
+def _split_lines(text: str) -> list[str]:
+    r"""Split a copybook's text into lines, without page breaks and the end-of-file character of DOS.
+
+    ``str.splitlines`` would also split at characters inside comments and literals: 0x85 is an
+    ellipsis in Windows-1252. It ends lines only if nothing else does, as after a transfer of EBCDIC text.
+    """
+    kept = text.translate(_IGNORED)
+    ends = _LINE_END if _LINE_END.search(kept) else _NEXT_LINE
+    lines = ends.split(kept)
+    return lines if lines[-1] else lines[:-1]
 
 
 def warn_of_cut_text(lines: Sequence[SourceLine], source: str) -> None:

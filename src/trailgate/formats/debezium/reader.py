@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.numbers import parse_integers
 from trailgate.definitions.defgen import complete_table
 from trailgate.errors import DecodeError
@@ -31,7 +31,7 @@ from trailgate.formats.debezium.values import (
     inferred_column,
     parse_schema,
 )
-from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_records
+from trailgate.formats.json.documents import JsonNodes, JsonRecords, JsonScanner, document_records
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
@@ -67,6 +67,8 @@ LOGICAL: Final = "messages of logical decoding (op m) change no table: they were
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
+NOT_FLATTENED: Final = "this is a change event, and not a row made by ExtractNewRecordState"
+EVENT_HINT: Final = "To read change events, remove debezium.model=row"
 ROW_HINT: Final = (
     "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
     "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
@@ -202,9 +204,9 @@ class DebeziumRecords(JsonRecords):
 
 
 def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Find the flattened rows among JSON documents.
+    """Find the flattened rows among JSON documents. Tombstones and messages of logical decoding are skipped.
 
-    Raises BadMessagesError if a document is not an object.
+    Raises BadMessagesError if a document is not an object, or is a change event.
     """
     nodes = documents.nodes
     payload, schema = nodes.members(documents.document, ["payload", "schema"])
@@ -213,8 +215,21 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
     kinds = nodes.kinds(holder)
     empty = documents.messages.starts == documents.messages.ends
     # A JSON null is a tombstone written by a converter.
-    rows = np.flatnonzero(kinds != NULL)
-    tombstones = bool(empty.any()) or len(rows) < len(kinds)
+    tombstones = bool(empty.any() or (kinds == NULL).any())
+    # The transformation passes on what is not a change event, and so is not flattened.
+    logical = _mask_logical(nodes, holder)
+    op, source, before, after = nodes.members(holder, ["op", "source", "before", "after"])
+    events = ~logical & (op >= 0) & ((before >= 0) | (after >= 0))
+    events &= nodes.kinds(source) == OBJECT
+    if events.any():
+        documents.refuse(
+            np.flatnonzero(events),
+            lambda rows: documents.errors(rows, NOT_FLATTENED, EVENT_HINT),
+        )
+    rows = np.flatnonzero((kinds != NULL) & ~logical)
+    notes = {
+        note for note, some in ((ROW_TOMBSTONES, tombstones), (LOGICAL, logical.any())) if some
+    }
     records = DebeziumRecords(
         documents.messages,
         documents.message[rows],
@@ -224,10 +239,24 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         holder=holder[rows],
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
-        passed_over=frozenset({ROW_TOMBSTONES} if tombstones else ()),
+        passed_over=frozenset(notes),
     )
     records.check_objects()
     return records
+
+
+def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
+    """Return a mask of the messages of logical decoding: events of type m, which have no image.
+
+    PostgreSQL's pg_logical_emit_message writes them. A connector may leave out the member
+    ``message`` with its content.
+    """
+    op, source, before, after = nodes.members(holder, ["op", "source", "before", "after"])
+    has_image = (nodes.kinds(before) == OBJECT) | (nodes.kinds(after) == OBJECT)
+    is_event = (op >= 0) & (nodes.kinds(source) == OBJECT)
+    is_message = np.asarray(pc.is_in(nodes.strings(op), pa.array(["m"])))
+    masked: Mask = is_event & is_message & ~has_image
+    return masked
 
 
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
@@ -263,9 +292,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
     notes = {
         note for note, some in ((TOMBSTONES, tombstones), (BOUNDARIES, boundary.any())) if some
     }
-    (message,) = nodes.members(holder, ["message"])
-    logical = is_event & (message >= 0)
-    logical &= np.asarray(pc.is_in(nodes.strings(op), pa.array(["m"])))
+    logical = _mask_logical(nodes, holder)
     if logical.any():
         notes.add(LOGICAL)
     rows = np.flatnonzero(is_event & ~logical)

@@ -8,7 +8,7 @@ and of a table defined in the properties, follow each other without gaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, zip_longest
 from types import MappingProxyType
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.items import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout, Usage
+from trailgate.cobol.values.decimals import INT64_DIGITS
 from trailgate.columnar.code_pages import code_page
 from trailgate.definitions.defgen import complete_table, find_layout_fault
 from trailgate.definitions.gendef import column_of
@@ -61,16 +62,33 @@ class ColumnSlot:
 
 
 @dataclass(frozen=True, slots=True)
+class ElementCounter:
+    """The counter of an OCCURS DEPENDING ON in a fixed-width record.
+
+    `column` is the index of the counter among the columns. The elements, at most `most`, begin at
+    `offset`, one each `stride`.
+    """
+
+    column: int
+    array: str
+    offset: int
+    stride: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class RecordLayout:
     """The layout of a fixed-width record: its columns and size.
 
-    `defined` is its table in the definitions file.
+    `defined` is its table in the definitions file. `counters` are those whose arrays have a fixed
+    offset, and whose names are unique.
     """
 
     name: str
     slots: tuple[ColumnSlot, ...]
     size: int
     defined: Table | None = None
+    counters: tuple[ElementCounter, ...] = ()
 
     def slot(self, name: str) -> ColumnSlot:
         """Return the fixed-width field of a column. The name must be spelled as in the layout."""
@@ -98,7 +116,27 @@ def copybook_layout(
     slots = tuple(
         ColumnSlot(_column(column, text_bytes), column.field, column.offset) for column in flat
     )
-    return RecordLayout(name, slots, layout.size)
+    return RecordLayout(name, slots, layout.size, counters=tuple(_counters(root, slots)))
+
+
+def _counters(group: CopybookField, slots: Sequence[ColumnSlot]) -> Iterator[ElementCounter]:
+    """Yield the counters of the arrays in a group that are not inside another array."""
+    for field in group.children:
+        occurs = field.occurs
+        if occurs is None:
+            yield from _counters(field, slots)
+        elif occurs.counter is not None:
+            name = occurs.counter.upper()
+            at = [i for i, slot in enumerate(slots) if slot.field.name.upper() == name]
+            if len(at) == 1 and _is_count(slots[at[0]].field):
+                stride = field.extent // occurs.most
+                yield ElementCounter(at[0], field.name, field.offset, stride, occurs.most)
+
+
+def _is_count(field: CopybookField) -> bool:
+    """Return True if a field holds whole numbers that fit 64 bits."""
+    number = field.number
+    return number is not None and number.scale == 0 and number.digits <= INT64_DIGITS
 
 
 def _column(flat: FlatColumn, text_bytes: int) -> Column:

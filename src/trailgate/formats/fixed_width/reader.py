@@ -14,7 +14,7 @@ For example, with a header of TABLE (6) and OP (1), then ID (4) and NAME (3):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +26,7 @@ from trailgate.columnar.code_pages import code_page, decode_values
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import first_of_each
 from trailgate.errors import DecodeError
-from trailgate.formats.fixed_width.layouts import ColumnSlot, RecordLayout
+from trailgate.formats.fixed_width.layouts import ColumnSlot, ElementCounter, RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.values import (
     BINARY,
@@ -57,7 +57,9 @@ Refuse = Callable[[Longs, RowErrors], object]
 
 
 _CUT = "A shorter record ends after a complete column"
+_CUT_OFF = "Is the record cut off, or are bytes before the counter missing?"
 _KEY = "Only columns that are not keys may be missing at the end of a record"
+BLANK_HINT: Final = "fixed.blank=null reads blank numbers and dates as NULL"
 _LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
 ASCII_BLANK: Final = ord(" ")
 _SHORT = "Is the header the right one, or is the record cut off?"
@@ -161,6 +163,8 @@ class FixedWidthRecords(MessageRecords):
         hint: pa.Array,
         place: Mapping[str, Any],
     ) -> ErrorColumns:
+        blank = pc.equal(pc.utf8_trim(pc.fill_null(place["text"], "-"), " "), "")
+        hint = pc.if_else(blank, BLANK_HINT, hint)
         own: dict[str, Any] = {"record": self.numbers(rows), "field": reader.slot.column.name}
         return ErrorColumns.of(len(rows), problem, hint, **own | {**place})
 
@@ -175,13 +179,15 @@ class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
     Columns that are stored in the header come first. `ends` contains for each column the smallest
-    record length that includes this column and all columns before it.
+    record length that includes this column and all columns before it. The offsets of the arrays of
+    `counters` include the header, and their columns those that are stored in it.
     """
 
     readers: tuple[FieldReader, ...]
     carried: int
     ends: Longs
     size: int
+    counters: tuple[ElementCounter, ...]
 
     def complete(self, lengths: Longs) -> Longs:
         """Return the number of columns that fixed-width records of these lengths contain completely."""
@@ -197,7 +203,12 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
     # maximum.accumulate: with REDEFINES a column may end before the one preceding it.
     ends = np.array([slot.end for slot in slots], np.int64)
-    return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)
+    counters = tuple(
+        replace(one, column=one.column + len(carried), offset=one.offset + begin)
+        for one in layout.counters
+    )
+    ends = np.maximum.accumulate(ends)
+    return RecordPlan(readers, len(carried), ends, begin + layout.size, counters)
 
 
 def check_ends(
@@ -330,6 +341,9 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         count = int(plan.complete(records.lengths[rows[:1]])[0])
         check_ends(group, plan, count, self._blank)
         columns = [_column(group, reader) for reader in plan.readers[:count]]
+        for counter in plan.counters if kind != DELETE else ():
+            if counter.column < count:
+                _check_counter(group, counter, columns[counter.column])
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
@@ -338,6 +352,38 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         if name not in self._plans:
             self._plans[name] = plan_records(self._layouts[name], self.options)
         return self._plans[name]
+
+
+def _check_counter(
+    group: MessageRecordGroup[FixedWidthRecords],
+    counter: ElementCounter,
+    column: StateColumn,
+) -> None:
+    """Add an error to records whose counter of an OCCURS DEPENDING ON states too many elements.
+
+    These are more than the copybook allows, or more than the record has. A record may lack all
+    elements, like other columns at its end.
+    """
+    if column.values is None:  # some of the counters are invalid, which is an error already
+        return
+    records, array, most = group.records, counter.array, counter.most
+    counts = pc.cast(pc.fill_null(column.values, 0), pa.int64()).to_numpy(zero_copy_only=False)
+    room = records.lengths[group.rows] - counter.offset
+    existing = np.where(room > 0, np.minimum(room // counter.stride, most), most)
+    bad = np.flatnonzero((counts > existing) | (counts < 0))
+
+    def errors(rows: Longs) -> ErrorColumns:
+        at = np.searchsorted(group.rows, rows)
+        problems = [
+            f"{array} occurs 0 to {most} times, but its counter is {stated}"
+            if not 0 <= stated <= most
+            else f"the counter of {array} is {stated}, but the record has only {has} of its elements"
+            for stated, has in zip(counts[at].tolist(), existing[at].tolist(), strict=True)
+        ]
+        problem = pa.array(problems, pa.string())
+        return records.errors(rows, problem, _CUT_OFF, table=group.table.name, field=array)
+
+    group.add(group.rows[bad], errors)
 
 
 def _column(group: MessageRecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:

@@ -77,6 +77,8 @@ def syntax_errors(
 
 def _known_declaration(text: Octets, starts: Longs, ends: Longs) -> bytes:
     """Return the XML declaration of the first message that has one, if it declares UTF-8; otherwise b""."""
+    if not len(text):  # all messages are empty
+        return b""
     first = np.flatnonzero(
         (text[np.minimum(starts + 1, len(text) - 1)] == ord("?")) & (ends > starts + 1)
     )

@@ -32,6 +32,7 @@ from trailgate.errors import (
     TransactionError,
     Where,
     WriteError,
+    count_noun,
 )
 from trailgate.jobs.capture.loading import (
     LoadedCapture,
@@ -317,7 +318,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     if _too_many(job, count):
         reasons = count_reasons(reports)
         named = "; ".join(f"{number:,} x {reason}" for reason, number in [*reasons.items()][:NAMED])
-        problem = f"{count:,} messages are bad, and at most {job.options.max_bad:,} may be: {named}"
+        problem = f"{count_noun(count, 'message')} {'is' if count == 1 else 'are'} bad, and at most {job.options.max_bad:,} may be: {named}"
         hint = "Nothing was published; --dry-run lists all of them"
         raise DecodeError(problem, hint=hint)
 

@@ -13,6 +13,7 @@ from trailgate.errors import (
 from trailgate.jobs.capture.recognized_files import RecognizedFiles
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,
@@ -108,6 +109,7 @@ class CaptureSummary:
         return 2 * self.quarantined > self.messages
 
     @classmethod
+    @check_arguments
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """Rebuild the summary of the last capture from the fields in a manifest."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}

@@ -45,6 +45,10 @@ _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
 # WBE are two, and samples may begin or end in the middle of one.
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
 _TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
+UNCLEAR: Final = (
+    "The first column has one value in all records of a message: is it the id of a transaction? Then "
+    "add a name for it, such as tx, at the end of delim.header, set delim.txid=tx, and remove the column."
+)
 _NULLS: Final = ("NULL", "null", r"\N", "<NULL>", "(null)", "[NULL]")
 _DELIMITERS: Final = (
     *("|~|", "~|~", "||", "::", "##", "\x01", "\x02", "\x1f", "\x1e", "\x1c", "\x1d"),
@@ -193,6 +197,8 @@ class _Delimited:
         self.roles: dict[str, int] = {}
         self.style: tuple[str, ...] = STYLES[0]
         self.time = ""
+        # Whether the first field after the header may be either a transaction id or a key.
+        self.unclear = False
         self._find_header()
         self.switches = self._find_pairing()
 
@@ -283,15 +289,26 @@ class _Delimited:
         return "tx" if possible and self._are_transactions(values) else ""
 
     def _are_transactions(self, values: list[str]) -> bool:
-        """Return True if the values may be transaction ids.
+        """Return True if the values are transaction ids.
 
-        They must be equal within a message, and differ between messages.
+        They must be equal within a message, and differ between messages. The key of a row is so too
+        if each message has the operations of one row, so a message must insert two rows into one
+        table.
         """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
         pairs = set(zip(self.messages, values, strict=True))
         one_each = len(pairs) == len(set(self.messages)) == len(set(values))
-        return one_each and len(values) > len(pairs) and all(values)
+        if not (one_each and len(values) > len(pairs) and all(values)):
+            return False
+        self.unclear = not self.headings and not self._inserts_two_rows()
+        return not self.unclear
+
+    def _inserts_two_rows(self) -> bool:
+        """Return True if a message inserts two rows into one table."""
+        rows = zip(self.messages, self._tables(), self._kinds(), strict=True)
+        inserts = [row for row in rows if row[-1] == "I"]
+        return len(set(inserts)) < len(inserts)
 
     def _name_part(self, values: list[str]) -> str:
         """Return the role of a field of uppercase names: the table.
@@ -502,9 +519,15 @@ class _Delimited:
         else:
             draft.note("No time was recognized: operations have the time of the capture.")
             draft.put("delim.timestamp", "*ts")
+        self._put_transactions(draft)
+
+    def _put_transactions(self, draft: PropertiesDraft) -> None:
+        roles = self.roles
         if "tx" in roles:
             draft.note(f"The field {self.label('tx')} is taken for the transaction's id.")
             draft.put("delim.txid", self.label("tx"))
+        elif self.unclear:
+            draft.note(UNCLEAR)
         if "txind" in roles:
             draft.put("delim.txind", self.label("txind"))
 

@@ -281,3 +281,13 @@ def check_tls_files(address: BrokerAddress) -> None:
                 pass
         except OSError as error:
             raise OptionError(f"cannot open {path}: {error.strerror}", where=where) from None
+
+
+def tls_hint(address: BrokerAddress) -> str:
+    """Return the hint to try the scheme of the same protocol with TLS if the address has none, or without it."""
+    other = next(
+        name
+        for name, one in PROTOCOLS.items()
+        if one.family is address.family and one.tls is not address.tls
+    )
+    return f"The port may {'not ' if address.tls else ''}use TLS: try {other}://"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from collections.abc import Sequence
 from itertools import chain
@@ -31,7 +32,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.jobs.retries import PATIENCE
-from trailgate.live.brokers.address import BrokerAddress, check_tls_files
+from trailgate.live.brokers.address import BrokerAddress, check_tls_files, tls_hint
 from trailgate.live.brokers.headers import (
     BAD_HEADER,
     MESSAGE_ID,
@@ -53,6 +54,10 @@ ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
 FETCHED: Final = 1024
 BACKOFF_MS: Final = 5
 LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
+# OpenSSL's texts of an answer that is not TLS, and librdkafka's of a port that closes the connection.
+_NO_TLS: Final = re.compile(r"wrong version number|http request|record layer")
+_CLOSED_TLS: Final = "connecting to a PLAINTEXT broker listener"
+_CLOSED: Final = "it closes the connection without an answer"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
@@ -189,6 +194,62 @@ def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
 
 
+class ConnectionTrouble:
+    """Why a broker cannot be reached.
+
+    librdkafka retries for ever and reports a failure only through a callback, which calls ``add``.
+    ``refusal`` is a reason that a retry cannot cure: a refused login, an untrusted certificate, or
+    an answer that is not TLS.
+    """
+
+    def __init__(self, address: BrokerAddress, kafka: Any) -> None:
+        self._address, self._codes = address, kafka.KafkaError
+        self._reported: str | None = None
+        self._closes = False
+        self.refusal: str | None = None
+
+    def add(self, error: Any) -> None:
+        """Add an error of the library."""
+        text = error.str()
+        if error.code() == self._codes._ALL_BROKERS_DOWN:  # noqa: SLF001  the library's public name
+            # "1/1 brokers are down" follows other errors, but nothing precedes it if the broker
+            # closes the connection: the library does not report that.
+            self._closes = True
+            return
+        # _SSL also covers failures that a retry can cure; an untrusted certificate is not one of
+        # them.
+        distrust = error.code() == self._codes._SSL and "certificate" in text  # noqa: SLF001  as above
+        refused = distrust or error.code() == self._codes._AUTHENTICATION  # noqa: SLF001  as above
+        if refused or _NO_TLS.search(text):
+            self.refusal = text
+        self._reported = self._reported or text
+
+    @property
+    def first(self) -> str | None:
+        """The first reason, or None if none was reported."""
+        return self._reported or (_CLOSED if self._closes else None)
+
+    @property
+    def hint(self) -> str:
+        """A hint if the port seems to use TLS and the address does not, or the reverse; else ""."""
+        text = self.refusal or self.first or ""
+        differs = text == _CLOSED or _CLOSED_TLS in text or _NO_TLS.search(text)
+        return tls_hint(self._address) if differs else ""
+
+    @property
+    def refused(self) -> BrokerRefusedError | None:
+        """The error of a refusal."""
+        if self.refusal is None:
+            return None
+        where = Where(source=str(self._address))
+        return BrokerRefusedError(f"Kafka: {self.refusal}", where=where, hint=self.hint)
+
+    def clear(self) -> None:
+        """Forget all errors, before a new attempt."""
+        self._reported = self.refusal = None
+        self._closes = False
+
+
 class KafkaReceiver:
     """Receives one Kafka partition. Positions are offsets, and nothing is acknowledged."""
 
@@ -199,8 +260,7 @@ class KafkaReceiver:
         self._kafka = import_kafka()
         self._consumer: Any = None
         self._place: Any = None
-        self._refusal: str | None = None
-        self._trouble: str | None = None
+        self._trouble = ConnectionTrouble(address, self._kafka)
         self._patience = address.number("patience", PATIENCE)
         self.silence = math.inf if lasting else self._patience  # seconds without an answer
         self.is_reached, self.connections = False, 0
@@ -355,32 +415,23 @@ class KafkaReceiver:
                 return self._consumer.list_topics(topic, timeout=FIRST_SECONDS).topics[topic]
             except self._kafka.KafkaException as error:
                 self._consumer.poll(0)  # calls _note
-                if self._refusal is not None:
-                    problem = f"Kafka: {self._refusal}"
-                    raise BrokerRefusedError(problem, where=self._where) from error
+                if self._trouble.refused is not None:
+                    raise self._trouble.refused from error
                 # librdkafka retries by itself, and reports only a timeout here. The cause is known
                 # from `_note`.
                 if time.monotonic() > until:
-                    if self._trouble is not None:
-                        problem = f"the broker cannot be reached: {self._trouble}"
-                        raise BrokerError(problem, where=self._where) from error
+                    if self._trouble.first is not None:
+                        problem = f"the broker cannot be reached: {self._trouble.first}"
+                        hint = self._trouble.hint
+                        raise BrokerError(problem, where=self._where, hint=hint) from error
                     raise self._error(error) from error
 
     def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached.
-
-        librdkafka retries for ever and reports a failure only through this callback.
-        """
-        codes, text = self._kafka.KafkaError, error.str()
-        # _SSL also covers failures that a retry can cure; an untrusted certificate is not one of
-        # them.
-        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
-        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
-            self._refusal = text
-        self._trouble = self._trouble or text
+        """Record why the broker cannot be reached."""
+        self._trouble.add(error)
         # Until the partition is known, `_ask` raises the trouble, so do not log it too.
         if self._place is not None:
-            _LOG.warning("%s (%s)", text, self._address)
+            _LOG.warning("%s (%s)", error.str(), self._address)
 
     def _fatal(self) -> frozenset[int]:
         """Return the codes of errors that a retry cannot fix."""

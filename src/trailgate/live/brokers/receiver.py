@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.retries import PATIENCE, Backoff
-from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
+from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files, tls_hint
 from trailgate.messages.messages import HeaderColumns
 
 CONNECT_SECONDS: Final = 10.0
@@ -227,10 +227,7 @@ def _plain_hint(address: BrokerAddress, error: Exception) -> str:
     closed = not isinstance(error, (ssl.SSLError, ValueError))
     if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:
         return ""
-    plain = next(
-        name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
-    )
-    return f"The port may not use TLS: try {plain}://"
+    return tls_hint(address)
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:

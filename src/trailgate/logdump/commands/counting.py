@@ -117,6 +117,10 @@ def _count(
         damaged=damaged,
         first_damaged=first_damaged,
     )
+    left = trail.size - end
+    if problem is None and left > 0:
+        text = f"{left} bytes of an unfinished record at RBA {end} are not counted"
+        yield NoteResult(text, {"rba": end, "unfinished_bytes": left})
     yield from report_size(trail)
     if problem is not None:
         yield FailureResult(problem)

@@ -20,8 +20,9 @@ from trailgate.terminal.columns import json_text
 Schemas = Mapping[str, pa.Schema]
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 DIGITS: Final = r"^-?[0-9]+$"
-DECIMAL: Final = r"^-?[0-9]+(\.[0-9]+)?(E[+-]?[0-9]+)?$"
+DECIMAL: Final = r"^-?[0-9]+(\.[0-9]+)?$"
 HEX: Final = "^([0-9a-f]{2})*$"
+SPECIAL: Final = "^(NaN|-?Infinity)$"
 # The smallest number of bytes per character, for items whose length limits the length of their text.
 _CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
 
@@ -141,7 +142,8 @@ def _member(field: pa.Field, *, nested: bool) -> dict[str, Any]:
 
 
 def _nullable(field: pa.Field, form: dict[str, Any]) -> dict[str, Any]:
-    return form | {"type": [form["type"], "null"]} if field.nullable else form
+    kinds = form["type"] if isinstance(form["type"], list) else [form["type"]]
+    return form | {"type": [*kinds, "null"]} if field.nullable else form
 
 
 def _form(data_type: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
@@ -159,7 +161,8 @@ def _form(data_type: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> 
     ):
         return {"type": "integer"}
     if pa.types.is_floating(data_type):
-        return {"type": "number"}
+        # NaN and infinity are text, because JSON has no number for them.
+        return {"type": ["number", "string"], "pattern": SPECIAL}
     return {"type": "string"} | _bounds(data_type, facts)
 
 

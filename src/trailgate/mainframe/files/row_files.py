@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -21,6 +24,9 @@ from trailgate.storage.files.opened_file import codec_of, is_empty_file
 LOG: Final = logging.getLogger(__name__)
 BLOCK: Final = 1 << 23  # bytes of JSON lines to read at once, and so the maximum of an object
 ROWS: Final = 1 << 14
+PORTION: Final = 1 << 20
+SPECIAL: Final = "(?:NaN|-?Infinity)"
+_QUOTED_SPECIAL: Final = re.compile(rf'"({SPECIAL})"'.encode())
 PARQUET: Final = "Parquet"
 JSON: Final = "JSON lines"
 FORMS: Final[Mapping[str, str]] = MappingProxyType(
@@ -75,11 +81,59 @@ def _read_parquet(path: str, _: pa.Schema) -> Iterator[pa.RecordBatch]:
 def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     typed = pj.ParseOptions(explicit_schema=schema)
     reading = pj.ReadOptions(block_size=BLOCK)
-    with _open_unpacked(path) as file:
+    with _open_unpacked(path) as opened:
+        names = sorted(set(_float_names(schema)))
+        file = io.BufferedReader(_BareFloats(opened, names)) if names else opened
         if hasattr(pj, "open_json"):
             yield from pj.open_json(file, reading, typed)
         else:  # before pyarrow 20
             yield from pj.read_json(file, reading, typed).to_batches()
+
+
+def _float_names(fields: pa.Schema | pa.StructType) -> Iterator[str]:
+    """Yield the names of the floats, and of the lists of floats, of a schema."""
+    for field in fields:
+        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+        if pa.types.is_struct(kind):
+            yield from _float_names(kind)
+        elif pa.types.is_floating(kind):
+            yield field.name
+
+
+class _BareFloats(io.RawIOBase):
+    """JSON lines in which floats such as ``"NaN"`` have lost their quotes, since pyarrow reads them so.
+
+    JSON has no number for NaN and infinity, so ``trailgate records`` prints them as text.
+    """
+
+    def __init__(self, file: Any, names: Sequence[str]) -> None:
+        super().__init__()
+        self._file, self._pending, self._ready = file, b"", b""
+        # "A": "NaN", or "A": [1.5, "NaN"]
+        named = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in names)
+        value = rf'"{SPECIAL}"|\[[^\[\]{{}}]*"{SPECIAL}"[^\[\]{{}}]*\]'
+        self._pattern = re.compile(rf"((?:{named})\s*:\s*)({value})".encode())
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return the number of bytes; 0 at the end of the file."""
+        while not self._ready:
+            portion = self._file.read(PORTION)
+            # Only complete lines, because a value must not be cut in two.
+            lines, end, rest = (self._pending + portion).rpartition(b"\n")
+            self._pending, whole = (rest, lines + end) if portion else (b"", lines + end + rest)
+            if not whole and not portion:
+                return 0
+            self._ready = self._pattern.sub(_without_quotes, whole)
+        part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def _without_quotes(match: re.Match[bytes]) -> bytes:
+    return match[1] + _QUOTED_SPECIAL.sub(rb"\1", match[2])
 
 
 @contextmanager

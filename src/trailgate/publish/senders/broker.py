@@ -122,9 +122,9 @@ class BrokerSink:
         return self._sender.guarantee
 
     @property
-    def most(self) -> int:
-        """The number of messages in a batch; see ``Sink``."""
-        return self._size.messages
+    def room(self) -> int:
+        """The number of messages that the next batch still lacks; see ``Sink``."""
+        return max(1, self._size.messages - self._ready.count)
 
     names: tuple[str, ...] = ()
 
@@ -160,7 +160,7 @@ class BrokerSink:
         self._open.move_to(self._ready)
         self.published = state
         waited = time.monotonic() - self._since
-        is_full = self._ready.count >= self.most or self._ready.bytes >= BATCH_BYTES
+        is_full = self._ready.count >= self._size.messages or self._ready.bytes >= BATCH_BYTES
         if is_full or waited > BATCH_SECONDS:
             self._wait()
             self._ready, self._sending = self._sending, self._ready

@@ -244,7 +244,7 @@ class MessageFileWriter:
     """
 
     guarantee = EXACTLY_ONCE
-    most = EVERY_OPERATION  # files end where they are large
+    room = EVERY_OPERATION  # files end where they are large
 
     def __init__(self, folder: MessageFolder, *, bare: bool, file_bytes: int) -> None:
         self._folder, self._bare, self._file_bytes = folder, bare, file_bytes

@@ -29,7 +29,12 @@ from trailgate.errors import (
 )
 from trailgate.jobs.retries import PATIENCE
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
-from trailgate.live.brokers.kafka import client_settings, consumer_settings, import_kafka
+from trailgate.live.brokers.kafka import (
+    ConnectionTrouble,
+    client_settings,
+    consumer_settings,
+    import_kafka,
+)
 from trailgate.model.changes import DELETE
 from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
@@ -51,6 +56,7 @@ UNDONE_SECONDS: Final = 5.0  # after which it is logged that a batch is not comm
 UNDONE: Final = "Kafka has not taken the batch yet"
 SLOW: Final = "A quota of this login, or a slow or full disk of the broker may be the reason"
 SECONDS: Final = 60.0  # of a request
+ABORT_SECONDS: Final = 5.0  # in which a broker that runs aborts a transaction
 MANY: Final = 1_000_000  # messages in the library's queue
 MOST_BYTES: Final = 1 << 20  # of the library's queue, in KiB
 LARGEST: Final = 1_000_000_000  # bytes of a message, as far as the library is concerned
@@ -88,8 +94,7 @@ class KafkaSender:
         self._batch_bytes = BATCH_BYTES
         self._producer: Any = None
         self._admin_client: Any = None
-        self._refusal: str | None = None
-        self._trouble: str | None = None
+        self._trouble = ConnectionTrouble(address, self._kafka)
         self._begun: float | None = None  # when the open transaction has begun
 
     @property
@@ -127,13 +132,12 @@ class KafkaSender:
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages and the state in one Kafka transaction; see ``Sender``."""
         with self._errors():
-            producer = self._producer
-            producer.begin_transaction()
+            self._producer.begin_transaction()
             self._begun = time.monotonic()
             try:
                 for part in parts:
                     self._produce(part, self._names.of_messages(part.origins))
-                producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
+                self._producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
                 self._commit()
             except BaseException:
                 # The producer is not used again: after an abort its sequence numbers may be wrong.
@@ -142,16 +146,17 @@ class KafkaSender:
             self._begun = None
 
     def close(self) -> None:
-        """Disconnect from Kafka. An open transaction is aborted."""
+        """Disconnect from Kafka. An open transaction is aborted, if the broker answers."""
         producer, self._producer = self._producer, None
-        if producer is not None:
-            # After a fatal error the library's close fails, and states that by a SystemError.
-            with suppress(self._kafka.KafkaException, SystemError):
-                producer.purge()
-                producer.close(0)
+        if producer is not None and self._begun is not None:
+            # The library's own close aborts too, but waits without end for a broker that has stopped.
+            # If nobody aborts, the next run of the group does so, or the broker after some time.
+            with suppress(self._kafka.KafkaException):
+                producer.abort_transaction(ABORT_SECONDS)
+        # The library disconnects when the last reference to the producer is gone.
 
     def _make_producer(self) -> None:
-        self._refusal = self._trouble = None
+        self._trouble.clear()
         settings = {
             **client_settings(self._address),
             "acks": "all",
@@ -166,7 +171,7 @@ class KafkaSender:
             "queue.buffering.max.kbytes": MOST_BYTES,
             "message.max.bytes": LARGEST,
             "compression.type": self._compression,
-            "error_cb": self._note,
+            "error_cb": self._trouble.add,
         }
         self._producer = self._client(self._kafka.Producer, settings, logger=_QUIET)
         self._producer.init_transactions(self._patience)
@@ -238,16 +243,16 @@ class KafkaSender:
             try:
                 return admin.list_topics(timeout=2).topics  # type: ignore[no-any-return]
             except self._kafka.KafkaException:
-                # Runs the callbacks, one of which may set ``_refusal``: then no retry can help.
+                # Runs the callbacks, one of which may add a refusal: then no retry can help.
                 admin.poll(0)
-                if self._refusal is not None or time.monotonic() > until:
+                if self._trouble.refusal is not None or time.monotonic() > until:
                     raise
 
     def _admin(self) -> Any:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
         if self._admin_client is None:
-            settings = {**client_settings(self._address), "error_cb": self._note}
+            settings = {**client_settings(self._address), "error_cb": self._trouble.add}
             self._admin_client = self._client(AdminClient, settings, logger=_QUIET)
         return self._admin_client
 
@@ -360,7 +365,7 @@ class KafkaSender:
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
         # The end of the topic is known by an empty answer, which a broker delays.
         settings |= {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 10}
-        settings["error_cb"] = self._note
+        settings["error_cb"] = self._trouble.add
         consumer = self._client(self._kafka.Consumer, settings, logger=_QUIET)
         try:
             return self._last(consumer, end)
@@ -419,21 +424,14 @@ class KafkaSender:
                     raise self._kafka.KafkaException(error)
         raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
 
-    def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached. The library reports it only to this callback."""
-        codes, text = self._kafka.KafkaError, error.str()
-        distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
-        if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
-            self._refusal = text
-        self._trouble = self._trouble or text
-
     def _errors(self) -> _KafkaErrors:
         return _KafkaErrors(self._kafka, self._error)
 
     def _error(self, error: Any) -> BrokerError:
         codes, reason = self._kafka.KafkaError, error.args[0]
-        if self._refusal is not None:
-            return BrokerRefusedError(f"Kafka: {self._refusal}", where=self._where)
+        trouble = self._trouble
+        if trouble.refused is not None:
+            return trouble.refused
         refused = reason.code() in {
             codes.TOPIC_AUTHORIZATION_FAILED,
             codes.CLUSTER_AUTHORIZATION_FAILED,
@@ -450,8 +448,8 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        trouble = "" if self._trouble is None else f" ({self._trouble})"
-        return kind(f"Kafka: {reason.str()}{trouble}", where=self._where)
+        cause = "" if trouble.first is None else f" ({trouble.first})"
+        return kind(f"Kafka: {reason.str()}{cause}", where=self._where, hint=trouble.hint)
 
 
 class _KafkaErrors:

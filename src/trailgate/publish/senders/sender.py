@@ -178,8 +178,8 @@ class Sink(Protocol):
         ...
 
     @property
-    def most(self) -> int:
-        """The number of operations after which to commit."""
+    def room(self) -> int:
+        """The number of operations after which to commit next, at least 1."""
         ...
 
     @property

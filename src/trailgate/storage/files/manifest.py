@@ -24,6 +24,9 @@ from trailgate.storage.files.listing import NUMBERED
 
 CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
+MANIFEST_HINT: Final = (
+    "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
+)
 VERSION: Final = 1
 HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
@@ -143,8 +146,10 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
         named["positions"] = {query: QueryPosition(**one) for query, one in positions.items()}
         return Manifest(files, growing=growing, **named)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        problem = f"the manifest cannot be understood: {error!r}"
-        raise StorageError(problem, where=Where(source=path)) from error
+        syntax = isinstance(error, json.JSONDecodeError)
+        cause = error if syntax else "its members are not those of a manifest"
+        problem = f"the manifest cannot be understood: {cause}"
+        raise StorageError(problem, where=Where(source=path), hint=MANIFEST_HINT) from error
 
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:

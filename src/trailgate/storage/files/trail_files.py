@@ -15,6 +15,7 @@ from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.model.tables import Definitions
+from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.listing import (
@@ -61,6 +62,7 @@ class TrailPosition(NamedTuple):
         return TrailPosition(self.number, self.offset + 1)
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class TrailFiles:
     """The files of a trail in order, and the definitions of its tables.

@@ -21,6 +21,7 @@ from trailgate.errors import DefinitionError, EncodeError, StorageError, Transac
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
+from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.durable import lock
 from trailgate.storage.files.trail_files import TrailPosition
@@ -39,6 +40,7 @@ DEFAULTS: Final = AppendOptions()
 LONGEST_CSN: Final = 128  # bytes, as the file header has no room for more
 
 
+@check_calls
 class TrailAppender:
     """Appends change batches to a live trail. ``recovered`` states where the source continues.
 

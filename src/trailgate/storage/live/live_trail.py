@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
+from trailgate.options import NamedValues, check_calls
 from trailgate.storage.files.listing import TrailFile, files_on_disk
 from trailgate.storage.files.manifest import (
     Checkpoint,
@@ -32,7 +32,7 @@ from trailgate.trail.writing.trail_format import encode_restart_record
 APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
-class Recovery(Enum):
+class Recovery(NamedValues):
     """What a start does with the bytes after the last commit (docs/recovery.md).
 
     The values are the numbers in trail headers; 1 is printed in documentation. Assumed: 1 is append
@@ -43,6 +43,7 @@ class Recovery(Enum):
     APPEND = 1
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class AppendOptions(WriteOptions):
     """The options of writing a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
@@ -60,6 +61,10 @@ class AppendOptions(WriteOptions):
         if not self._appends and self.recovery is Recovery.APPEND:
             problem = f"a trail of level {self.trail_format.level} only supports overwrite recovery"
             raise OptionError(problem)
+        try:
+            self.group.encode()
+        except UnicodeEncodeError:
+            raise OptionError(f"group is {self.group!r}, which is not UTF-8") from None
 
     @property
     def mode(self) -> Recovery:

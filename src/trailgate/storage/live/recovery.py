@@ -13,6 +13,7 @@ from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.kernels import APART, BEGINS, UNDOES
 from trailgate.model.transactions import follow, mask_begins
+from trailgate.options import check_calls
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -24,6 +25,7 @@ from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.transactions import CLOSES, record_marks
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """The state of a live trail after a start: where its source must continue, and which transactions to skip there.

@@ -14,7 +14,6 @@ payload that does not fit this layout is shown in hex.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
 from trailgate.errors import EncodeError, Where
+from trailgate.options import NamedValues
 
 FRAME: Final = 4  # bytes before a payload
 MAX_LENGTH: Final = 0xFFFF  # a length is u16
@@ -44,7 +44,7 @@ TX_NAME: Final = "TX_NAME"
 UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
 
 
-class ByteOrder(Enum):
+class ByteOrder(NamedValues):
     """The byte order of a trail.
 
     It is big-endian before 19c; little-endian was seen in some later trails.

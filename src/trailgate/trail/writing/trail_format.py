@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, Self, TypeVar
 
 from trailgate.errors import OptionError
+from trailgate.options import NamedValues, check_calls
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
@@ -66,7 +67,7 @@ RELEASES: Final[Mapping[str, TrailRelease]] = MappingProxyType(
 )
 
 
-class UpdateFormat(Enum):
+class UpdateFormat(NamedValues):
     """The form in which an update with before values is written to a trail.
 
     SEPARATE: two records. FULL and COMPACT: one record of type 134 or 135, as with
@@ -79,6 +80,7 @@ class UpdateFormat(Enum):
     COMPACT = "compact"
 
 
+@check_calls
 @dataclass(frozen=True, slots=True)
 class TrailFormat:
     """The format in which a trail is written.

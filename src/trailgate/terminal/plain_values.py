@@ -1,0 +1,202 @@
+"""Convert Arrow columns of any type to values that JSON and a printed table can show.
+
+The result holds only None, true and false, numbers, text, lists and dictionaries. pyarrow's own
+conversion fails for some values that a query can return: dates outside the years 1 to 9999,
+nanoseconds if pandas is not installed, and maps whose keys are structs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.maps import map_entries
+
+# The largest and smallest value of DuckDB's dates and timestamps, which is also PostgreSQL's.
+INFINITY: Final = "infinity"
+# Arrow formats only years of four digits. The others are left to numpy.
+EARLIEST, LATEST = np.datetime64("0000-01-01", "D"), np.datetime64("9999-12-31", "D")
+SECONDS: Final = 1_000_000_000  # nanoseconds
+UNITS: Final = {"s": SECONDS, "ms": 1_000_000, "us": 1000, "ns": 1}  # nanoseconds
+
+
+def values_of(column: pa.Array) -> list[Any]:
+    """Convert a column to values for printing: times in ISO form, maps as dictionaries, bytes in hex.
+
+    Whole decimals are numbers, and other decimals text. So are floats that JSON cannot express:
+    NaN, Infinity and -Infinity.
+    """
+    if pa.types.is_decimal(column.type) and not column.type.scale:
+        return [None if value is None else int(value) for value in column.to_pylist()]
+    return _values(column)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """Convert a column, which may be inside another one: a decimal inside a list is text."""
+    convert = next((row.convert for row in CONVERSIONS if row.matches(column.type)), None)
+    values: list[Any] = column.to_pylist() if convert is None else convert(column)
+    return values
+
+
+def _each(change: Callable[[Any], Any]) -> Callable[[pa.Array], list[Any]]:
+    """Create a conversion that changes each of Python's values which is not None."""
+    return lambda column: [None if one is None else change(one) for one in column.to_pylist()]
+
+
+def plain_float(value: float) -> float | str:
+    """Return a float, or its name if JSON has no number for it."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _structs(column: pa.StructArray) -> list[Any]:
+    names = [column.type.field(i).name for i in range(column.type.num_fields)]
+    parts = [_values(part) for part in column.flatten()]
+    rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else [()] * len(column)
+    return [
+        dict(zip(names, row, strict=True)) if valid else None
+        for valid, row in zip(column.is_valid().to_pylist(), rows, strict=True)
+    ]
+
+
+def _lists(column: pa.ListArray) -> list[Any]:
+    items = iter(_values(column.flatten()))
+    sizes = pc.list_value_length(column).to_pylist()
+    valid = column.is_valid().to_pylist()
+    return [
+        list(islice(items, size or 0)) if there else None
+        for size, there in zip(sizes, valid, strict=True)
+    ]
+
+
+def _maps(column: pa.MapArray) -> list[Any]:
+    keys, values, rows = map_entries(column)
+    maps: list[Any] = [{} if valid else None for valid in column.is_valid().to_pylist()]
+    for key, value, row in zip(_values(keys), _values(values), rows.tolist(), strict=True):
+        maps[row][key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)] = value
+    return maps
+
+
+def texts_of(column: pa.Array) -> pa.Array | None:
+    """Return text as it is, and dates and times in ISO form. Returns None for other types."""
+    kind = column.type
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_timestamp(kind):
+        return iso_times(column)
+    if pa.types.is_date(kind):
+        return _dates(column)
+    return column.cast(pa.string()) if _IS_TEXT(kind) else None
+
+
+def iso_times(column: pa.TimestampArray) -> pa.Array:
+    """Format a column of timestamps in ISO form, with as many digits of a fraction as its unit has."""
+    unit = column.type.unit
+    # The cast through integers keeps the instant and needs no time zone database.
+    numbers = column.cast(pa.int64())
+    text = numbers.cast(pa.timestamp(unit)).cast(pa.string())
+    dated = pc.utf8_replace_slice(text, start=10, stop=11, replacement="T")
+    zone = "" if column.type.tz is None else "Z"
+    texts = pc.binary_join_element_wise(dated, zone, "")
+    return _with_far_days(texts, numbers, f"datetime64[{unit}]", zone)
+
+
+def _dates(column: pa.Array) -> pa.Array:
+    """Format a column of dates in ISO form."""
+    days = column.cast(pa.date32())
+    return _with_far_days(days.cast(pa.string()), days.cast(pa.int32()), "datetime64[D]", "")
+
+
+def _with_far_days(texts: pa.Array, numbers: pa.Array, kind: str, zone: str) -> pa.Array:
+    """Replace the texts of days outside the years 0 to 9999, which Arrow does not format."""
+    filled = numbers.fill_null(0).to_numpy(zero_copy_only=False)
+    times = filled.astype(np.int64).view(kind)
+    days = times.astype("datetime64[D]")
+    far = (days < EARLIEST) | (days > LATEST) | np.isnat(times)
+    if not far.any():
+        return texts
+    # DuckDB's infinity is the largest number of the type, and -infinity its negative.
+    largest = np.iinfo(filled.dtype).max
+    named = {largest: INFINITY, -largest: f"-{INFINITY}"}
+    numpy_texts = np.datetime_as_string(times[far]).tolist()
+    written = [
+        named.get(number, f"{_with_long_year(text)}{zone}")
+        for number, text in zip(filled[far].tolist(), numpy_texts, strict=True)
+    ]
+    return pc.replace_with_mask(texts, pa.array(far), pa.array(written, pa.string()))
+
+
+def _with_long_year(text: str) -> str:
+    """Give a year before 0 four digits, as ISO 8601 does: numpy's ``-043-03-15`` becomes ``-0043-03-15``."""
+    year, dash, rest = text[1:].partition("-")
+    return f"-{year:0>4}{dash}{rest}" if text.startswith("-") else text
+
+
+def _durations(column: pa.Array) -> list[Any]:
+    """Format durations like intervals without months and days."""
+    size = UNITS[column.type.unit]
+    counts = column.cast(pa.int64()).to_pylist()
+    return [None if count is None else _interval_text((0, 0, count * size)) for count in counts]
+
+
+def _interval_text(value: Any) -> str:
+    """Format an interval as ISO 8601 does: 14 months, 3 days and 4.5 seconds are ``P14M3DT4.5S``."""
+    months, days, nanoseconds = value
+    seconds, fraction = divmod(abs(nanoseconds), SECONDS)
+    sign = "-" if nanoseconds < 0 else ""
+    decimals = f".{fraction:09}".rstrip("0") if fraction else ""
+    parts = [f"{months}M" if months else "", f"{days}D" if days else ""]
+    time = f"T{sign}{seconds}{decimals}S" if nanoseconds or not any(parts) else ""
+    return f"P{''.join(parts)}{time}"
+
+
+class _Conversion(NamedTuple):
+    """How the columns of some types are converted."""
+
+    matches: Callable[[pa.DataType], bool]
+    convert: Callable[[pa.Array], list[Any]]
+
+
+def _texts(column: pa.Array) -> list[Any]:
+    texts = texts_of(column)
+    assert texts is not None
+    return texts.to_pylist()  # type: ignore[no-any-return]
+
+
+def _is_one_of(*tests: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    return lambda kind: any(test(kind) for test in tests)
+
+
+_IS_TEXT: Final = _is_one_of(
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+    *(pa.types.is_timestamp, pa.types.is_date, pa.types.is_time),
+)
+_IS_BYTES: Final = _is_one_of(
+    *(pa.types.is_binary, pa.types.is_large_binary),
+    *(pa.types.is_fixed_size_binary, pa.types.is_binary_view),
+)
+_IS_LIST: Final = _is_one_of(pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+# The first row that matches a type counts. Types without a row are as Python has them.
+CONVERSIONS: Final = (
+    _Conversion(
+        lambda kind: isinstance(kind, pa.BaseExtensionType), lambda column: _values(column.storage)
+    ),
+    _Conversion(pa.types.is_dictionary, lambda column: _values(column.dictionary_decode())),
+    _Conversion(_IS_TEXT, _texts),
+    _Conversion(pa.types.is_floating, _each(plain_float)),
+    _Conversion(pa.types.is_decimal, _each(lambda value: format(value, "f"))),
+    _Conversion(_IS_BYTES, _each(bytes.hex)),
+    _Conversion(pa.types.is_interval, _each(_interval_text)),
+    _Conversion(pa.types.is_duration, _durations),
+    _Conversion(pa.types.is_struct, _structs),
+    _Conversion(_IS_LIST, _lists),
+    _Conversion(pa.types.is_map, _maps),
+)
