@@ -172,11 +172,11 @@ def test_sparks_schema_is_that_of_arrow_with_its_metadata(
     copybook: str, data: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     types: Any = pytest.importorskip("pyspark.sql.types")
-    sources: Any = pytest.importorskip("trailgate.spark.sources")
+    schemas: Any = pytest.importorskip("trailgate.spark.schemas")
 
     found = types.StructType.fromJson(json.loads(printed(capsys, copybook, "--to", "spark")))
 
-    expected = sources.spark_schema(read_records(data, copybook).schema)
+    expected = schemas.spark_schema(read_records(data, copybook).schema)
     assert found == expected
     assert found.json() == expected.json()
     assert found["ORDER-ID"].metadata["key"] == "true"

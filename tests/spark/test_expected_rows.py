@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType, TimestampType
 
-from trailgate.spark import errors as expected_rows
-from trailgate.spark.errors import arrow_schema
+from trailgate.spark import schemas
+from trailgate.spark.schemas import arrow_schema
 
 SCHEMA = StructType().add("at", TimestampType())
 
@@ -25,6 +25,6 @@ def test_where_spark_takes_no_zone_it_is_given_none(monkeypatch: pytest.MonkeyPa
     def of_4_1(schema: StructType, timestamp_utc: bool = True) -> Any:
         return pa.schema([("at", pa.timestamp("us", "UTC"))])
 
-    monkeypatch.setattr(expected_rows, "to_arrow_schema", of_4_1)
+    monkeypatch.setattr(schemas, "to_arrow_schema", of_4_1)
 
     assert arrow_schema(SCHEMA, "Europe/Paris").field("at").type == pa.timestamp("us", "UTC")

@@ -165,9 +165,9 @@ class OperationSearch:
             if len(rows) >= self.rows:
                 break
         result = self._found(tuple(rows), reached)
-        return self._fitted(self._with_damage(result) if self.damage else result)
+        return self._shorten(self._with_damage(result) if self.damage else result)
 
-    def _fitted(self, result: SearchResult) -> SearchResult:
+    def _shorten(self, result: SearchResult) -> SearchResult:
         """Shorten a page with large rows. At least one row is kept."""
         rows = result.rows[::-1] if self.back else result.rows
         sizes = [row.size if isinstance(row, ShownOperation) else MARKUP for row in rows]

@@ -142,7 +142,7 @@ class TransactionStatistics:
 
 
 def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
-    """Return the indexes of the values that are large enough for a list of the longest."""
+    """Return the indexes of the values that are large enough for a list of the longest transactions."""
     least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
     candidates = np.flatnonzero(values > least)
     if len(candidates) > LONGEST:

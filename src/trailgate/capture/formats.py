@@ -64,7 +64,7 @@ class ParserType(NamedTuple):
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
         """Create the cutter for messages of this parser that are too large for memory.
 
-        None if the format has no cutter.
+        Returns None if the format has no cutter.
         """
         found: MessageCutter | None = (
             import_name(self.cutter_at)(options) if self.cutter_at else None

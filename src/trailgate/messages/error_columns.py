@@ -462,7 +462,7 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
     # b"\x00\x01" and b"   " only the hex digits say anything.
     hidden = _not_decoded(data, offsets, high > 0 if own is None else (high > 0) & ~own)
     readable = visible & (control == 0) & ~hidden
-    parts = pc.binary_join_element_wise("text ", _quoted(_ascii(cut, high == 0)), "")
+    parts = pc.binary_join_element_wise("text ", _quote(_ascii(cut, high == 0)), "")
     # Bytes are printed in hex too if the text does not show them completely.
     plain = _are_plain(data, offsets)
     if own is not None:
@@ -482,7 +482,7 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
         parts = _put(parts, in_hex, pc.if_else(both, joined, hexed))
     odd = np.flatnonzero((high > 0) & ~hidden)
     if len(odd):
-        parts = _put(parts, odd, _described(raw, text, odd))
+        parts = _put(parts, odd, _describe(raw, text, odd))
     return parts
 
 
@@ -528,7 +528,7 @@ def _ascii(values: pa.BinaryArray, good: Mask) -> pa.StringArray:
     return values.cast(pa.string())
 
 
-def _quoted(texts: pa.StringArray) -> pa.StringArray:
+def _quote(texts: pa.StringArray) -> pa.StringArray:
     """Return `repr` of ASCII texts without control characters, cut after `SHOWN` characters."""
     # ASCII has one byte per character, so lengths in bytes are lengths in characters.
     long = pc.greater(pc.binary_length(texts), SHOWN)
@@ -595,7 +595,7 @@ def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
     return pc.if_else(pa.array(sizes == 0), "no bytes", texts) if (sizes == 0).any() else texts
 
 
-def _described(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
+def _describe(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
     """Format values that are not ASCII, once per distinct value."""
     places = pa.array(rows)
     values = raw.take(places).to_pylist()

@@ -16,8 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from trailgate.cobol.records.fields import PolicyTally
 from trailgate.options import check_arguments
-from trailgate.spark.errors import cast_batches
 from trailgate.spark.options import check_session
+from trailgate.spark.schemas import cast_batches
 from trailgate.spark.sources import SparkSource, map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.file_search import Addresses, addresses_of

@@ -28,9 +28,9 @@ from trailgate.messages.messages import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.shapes import Projection
 from trailgate.options import NAMES, Option, check_arguments
-from trailgate.spark.errors import brief_rows, cast_batches
+from trailgate.spark.errors import brief_rows
 from trailgate.spark.options import check_frame
-from trailgate.spark.sources import spark_schema
+from trailgate.spark.schemas import cast_batches, spark_schema
 
 COLUMNS: Final = Option("columns", NAMES, "only these columns")
 FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used

@@ -26,12 +26,12 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.spark.errors import brief_errors, brief_rows, cast_batches, with_brief_errors
+from trailgate.spark.errors import brief_errors, brief_rows, with_brief_errors
 from trailgate.spark.options import keep_options, restore_options
+from trailgate.spark.schemas import cast_batches, spark_schema
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit, MessageStream
 from trailgate.storage.reading.trail_stream import TrailStream
 
@@ -46,37 +46,6 @@ else:
 
 Offset = dict[str, Any]
 Part = TypeVar("Part")
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """Convert an Arrow schema to Spark, with the metadata of its fields.
-
-    Times without a zone stay without one. Spark shows a ``comment`` in the metadata when it
-    describes a table.
-    """
-    return _with_metadata(from_arrow_schema(schema, prefer_timestamp_ntz=True), schema)
-
-
-def _with_metadata(struct: StructType, fields: Iterable[pa.Field]) -> StructType:
-    return StructType(
-        [
-            StructField(
-                spark_field.name,
-                _type_with_metadata(spark_field.dataType, field.type),
-                spark_field.nullable,
-                {name.decode(): value.decode() for name, value in (field.metadata or {}).items()},
-            )
-            for spark_field, field in zip(struct.fields, fields, strict=True)
-        ]
-    )
-
-
-def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
-    if isinstance(own, StructType):
-        return _with_metadata(own, kind)
-    if isinstance(own, ArrayType):
-        return ArrayType(_type_with_metadata(own.elementType, kind.value_type), own.containsNull)
-    return own
 
 
 @with_brief_errors

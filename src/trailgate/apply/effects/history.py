@@ -265,6 +265,8 @@ def _visible_states(
     begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
     is_complete = (operations.op_type == INSERT) | (operations.op_type == DELETE)
     index = np.arange(len(operations))
+    # The running maximum repeats the index of the last reset on all later operations of the key.
+    # It cannot reach back into another key, because each key begins with a reset.
     reset = np.maximum.accumulate(np.where(begins | is_complete, index, 0))
     is_last = np.append(begins[1:], True) | np.append(np.diff(operations.transaction) != 0, True)
     return is_complete, reset, np.flatnonzero(is_last & seen)

@@ -223,6 +223,7 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
     all their columns.
     """
     if not table.key:
+        # The before values of other operations become null and missing, so they are never cast.
         kept, others = pa.array(deletes), ~deletes
         return tuple(
             one

@@ -44,8 +44,7 @@ from trailgate.apply.targets.target import (
     build_conflict_error,
 )
 from trailgate.errors import ApplyError, Where
-from trailgate.spark.errors import arrow_schema
-from trailgate.spark.sources import spark_schema
+from trailgate.spark.schemas import arrow_schema, spark_schema
 
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")

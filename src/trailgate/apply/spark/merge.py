@@ -21,7 +21,7 @@ from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.key_ranges import find_key_range
-from trailgate.spark.sources import spark_schema
+from trailgate.spark.schemas import spark_schema
 
 try:
     from py4j.protocol import Py4JError

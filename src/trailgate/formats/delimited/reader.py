@@ -428,7 +428,7 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
             at, place = error.where.record or 0, error.where.column or 0
             column = self.pairing.column_of(place)
             row = self.rows[[at]]
-            raise self._placed(ErrorColumns.of_errors([error]), row, column, place)[0] from None
+            raise self._add_places(ErrorColumns.of_errors([error]), row, column, place)[0] from None
 
     def convert_values(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
         """Convert the strings of column i, which is the field `place` of each record."""
@@ -441,12 +441,12 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
         def errors_at(rows: Longs) -> ErrorColumns:
             # `rows` is a subset of `wrong`: the first bad row of each message.
             own = errors.take(np.searchsorted(wrong, rows))
-            return self._placed(own, rows, i, place)
+            return self._add_places(own, rows, i, place)
 
         self.add(wrong, errors_at)
         return ABSENT
 
-    def _placed(self, errors: ErrorColumns, rows: Longs, i: int, place: int) -> ErrorColumns:
+    def _add_places(self, errors: ErrorColumns, rows: Longs, i: int, place: int) -> ErrorColumns:
         """Add the record, table and column to the errors of values."""
         located = self.records.field_errors(rows, place, errors)
         return located.with_place(table=self.table.name, field=self.table.columns[i].name)

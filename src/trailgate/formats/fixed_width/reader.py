@@ -67,7 +67,10 @@ _SHORT = "Is the header the right one, or is the record cut off?"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(MessageRecords):
-    """Fixed-width records, measured in bytes or characters. Each has its complete header."""
+    """Fixed-width records, measured in bytes or characters.
+
+    Each record contains its complete header.
+    """
 
     units: MessageUnits
     starts: Longs

@@ -208,7 +208,7 @@ class RangeReader:
         first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
         number = parsed.problems.message
         owned = (number >= begin) & (number < stop) | (number < 0) & self._begun
-        problems = self._placed(parsed.problems.where(owned), batch, begin)
+        problems = self._add_positions(parsed.problems.where(owned), batch, begin)
         if self.start is None and begin < stop:
             self.start = position_of(batch, begin)
         self._begun = True
@@ -227,7 +227,7 @@ class RangeReader:
             unreadable=unreadable.where(unread).moved(-begin),
         )
 
-    def _placed(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
+    def _add_positions(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
         """Add positions to the problems, and number their messages from `begin` on."""
         if not len(problems):
             return problems
@@ -248,7 +248,7 @@ class RangeReader:
         self.notes |= parsed.notes
         none = np.zeros(0, np.int64)
         nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
-        problems = self._placed(parsed.problems[:1], nothing, 0)
+        problems = self._add_positions(parsed.problems[:1], nothing, 0)
         if len(problems) or parsed.batch.rows:
             yield OwnedBatch(nothing, parsed.batch, parsed.message, none.astype(bool), problems)
 

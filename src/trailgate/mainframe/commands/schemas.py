@@ -29,7 +29,7 @@ _CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
 
 def spark_text(schemas: Schemas) -> str:
     """Format record schemas as JSON for ``StructType.fromJson``; several records give an object with one schema each."""
-    from trailgate.spark.sources import spark_schema
+    from trailgate.spark.schemas import spark_schema
 
     made = {name: spark_schema(schema).jsonValue() for name, schema in schemas.items()}
     return _json(next(iter(made.values())) if len(made) == 1 else made)

@@ -21,10 +21,10 @@ from trailgate.errors import OptionError
 from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.errors import arrow_schema, brief_errors
+from trailgate.spark.errors import brief_errors
 from trailgate.spark.frames import frame_of
 from trailgate.spark.options import check_session
-from trailgate.spark.sources import spark_schema
+from trailgate.spark.schemas import arrow_schema, spark_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.file_search import Addresses
 

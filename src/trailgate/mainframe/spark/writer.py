@@ -22,8 +22,9 @@ from trailgate.mainframe.jobs.options import with_base
 from trailgate.mainframe.jobs.part_folder import WrittenPart
 from trailgate.mainframe.jobs.writing import WRITING, WritingJob, WritingOptions, prepare_writing
 from trailgate.options import Options
-from trailgate.spark.errors import arrow_schema, with_brief_errors
+from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.schemas import arrow_schema
 
 ON_SPARK: Final = Options("copybook", (*WRITING, BASE))
 

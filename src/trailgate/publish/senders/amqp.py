@@ -269,7 +269,7 @@ class AmqpSender(QueueSender):
         link.attach(self._address, self._queue)
         if restart.first or not self._browse():
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
-            self._answered(link.restart, self._message("", first), "a restart message")
+            self._send_and_wait(link.restart, self._message("", first), "a restart message")
         self._receiver = link.listen(self._queue)
         held = HELD.format(self._group)
         taken = wait_and_log(
@@ -314,7 +314,7 @@ class AmqpSender(QueueSender):
         try:
             self._send_transaction(parts, state, held)
         except BrokerError as error:
-            raise self._explained(error, parts) from error
+            raise self._explain(error, parts) from error
 
     def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: Any) -> None:
         """Send messages and the new restart message, and accept the old one."""
@@ -326,7 +326,7 @@ class AmqpSender(QueueSender):
         held.update(TRANSACTIONAL)
         link.answered(new, "a restart message")
         ended = self._control(DISCHARGE, [name, False])
-        self._answered(link.coordinator, ended, "the end of a transaction")
+        self._send_and_wait(link.coordinator, ended, "the end of a transaction")
         held.settle()
         self._receiver.flow(1)
         taken = link.take(self._receiver, SECONDS)
@@ -381,9 +381,9 @@ class AmqpSender(QueueSender):
     def _declare(self) -> Any:
         """Begin a transaction, and return its id."""
         message = self._control(DECLARE, [None])
-        return self._answered(self._connected.coordinator, message, "a transaction").data[0]
+        return self._send_and_wait(self._connected.coordinator, message, "a transaction").data[0]
 
-    def _answered(self, to: Any, message: Any, what: str) -> Any:
+    def _send_and_wait(self, to: Any, message: Any, what: str) -> Any:
         """Send a message outside transactions, and return the broker's answer."""
         self._connected.wait_for_credit(to)
         delivery = to.send(message)

@@ -214,7 +214,7 @@ class ConfirmedStompSender(StompSender):
         except BrokerError as error:
             own = self._broker_error()
             if own is not None:
-                raise self._explained(own, parts) from error
+                raise self._explain(own, parts) from error
             # RabbitMQ closes the connection without a word if a queue of limited length refuses a message.
             missing = count_noun(len(waiting - self._receipts), "message")
             problem = f"the broker has not confirmed {missing}: {error.problem}"

@@ -78,7 +78,7 @@ class QueueSender:
     def remember(self, tables: Iterable[str]) -> None:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
-    def _explained(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
+    def _explain(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
         """Return the error for a batch that a queue's broker rejects: with the cause and a remedy if they are known."""
         if _TOO_LARGE.search(error.problem):
             largest = LargestMessage.of(parts)

@@ -195,7 +195,7 @@ class StompSender(QueueSender):
             self._send_transaction(parts, state, held)
         except BrokerError as error:
             own = self._broker_error() or error
-            raise self._explained(own, parts) from error
+            raise self._explain(own, parts) from error
 
     def _send_transaction(
         self, parts: Iterable[OutgoingMessages], state: str, held: Mapping[str, str]

@@ -19,8 +19,9 @@ from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.publish.job import plan_publishing, read_changes
 from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
-from trailgate.spark.errors import brief_rows, cast_batches
-from trailgate.spark.sources import map_parts, spark_schema
+from trailgate.spark.errors import brief_rows
+from trailgate.spark.schemas import cast_batches, spark_schema
+from trailgate.spark.sources import map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail

@@ -1,6 +1,6 @@
 """Durable files: replaced completely or written in place, and synced to the disk.
 
-Also the lock of a run on its trail.
+The lock of a run on its trail is also defined here.
 """
 
 from __future__ import annotations

@@ -373,7 +373,10 @@ class SplitReader:
     def _run(
         self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
     ) -> tuple[RecordRun, TrailPosition | None]:
-        """Read the records up to the first transaction of the next split. Returns its position if it follows."""
+        """Read the records up to the first transaction of the next split.
+
+        Returns also the position of that transaction, or None if it was not reached.
+        """
         number, end = reader.file.number, self._split.end
         view = reader.view(data, offset)
         run = RecordRun(number, offset, view, change_marks(view))

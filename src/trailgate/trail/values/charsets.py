@@ -100,7 +100,7 @@ def find_charset(name: str) -> str:
 
 
 def column_charset(column: Column, usual: str) -> str | None:
-    """Return the character set of a column's values, or None if its definition must state it but does not.
+    """Return the character set of a column's values, or None if the column's definition should state it but does not.
 
     The sub types of capture properties §9.4 take precedence. ``usual`` is the character set of the
     source.
