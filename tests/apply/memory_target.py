@@ -31,6 +31,7 @@ class MemoryTarget:
     """Tables in memory. With ``each_alone`` a table is committed when it is written, as in a lake; else all are with the position."""
 
     widens = True
+    folds_names = False
 
     def __init__(self, *, each_alone: bool) -> None:
         self.commits_alone = each_alone

@@ -13,10 +13,12 @@ import pytest
 
 from apply.sources import write_log
 from apply.test_net_effects import history
+from apply.test_redefinition import Part, table, write
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate import DefinitionError, OptionError, StorageError, apply_trail
+from trailgate import DefinitionError, OptionError, StorageError, apply_trail, verify_tables
 from trailgate.apply.targets.target import table_rows
+from trailgate.model.tables import Column
 
 TABLES = {
     "delta": ("delta:{}/lake", "delta:{}/lake/hr/t"),
@@ -61,6 +63,23 @@ def test_columns_that_are_not_logged_are_named(tmp_path: Path) -> None:
     apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h", mode="append")
     found = table_rows(f"parquet:{tmp_path}/h/hr/t").read_all().to_pylist()
     assert [row["_missing"] for row in found] == ['["b", "c"]', None]
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+def test_only_columns_of_the_own_definition_are_named(batch_bytes: int, tmp_path: Path) -> None:
+    """So the list does not depend on where a batch ends."""
+    a, b = Column("A", 134, 8), Column("B", 134, 8)
+    parts: list[Part] = [
+        (table(a), [("U", {"id": 1})]),
+        (table(a, b), [("U", {"id": 1})]),
+        (table(b), [("U", {"id": 1})]),
+    ]
+    trail, to = write(tmp_path / "ot", *parts), f"duckdb:{tmp_path}/x.duckdb"
+    apply_trail(trail, to, mode="append", batch_bytes=batch_bytes)
+
+    found = table_rows(f"{to}/hr/t").read_all().sort_by("_position")
+    assert found["_missing"].to_pylist() == ['["a"]', '["a", "b"]', '["b"]']
+    assert verify_tables(trail, to, mode="append").is_equal
 
 
 @pytest.mark.parametrize("name", ["delta", "duckdb"])

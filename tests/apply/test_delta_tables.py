@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, Schema, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.schema import PrimitiveType
 
 from apply.deletion_vectors import delete_by_vector, vectors
 from apply.naive_batches import block_of_images
@@ -24,8 +25,9 @@ from apply.value_histories import mixed_histories, run_histories
 from apply.value_table import TARGETS, VALUES, Values
 from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
-from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
+from trailgate import ApplyError, OptionError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.effects.tables import created_type, make_target_table
+from trailgate.apply.jobs.options import ModeName
 from trailgate.apply.targets.delta_statistics import (
     has_rounded_statistics,
     plan_statistics_properties,
@@ -381,6 +383,11 @@ REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] =
         "an empty string would become NULL",
     ),
     (
+        parted(pa.string()),
+        [(INSERT, None, {"ID": 1, "V": "__HIVE_DEFAULT_PARTITION__"})],
+        "the text __HIVE_DEFAULT_PARTITION__ would become NULL",
+    ),
+    (
         parted(pa.binary()),
         [ROW],
         r"cannot write partitions of binary.*Partition the table by another",
@@ -431,3 +438,39 @@ def test_rows_of_one_key_are_an_error_and_stay(keyed: bool, tmp_path: Path) -> N
     with pytest.raises(ApplyError, match=words):
         apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
     assert [row["id"] for row in rows(path)] == [1, 1]
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+@pytest.mark.parametrize("mode", ["current", "soft-delete"])
+def test_a_row_inserted_again_has_no_value_in_a_column_of_the_target(
+    mode: ModeName, batch_bytes: int, tmp_path: Path
+) -> None:
+    """Whether its delete is in the same batch or not. A row that is updated keeps the value."""
+    trail, to, path = tmp_path / "ot", f"delta:{tmp_path}/lake", tmp_path / "lake/hr/t"
+    one, two = {"ID": 1, "V": "a"}, {"ID": 2, "V": "a"}
+    write(trail, (INSERT, None, one), (INSERT, None, two))
+    apply_trail(trail, to, mode=mode)
+    DeltaTable(path).alter.add_columns([Field("note", PrimitiveType("string"))])
+    DeltaTable(path).update({"note": "'mine'"})
+    write(trail, (DELETE, one, None), (INSERT, None, one), (UPDATE, two, {"ID": 2, "V": "b"}))
+    apply_trail(trail, to, mode=mode, batch_bytes=batch_bytes)
+
+    assert {row["id"]: row["note"] for row in rows(path)} == {1: None, 2: "mine"}
+    assert verify_tables(trail, to, mode=mode).is_equal
+
+
+@pytest.mark.parametrize("group", [".", "..", "a/b", "../../x", "a%20b", "[x]", "_delta_log"])
+def test_a_group_is_the_name_of_a_folder(group: str, tmp_path: Path) -> None:
+    write(tmp_path / "ot", (INSERT, None, {"ID": 1, "V": "a"}))
+    with pytest.raises(OptionError, match="--group NAME"):
+        apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake", group=group)
+
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("part", ["_DELTA_LOG", "..", "a%20b", "[x]"])
+def test_a_table_that_cannot_be_a_folder_is_mapped(part: str, tmp_path: Path) -> None:
+    table = Table(f'HR."{part}"', T.columns)
+    write(tmp_path / "ot", (INSERT, None, {"ID": 1, "V": "a"}), table=table)
+    with pytest.raises(OptionError, match=r"\(table hr.*MAP the table to another name"):
+        apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")

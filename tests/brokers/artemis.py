@@ -21,6 +21,10 @@ CONNECT: Final = (
 EXCLUSIVE: Final = """
 <address-setting match="killed.#"><default-exclusive-queue>true</default-exclusive-queue></address-setting>
 """
+SELDOM: Final = "seldom"  # the group whose restart message is delivered three times at most
+DELIVERED: Final = f"""
+<address-setting match="trailgate.restart.{SELDOM}"><max-delivery-attempts>3</max-delivery-attempts></address-setting>
+"""
 ROOM: Final = 200_000  # bytes of an address whose name begins with full
 POLICIES: Final = ("BLOCK", "FAIL", "PAGE", "DROP")
 LIMITED: Final = "".join(
@@ -55,7 +59,9 @@ class Artemis:
         listed = (f'<acceptor name="more-{i}">{one}</acceptor>' for i, one in enumerate(acceptors))
         text = text.replace("</acceptors>", f"{''.join(listed)}</acceptors>")
         # A consumer that comes before the broker has noticed that another one is gone waits (docs/brokers.md).
-        text = text.replace("<address-settings>", f"<address-settings>{EXCLUSIVE}{LIMITED}")
+        text = text.replace(
+            "<address-settings>", f"<address-settings>{EXCLUSIVE}{DELIVERED}{LIMITED}"
+        )
         config.write_text(text)
         self.process = Process([self.folder / "bin/artemis", "run"], folder / "log", self._ready)
         self.process.start()

@@ -7,31 +7,28 @@ operation as a separate row, with six such columns.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import FetchRows, TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect
-from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.operations import MISSING, TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.model.changes import TRUNCATE, StateColumn
+from trailgate.model.changes import StateColumn
 from trailgate.model.operations_table import codes_to_letters
 
-NULL: Final = pa.scalar(None, pa.string())
 COLUMNS: Final = (
     TargetColumn("_op_type", pa.string()),
     TargetColumn("_op_ts", pa.timestamp("us")),
     TargetColumn("_tx_id", pa.string()),
     TargetColumn("_csn", pa.string()),
     TargetColumn("_position", pa.string()),
-    TargetColumn("_missing", pa.string()),
+    TargetColumn(MISSING, pa.string()),
 )
 
 TIME: Final = pa.timestamp("us")
@@ -50,8 +47,7 @@ def append_changes(
     """Build one row per operation: its column values, followed by columns that describe the operation.
 
     The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
-    ``_missing`` is a JSON list of the columns that were not logged, for example ``["NAME"]``; it is
-    NULL for a truncate.
+    ``_missing`` is a value of the operations already (``convert_blocks``).
     """
     del fetch, policy, faults  # an appended row cannot collide
     rows, table = len(operations), operations.table
@@ -61,7 +57,6 @@ def append_changes(
         "_tx_id": operations.tx_id,
         "_csn": operations.csn,
         "_position": operations.position,
-        "_missing": _missing(operations),
     }
     values = tuple(
         StateColumn(described[column.name].cast(column.type)) if column.name in described else one
@@ -80,22 +75,6 @@ def append_changes(
         values=values,
     )
     return [TableChanges(nets, appended=True)]
-
-
-def _missing(operations: TargetOperations) -> pa.Array:
-    """Return for each operation a JSON list of the source columns that it does not log."""
-    rows, table = len(operations), operations.table
-    added = {column.name for column in COLUMNS}
-    # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
-    # logged contributes "". The first name then starts with ", ", which is removed below.
-    parts = [
-        pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
-        for column, one in zip(table.columns, operations.values, strict=True)
-        if column.name not in added and not column.extra
-    ]
-    listed = pc.binary_join_element_wise("[", *parts, "]", "")
-    listed = pc.replace_substring(listed, "[, ", "[", max_replacements=1)
-    return pc.if_else(pa.array(operations.op_type == TRUNCATE), NULL, listed)
 
 
 def add_meta_columns(table: TargetTable) -> TargetTable:

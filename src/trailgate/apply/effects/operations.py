@@ -8,6 +8,7 @@ which follow, know nothing of trails and mappings.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -35,6 +36,8 @@ from trailgate.model.changes import (
 from trailgate.model.operations_table import select_images
 from trailgate.model.positions import short_position
 
+MISSING: Final = "_missing"  # a column of the tables of --mode append
+NULL: Final = pa.scalar(None, pa.string())
 KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
 
 
@@ -180,6 +183,8 @@ def _of_block(
     )
     # image_of(a, b, mask) takes a in the rows of the mask, and b in the others.
     values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
+    if not table.key:
+        values = _with_missing_names(table, block, values)
     keys, old_keys = [], []
     for at in table.key:
         new, old = (
@@ -213,6 +218,31 @@ def _of_block(
         key=tuple(keys),
         old_key=tuple(old_keys),
         values=values,
+    )
+
+
+def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -> Image:
+    """Set the column ``_missing``: for each operation, a JSON list of the columns that it does not log, for example ``["NAME"]``.
+
+    It is NULL for a truncate. Only columns of the operation's own definition are listed. Otherwise
+    the list would depend on how batches are cut: a column that the trail adds later would be in
+    the list only if both operations are in one batch.
+    """
+    rows = len(block)
+    defined = zip(table.places(block.table), table.columns, values, strict=True)
+    # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
+    # logged contributes "". The first name then starts with ", ", which is removed below.
+    parts = [
+        pc.if_else(pa.array(one.is_missing(rows)), f", {json.dumps(column.name)}", "")
+        for source_index, column, one in defined
+        if source_index is not None
+    ]
+    listed = pc.binary_join_element_wise("[", *parts, "]", "")
+    listed = pc.replace_substring(listed, "[, ", "[", max_replacements=1)
+    listed = pc.if_else(pa.array(block.op_type == TRUNCATE), NULL, listed)
+    return tuple(
+        StateColumn(listed.cast(column.type)) if column.name == MISSING else one
+        for column, one in zip(table.columns, values, strict=True)
     )
 
 

@@ -33,7 +33,12 @@ from trailgate.errors import (
 from trailgate.model.positions import short_position
 from trailgate.model.tables import Table
 
+NO_TABLE_HINT: Final = "Create it, or let apply create it: omit --no-create"
 RENAME_HINT: Final = "Rename the trail's column in a parameter file (--params), with a COLMAP that lists all columns and has no USEDEFAULTS"
+SAME_TARGET_HINT: Final = (
+    "With --params, MAP {}, TARGET {} writes both as one table. Two MAP statements keep them apart if the first has "
+    "FILTER (@STREQ (@GETENV ('GGHEADER', 'TABLENAME'), '{}') = 1) and each its own TARGET"
+)
 GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 
 
@@ -112,8 +117,11 @@ class TargetSchemas:
         self.modes = TableModes(options.mode, options.meta, mapping)
         self._types = types
         self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
+        self._mapping = mapping
         if mapping is not None:
             self._mapped = mapping.tables
+        # The first source table of each target table.
+        self._sources: dict[str, str] = {}
         self.known: dict[str, KnownTable] = {}
         self.positions: dict[str, str] = {}
         self.defined: dict[str, Table] = {}  # the last definition of each source table
@@ -151,7 +159,8 @@ class TargetSchemas:
             if existing is not None:
                 self._check_mode(existing, expected)
             if existing is None and self._options.no_create:
-                raise DefinitionError("the target has no such table", where=Where(table=name))
+                problem = "the target has no such table"
+                raise DefinitionError(problem, where=Where(table=name), hint=NO_TABLE_HINT)
             at = self._target.position(expected if existing is None else existing)
             if existing is None and at is not None and self._bound is None:
                 problem = (
@@ -196,7 +205,10 @@ class TargetSchemas:
         last = dict(self.defined)
         for source, positions in defined.items():
             for table, first in sorted(positions.items(), key=lambda one: one[1]):
-                before = last.get(source) or self._applied_definition(table)
+                before = last.get(source)
+                if before is None:
+                    self._check_only_source(table)
+                    before = self._applied_definition(table)
                 last[source] = table
                 if before == table:
                     continue
@@ -208,6 +220,22 @@ class TargetSchemas:
                     raise error.with_place(source=f"position {short_position(first)}") from None
         return last
 
+    def _check_only_source(self, table: Table) -> None:
+        """Raise DefinitionError if another table of the trail is written to the same target table, because their names differ only in case."""
+        for mapped in self._mapped(table):
+            name = str(self.extend(make_target_table(mapped)))
+            known = self.known.get(name)
+            target = name if known is None else str(known.table)
+            key = target.casefold() if self._target.folds_names else target
+            other = self._sources.setdefault(key, table.name)
+            if self._are_confused(other, table.name, target):
+                raise _build_same_target_error(other, table.name, target)
+
+    def _are_confused(self, source: str, other: str, target: str) -> bool:
+        """Return whether two source tables differ only in case, and no MAP statement names their target table."""
+        is_named = self._mapping is not None and self._mapping.names_target(target)
+        return source != other and source.casefold() == other.casefold() and not is_named
+
     def _applied_definition(self, table: Table) -> Table:
         """Return the definition of a source table at the last applied position. If nothing was applied yet, return the table itself."""
         if self.definition_before is None:
@@ -216,7 +244,14 @@ class TargetSchemas:
             name = str(self.extend(make_target_table(mapped)))
             known = self.known.get(name)
             if known is not None and known.done and not self.is_new(name):
-                return self.definition_before(table.name, known.done) or table
+                earlier = self.definition_before(table.name, known.done) or table
+                target = str(known.table)
+                # Definitions are found ignoring case, so this one may be of another table.
+                if not self._are_confused(earlier.name, table.name, target):
+                    return earlier
+                names = {str(self.extend(make_target_table(one))) for one in self._mapped(earlier)}
+                if names & {name, target} or self._target.folds_names:
+                    raise _build_same_target_error(earlier.name, table.name, target)
         return table
 
     def _redefine(self, old: Table, new: Table) -> None:
@@ -274,6 +309,13 @@ def _extend_table(
     table: TargetTable,
 ) -> TargetTable:
     return modes.extend(types(table))
+
+
+def _build_same_target_error(one: str, other: str, target: str) -> DefinitionError:
+    """Return the error for two source tables that would be written to one target table."""
+    problem = f"the trail has the tables {one} and {other}, whose names differ only in case, and both would be written to {target}"
+    hint = SAME_TARGET_HINT.format(one, target, one)
+    return DefinitionError(problem, where=Where(table=other), hint=hint)
 
 
 def _build_rename_hint(mode: ApplyMode, names: Collection[str]) -> str:

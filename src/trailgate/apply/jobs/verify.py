@@ -16,6 +16,7 @@ longer exist, because the rows from those files exist only in the target.
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from trailgate.apply.targets.duckdb import DuckDBTarget
 
 SCHEMA: Final = "trailgate_verify"
+SCRATCH: Final = re.compile(rf'("?){SCHEMA}(_\d+)?\1\.')  # before the name of an expected table
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows per table in a report
 KINDS: Final = ("equal", "untouched", "missing", "extra", "different")
@@ -151,14 +153,18 @@ class _Expected(ApplyTarget):
     forgotten: dict[str, set[Key]] = field(default_factory=dict)  # their keys, by table
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
+    folds_names: bool = field(init=False)
     commits_alone: bool = False
     settled: str = field(init=False)
     until: str = field(init=False)
     effects: ComputeChanges | None = field(init=False)
+    # The names of the tables, by name in lower case.
+    _spellings: dict[str, list[str]] = field(default_factory=dict)
     _emptied: set[str] = field(default_factory=set)  # tables that were truncated
     _emptied_now: set[str] = field(default_factory=set)  # those of the batch not yet committed
 
     def __post_init__(self) -> None:
+        self.folds_names = self.real.folds_names
         self.effects = LoadedTableChanges(self.is_whole).effects if self.loaded else None
         # All tables are at ``settled``, some are ahead of it if a run was killed, but none of them is
         # after ``until``.
@@ -213,8 +219,20 @@ class _Expected(ApplyTarget):
         """Return whether every row of a table is known."""
         return not self.loaded or str(table) in self._emptied
 
+    def scratch_name(self, name: str) -> tuple[str, str]:
+        """Return the schema and name of an expected table.
+
+        The scratch file ignores the case of names, and the real target may have several tables that
+        differ only in it. Each of them is in a schema of its own.
+        """
+        spellings = self._spellings.setdefault(name.casefold(), [])
+        if name not in spellings:
+            spellings.append(name)
+        number = spellings.index(name)
+        return (f"{SCHEMA}_{number}" if number else SCHEMA, name)
+
     def _flat(self, table: TargetTable) -> TargetTable:
-        return replace(table, name=(SCHEMA, str(table)))
+        return replace(table, name=self.scratch_name(str(table)))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         return self.real.plan_table(table)
@@ -428,7 +446,10 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
     Return None if it does not exist, or if the target already contains all its lines unchanged.
     """
     path = Path(get_discard_path(options))
-    if not path.exists():
+    try:
+        if not path.exists():
+            return None
+    except OSError:  # the name is longer than a file's can be
         return None
     with closing(open_target(to, f"{options.group}.discards")) as repaired:
         done = repaired.position(None)
@@ -448,10 +469,9 @@ def _name_real_tables(begin: int) -> Iterator[None]:
     try:
         yield
     except TrailgateError as error:
-        for prefix in (f"{SCHEMA}.", f'"{SCHEMA}".'):
-            error.problem = error.problem.replace(prefix, "")
+        error.problem = SCRATCH.sub("", error.problem)
         if error.where.table is not None:
-            error.where = replace(error.where, table=error.where.table.removeprefix(f"{SCHEMA}."))
+            error.where = replace(error.where, table=SCRATCH.sub("", error.where.table, 1))
         if begin and isinstance(error, ApplyError) and set(error.numbers) & {*DUPLICATE, *MISSING}:
             problem = WHOLE.format(begin, error.problem)
             raise StorageError(problem, where=error.where, hint=WHOLE_HINT) from None
@@ -463,7 +483,7 @@ def _compare(
 ) -> TableComparison:
     """Compare one expected table with the real one, except for the columns in ``timed``."""
     wanted, theirs = expected.tables[name]
-    ours = expected.scratch.find_table(replace(wanted, name=(SCHEMA, name)))
+    ours = expected.scratch.find_table(replace(wanted, name=expected.scratch_name(name)))
     assert ours is not None
     asked = {column.name.casefold() for column in wanted.columns}
     names = [column.name for column in ours.columns if column.name.casefold() in asked]

@@ -118,6 +118,10 @@ class ReplicatMapping:
         """The apply modes that appear in MAP statements."""
         return frozenset(one.mode for one in self._parameters.maps if one.mode)
 
+    def names_target(self, target: str) -> bool:
+        """Return whether a MAP statement names a target table, without wildcards."""
+        return any("*" not in one.target for one in self._naming(target))
+
     def _naming(self, target: str) -> list[MapStatement]:
         """Return the statements with a target table of this name.
 

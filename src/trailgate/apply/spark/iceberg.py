@@ -58,6 +58,7 @@ class SessionIcebergTarget:
     """The Iceberg tables of a Spark session's catalog, or of a namespace in it."""
 
     widens = True
+    folds_names = False
     commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:

@@ -82,7 +82,7 @@ def merge_statement(
     effects: TableChanges, target: str, rows: str, is_ranged: IsRanged = lambda _: True
 ) -> str:
     """Build the MERGE of staged rows into a table, in Spark's SQL."""
-    clauses = sql.build_merge_clauses(effects, quote_name)
+    clauses = sql.build_merge_clauses(effects, quote_name, resets=True)
     values = ", ".join(f"{name} = {value}" for name, value in clauses.updated.items())
     names, inserted = ", ".join(clauses.inserted), ", ".join(clauses.inserted.values())
     # t is the table, s the staged rows

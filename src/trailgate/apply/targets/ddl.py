@@ -65,7 +65,10 @@ class DdlDialect:
                 problem = (
                     f"{self.title} has names of at most {self.longest} bytes, and {part} is longer"
                 )
-                raise OptionError(problem, hint="Give it another name, by MAP or the option rename")
+                raise OptionError(
+                    problem,
+                    hint="Give it another name: with MAP or COLMAP in a parameter file of apply, or by the option rename of a copybook",
+                )
             name = part.upper() if self.upper and part.islower() else part
             names.append(mark + name.replace(mark, 2 * mark) + mark)
         return ".".join(names)

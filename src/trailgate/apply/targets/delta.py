@@ -65,6 +65,9 @@ OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
 APP: Final = "trailgate:{}"
 TIME: Final = pa.timestamp("us", "UTC")  # of the checkpoint's op_ts
+LOG: Final = "_delta_log"
+GROUP_HINT: Final = "Name another group: --group NAME"
+MAP_HINT: Final = "MAP the table to another name in a parameter file (--params)"
 REFUSED: Final = frozenset("[]^|\\")
 COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searched
 
@@ -73,12 +76,14 @@ class DeltaTarget:
     """The Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
 
     widens = False
+    folds_names = False
     commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = find_delta_place(root), group
         shown = self._root.address
-        _check_name(shown if "://" in shown else str(Path(shown).absolute()))
+        _check_path(shown if "://" in shown else str(Path(shown).absolute()), "Name another folder")
+        _check_folder_name(group)
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
@@ -273,7 +278,7 @@ class DeltaTarget:
         assert delta is not None
         staging = sql.build_staging_rows(effects)
         check_partitions(self._path(table), delta, name_staged_columns(table, staging))
-        clauses = sql.build_merge_clauses(effects)
+        clauses = sql.build_merge_clauses(effects, resets=True)
         # Delta recomputes a computed column that is set to NULL.
         computed = {sql.quote_sql_name(name): "NULL" for name in find_computed_columns(delta)}
         updated = {**computed, **clauses.updated}
@@ -358,10 +363,11 @@ class DeltaTarget:
 
     def _place(self, table: TargetTable) -> DeltaPlace:
         for part in table.name:
-            if part in (".", "..", LAKE_STATE) or "/" in part or "%" in part:
-                problem = f"{part!r} cannot be the name of a folder of Delta tables"
-                raise OptionError(problem, hint="MAP the table to another name")
-            _check_name(part)
+            try:
+                _check_folder_name(part)
+            except OptionError as error:
+                error.hint = MAP_HINT
+                raise error.with_place(table=str(table)) from None
         return self._root.inside(*table.name)
 
     def _open(self, table: TargetTable) -> DeltaTable | None:
@@ -395,12 +401,20 @@ def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
         call_delta(path, lambda: table.alter.set_table_properties(settings))
 
 
-def _check_name(path: str) -> None:
+def _check_folder_name(name: str) -> None:
+    """Raise OptionError if the name of a group or a part of a table's name cannot be the name of a folder of Delta tables."""
+    if name in (".", "..", LAKE_STATE, LOG) or "/" in name or "%" in name:
+        problem = f"{name!r} cannot be the name of a folder of Delta tables"
+        raise OptionError(problem, hint=GROUP_HINT)
+    _check_path(name, GROUP_HINT)
+
+
+def _check_path(path: str, hint: str) -> None:
     """Raise OptionError if a path has a character with which delta-rs aborts the process or writes to a different path."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
     if bad:
         problem = f"delta-rs cannot write a table to a path with {bad[0]!r}: {path}"
-        raise OptionError(problem, hint="Name another folder")
+        raise OptionError(problem, hint=hint)
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
@@ -442,7 +456,7 @@ def _find_commit(place: DeltaPlace, version: int, position: str) -> tuple[str | 
     log = place.open_folder()
     for number in range(version, max(version - COMMITS_SEARCHED, -1), -1):
         try:
-            with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
+            with log.open_input_stream(f"{LOG}/{number:020d}.json") as file:
                 actions = map(json.loads, file.read().splitlines())
                 commit: dict[str, str] = next(
                     (one["commitInfo"] for one in actions if "commitInfo" in one), {}

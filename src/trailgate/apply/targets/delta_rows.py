@@ -22,6 +22,11 @@ from trailgate.apply.targets.key_ranges import find_key_range
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
+# Partition values that Delta's readers take for NULL.
+READ_AS_NULL: Final = {
+    "": "an empty string",
+    "__HIVE_DEFAULT_PARTITION__": "the text __HIVE_DEFAULT_PARTITION__",
+}
 PARTITIONS: Final = "Partition the table by another column, or not at all"
 
 
@@ -56,11 +61,13 @@ def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
         if pa.types.is_binary(kind) or pa.types.is_floating(kind) or _has_fraction(kind):
             problem = f"delta-rs cannot write partitions of {kind}, the type of column {name}"
             raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
-        if pa.types.is_string(kind) and pc.any(pc.equal(rows[name], "")).as_py():
-            problem = (
-                f"column {name} is a partition column, in which an empty string would become NULL"
-            )
-            raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
+        if pa.types.is_string(kind):
+            for text, shown in READ_AS_NULL.items():
+                if pc.any(pc.equal(rows[name], text)).as_py():
+                    problem = (
+                        f"column {name} is a partition column, in which {shown} would become NULL"
+                    )
+                    raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
 
 
 def _has_fraction(data_type: pa.DataType) -> bool:

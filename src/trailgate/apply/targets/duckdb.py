@@ -55,6 +55,7 @@ SIGNS: Final = (
 )
 # DuckDB's text about a locked file: ... Conflicting lock is held in /usr/bin/python3 (PID 4711)
 HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
+CREATE_HINT: Final = "DuckDB reserves some schemas, such as temp and information_schema. MAP the table to another schema in a parameter file (--params)"
 LOCKED: Final = (
     "Only one process can open a DuckDB file. A run that follows a trail closes it between batches"
 )
@@ -90,6 +91,7 @@ class DuckDBTarget:
     """The tables of a DuckDB file."""
 
     widens = True
+    folds_names = True
     commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
@@ -181,10 +183,15 @@ class DuckDBTarget:
         """Create a table and its schema in the DuckDB file, without a primary key."""
         self._begin()
         schema, name = _parts(table)
-        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}")
+        quoted = sql.quote_sql_name(schema, name)
         empty = table.schema.empty_table()
         self._connection.register(STAGING, empty)
-        self._execute(f"CREATE TABLE {sql.quote_sql_name(schema, name)} AS SELECT * FROM {STAGING}")
+        try:
+            self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}", table=table)
+            self._execute(f"CREATE TABLE {quoted} AS SELECT * FROM {STAGING}", table=table)
+        except ApplyError as error:
+            error.hint = error.hint or CREATE_HINT
+            raise
         self._connection.unregister(STAGING)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:

@@ -75,6 +75,7 @@ PROPERTIES: Final = {
     TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED: "true",
 }
 NEWEST_FORMAT: Final = 2
+MAP_HINT: Final = "MAP the table to another name in a parameter file (--params)"
 NO_NAMESPACE: Final = (
     "MAP the table to a name with two parts, or name a namespace: iceberg:CATALOG.NAMESPACE"
 )
@@ -84,6 +85,7 @@ class IcebergTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
+    folds_names = False
     commits_alone = True
 
     def __init__(self, address: str, group: str) -> None:
@@ -303,7 +305,7 @@ class IcebergTarget:
         for part in name:
             if part in (".", "..") or "/" in part:
                 problem = f"{part!r} cannot be the name of a folder of an Iceberg table"
-                raise OptionError(problem, hint="MAP the table to another name")
+                raise OptionError(problem, where=Where(table=".".join(name)), hint=MAP_HINT)
             check_path(part)
         if len(identifier) < 2:
             problem = f"a table of an Iceberg catalog needs a namespace, and {name[0]} has none"

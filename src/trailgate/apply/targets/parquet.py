@@ -39,6 +39,7 @@ class ParquetTarget:
     """The tables below a local folder, as Parquet files. Existing files are never changed."""
 
     widens = False
+    folds_names = False
     commits_alone = False
 
     def __init__(self, root: str, group: str) -> None:
@@ -47,7 +48,8 @@ class ParquetTarget:
             raise OptionError(f"parquet: supports local folders, not {root}", hint=hint)
         self._root, self._group = Path(root), group
         if group in (".", "..") or "/" in group:
-            raise OptionError(f"{group!r} cannot be the name of a group's file")
+            problem = f"{group!r} cannot be the name of a group's file"
+            raise OptionError(problem, hint="Name another group: --group NAME")
         self._state = self._root / STATE / f"{group}.json"
         self._schemas: dict[str, pa.Schema] = {}
         self._written: dict[str, str] = {}

@@ -237,6 +237,10 @@ JOIN pg_class t ON t.oid = c.conrelid JOIN pg_namespace a ON a.oid = t.relnamesp
 JOIN pg_class r ON r.oid = c.confrelid JOIN pg_namespace b ON b.oid = r.relnamespace
 WHERE c.contype = 'f' AND (c.conrelid = %s::regclass OR c.confrelid = %s::regclass)
 """
+SYSTEM_COLUMN: Final = "conflicts with a system column name"
+SYSTEM_COLUMN_HINT: Final = (
+    "Give the column another name with COLMAP in a parameter file (--params)"
+)
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
@@ -244,6 +248,7 @@ class PostgreSQLTarget:
     """The tables of a PostgreSQL database."""
 
     widens = True
+    folds_names = False
     commits_alone = False
 
     def __init__(self, rest: str, group: str) -> None:
@@ -407,8 +412,13 @@ class PostgreSQLTarget:
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
         self._lock()
-        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}")
-        self._execute(text)
+        try:
+            self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}", table=table)
+            self._execute(text, table=table)
+        except ApplyError as error:
+            if SYSTEM_COLUMN in error.problem:
+                error.hint = SYSTEM_COLUMN_HINT
+            raise
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns to a PostgreSQL table, in the transaction of the batch. Existing rows have NULL."""

@@ -54,10 +54,10 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
 
     A replaced row becomes a patch of all its columns if it exists, and otherwise an insert.
 
-    The patch keeps columns that the source does not have. With ``defaults`` a replaced row keeps
-    its effect instead, so that these columns can be reset to their defaults. The column ``x`` then
-    has a bit for each of these columns that has no value: bit 0 for the first of
-    ``find_extra_columns``, bit 1 for the second, and so on.
+    The patch sets columns that the source does not have to NULL, because nothing of the old row
+    remains. With ``defaults`` a replaced row keeps its effect instead, so that these columns can be
+    reset to their defaults. The column ``x`` then has a bit for each of these columns that has no
+    value: bit 0 for the first of ``find_extra_columns``, bit 1 for the second, and so on.
     """
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
@@ -74,9 +74,10 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
     )
     for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
         columns[f"c{at}"] = pa.nulls(rows, column.type) if one.values is None else one.values
-        # A missing value keeps the current one if the row is patched, or if the source does not have
-        # the column. Otherwise it is written as NULL.
-        columns[f"m{at}"] = pa.array(one.is_missing(rows) & (patched | column.extra))
+        # A missing value keeps the current one if the row is patched. Otherwise it is written as
+        # NULL; but with ``defaults``, a column of the target alone gets its default later.
+        kept = patched | (column.extra and defaults)
+        columns[f"m{at}"] = pa.array(one.is_missing(rows) & kept)
     for at, key in zip(nets.table.key, nets.key, strict=True):
         columns[f"c{at}"] = key
         columns[f"m{at}"] = pa.array(np.zeros(rows, bool))
@@ -546,21 +547,27 @@ def build_merge_clauses(
     effects: TableChanges,
     quote: Callable[[str], str] = quote_sql_name,
     staged: Callable[[int], str] = "s.c{}".format,
+    *,
+    resets: bool = False,
 ) -> MergeClauses:
     """Build the values that a MERGE, or an UPDATE and an INSERT, write.
 
     ``staged`` returns the staged value of a column by its index. Computed columns are skipped.
     Columns that the source does not have are also skipped if no row has a value for them, so that
-    they get their defaults. A value that was not logged keeps the table's value.
+    they get their defaults. A value that was not logged keeps the table's value. With ``resets``
+    the update clause sets the skipped columns of replaced rows to NULL.
     """
     table = effects.nets.table
+    replaces = resets and bool((effects.nets.effect == RowEffect.REPLACE).any())
     inserted, updated = {}, {}
     for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
-        if column.computed or (column.extra and one.values is None):
+        if column.computed:
             continue
         name = quote(column.name)
-        inserted[name] = staged(at)
-        if at not in table.key and not column.on_insert:
+        is_skipped = column.extra and one.values is None
+        if not is_skipped:
+            inserted[name] = staged(at)
+        if at not in table.key and not column.on_insert and (replaces or not is_skipped):
             updated[name] = f"CASE WHEN s.m{at} THEN t.{name} ELSE {staged(at)} END"
     return MergeClauses(inserted, updated)
 

@@ -123,10 +123,12 @@ class ApplyTarget(Protocol):
     Methods raise TrailgateError if the target rejects something.
 
     ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table
-    separately, before ``commit`` ends the batch.
+    separately, before ``commit`` ends the batch. ``folds_names``: names that differ only in case
+    mean the same table.
     """
 
     widens: bool
+    folds_names: bool
     commits_alone: bool
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:

@@ -238,6 +238,10 @@ class BrokerSink:
                 return
             if found != self._stored:
                 raise self._other_run()
+            if found is not None:
+                # A broker removes a restart message that was delivered ten times and not acknowledged.
+                # There may be more attempts than that, so each of them replaces it.
+                self._sender.send((), found)
         self._sender.check(self._sending)
         self._tried = StoredState(self._run, state, self._sender.tables).encode()
         try:

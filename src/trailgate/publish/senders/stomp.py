@@ -5,6 +5,15 @@ old one, sends the messages and sends the new one. A run that has received the r
 without acknowledging it holds the lock: a second run receives none. A transaction without messages
 follows each opening, because a broker removes a message that was delivered too often.
 
+COMMIT is sent after the broker has confirmed everything before it. Classic reports a message that it
+refuses, and continues: it would commit the other messages.
+
+Artemis acknowledges at once even in a transaction (2.44.0 logs AMQ222070), so the state would be
+lost with a transaction that fails. There the old restart message is acknowledged after COMMIT. A run
+that is killed in between leaves two restart messages. They are numbered, and the next run keeps the
+latest one. It has received both when a message that it has sent to the queue itself, the mark,
+arrives.
+
 An empty restart queue means that the group is new, or that another run holds the message. Artemis
 distinguishes them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which
 also shows held messages.
@@ -13,6 +22,7 @@ also shows held messages.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -52,6 +62,8 @@ HELD_SECONDS: Final = 35.0  # in which a broker notices that a connection is los
 PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
 PLACES: Final = "positions"  # the id of the subscription
+NUMBER: Final = "trailgate-number"  # the header with the number of a restart message
+MARK: Final = "trailgate-mark"  # the header of a message that is a mark
 PERSISTENT: Final = MappingProxyType({"persistent": "true"})
 # Artemis: the value of destination-type for a queue and a topic.
 _TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
@@ -66,6 +78,7 @@ class RestartDialect(NamedTuple):
     - ``always_first``: the broker accepts the first message only once, so it may be sent at every
       start.
     - ``browses``: browsing also shows held messages.
+    - ``acks_at_once``: an ACK takes effect at once, even in a transaction.
     """
 
     kinds: Mapping[str, Mapping[str, str]] = MappingProxyType({})
@@ -73,6 +86,7 @@ class RestartDialect(NamedTuple):
     first: Mapping[str, str] = MappingProxyType({})
     always_first: bool = False
     browses: bool = False
+    acks_at_once: bool = False
 
 
 # By the product that the broker names.
@@ -80,9 +94,11 @@ RESTARTS: Final[Mapping[str, RestartDialect]] = MappingProxyType(
     {
         "Artemis": RestartDialect(
             kinds={kind: {"destination-type": name} for kind, name in _TYPES.items()},
-            subscribe={"subscription-type": "ANYCAST"},
+            # Without a window all messages arrive, however large the first one is.
+            subscribe={"subscription-type": "ANYCAST", "consumer-window-size": "-1"},
             first={"_AMQ_DUPL_ID": "first"},
             always_first=True,
+            acks_at_once=True,
         ),
         # Only the message that is held, and not that of another run.
         "ActiveMQ Classic": RestartDialect(subscribe={"activemq.prefetchSize": "1"}, browses=True),
@@ -102,6 +118,8 @@ class StompSender(QueueSender):
         self._link: StompConnection | None = None
         self._messages: list[tuple[dict[str, str], str]] = []
         self._receipts: set[str] = set()
+        self._marks: set[str] = set()
+        self._error: BrokerError | None = None  # the first ERROR of the connection
         self._count = 0
         self._is_noted = False  # whether addresses that drop messages were looked for
 
@@ -124,6 +142,8 @@ class StompSender(QueueSender):
         if not self._wait_for_release(HELD_SECONDS):
             wait_for_return(self._connected, self._address, self._queue, own=1)
             raise self._other_run()
+        if dialect.acks_at_once:
+            self._keep_latest()
         held, text = self._messages[0]
         if dialect.browses and not text:
             # Two runs of a new group may both have sent a first message. The one that receives an
@@ -162,6 +182,8 @@ class StompSender(QueueSender):
                 hint = "Ask that run with --metrics, or stop it first"
                 raise self._connected.error(problem, refused=True, hint=hint)
             return None
+        if dialect.acks_at_once:
+            self._keep_latest()
         return self._messages[0][1] or None
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
@@ -170,26 +192,51 @@ class StompSender(QueueSender):
             raise BrokerError("there is no connection", where=self._where)
         held = self._messages.pop(0)[0]
         try:
-            self._send_transaction(parts, state, held["ack"])
+            self._send_transaction(parts, state, held)
         except BrokerError as error:
             own = self._broker_error() or error
             raise self._explain(own, parts) from error
 
-    def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: str) -> None:
+    def _send_transaction(
+        self, parts: Iterable[OutgoingMessages], state: str, held: Mapping[str, str]
+    ) -> None:
         """Send messages and the new restart message, and acknowledge the old one."""
         self._count += 1
         own = {"transaction": f"t{self._count}"}
+        acks_at_once = self._dialect.acks_at_once
+        ack = {"id": held["ack"], **({} if acks_at_once else own)}
         self._connected.send("BEGIN", own)
         for part in parts:
             self._send_frames(self._frames(part, lambda _: own))
-        self._connected.send("SEND", {**self._to(self._queue, QUEUE), **own}, state.encode())
-        self._connected.send("ACK", {"id": held, **own})
+        number = {NUMBER: str(_number(held) + 1)}
+        self._confirm("SEND", {**self._to(self._queue, QUEUE), **number, **own}, state.encode())
+        if not acks_at_once:
+            self._connected.send("ACK", ack)
         self._confirm("COMMIT", own)
+        if acks_at_once:
+            self._connected.send("ACK", ack)
         if not self._wait(lambda: bool(self._messages), SECONDS):
             raise self._connected.error("the new restart message does not arrive")
 
+    def _keep_latest(self) -> None:
+        """Acknowledge all restart messages but the latest, which a run killed after COMMIT may have left.
+
+        Raises BrokerRefusedError if another run receives messages of the queue.
+        """
+        mark = uuid.uuid4().hex
+        self._connected.send("SEND", {**self._to(self._queue, QUEUE), MARK: mark})
+        # The queue keeps the order, so everything before the mark arrives before it.
+        if not self._wait(lambda: mark in self._marks, SECONDS):
+            raise self._other_run()
+        *older, latest = sorted(self._messages, key=lambda message: _number(message[0]))
+        for headers, _ in older:
+            self._connected.send("ACK", {"id": headers["ack"]})
+        self._messages = [latest]
+
     def _broker_error(self) -> BrokerError | None:
         """Return the error that a STOMP broker sent before it closed the connection, or None."""
+        if self._error is not None:  # others of frames that came too late may follow it
+            return self._error
         with suppress(BrokerError):
             while (found := self._connected.frames(0.0, FRAMES)) is not None:
                 for at in range(len(found)):
@@ -203,7 +250,8 @@ class StompSender(QueueSender):
         The STOMP broker rolls back an open transaction, and puts the restart message back.
         """
         link, self._link = self._link, None
-        self._messages, self._receipts = [], set()
+        self._messages, self._receipts, self._marks = [], set(), set()
+        self._error = None
         if link is not None:
             link.disconnect()
             link.close()
@@ -309,11 +357,11 @@ class StompSender(QueueSender):
             self._where,
         )
 
-    def _confirm(self, command: str, headers: Mapping[str, str]) -> None:
+    def _confirm(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a frame, and wait for its receipt."""
         self._count += 1
         receipt = f"r{self._count}"
-        self._connected.send(command, {**headers, "receipt": receipt})
+        self._connected.send(command, {**headers, "receipt": receipt}, body)
         if not self._wait(lambda: receipt in self._receipts, SECONDS):
             raise self._connected.error(f"the broker does not confirm {command}")
         self._receipts.discard(receipt)
@@ -339,8 +387,18 @@ class StompSender(QueueSender):
         for at in range(len(found)):
             kind, headers = found.kinds[at], found.headers(at)
             if kind == kernels.ERROR:
-                raise self._connected.error(error_text(found, at))
-            if kind == kernels.MESSAGE:
+                self._error = self._connected.error(error_text(found, at))
+                raise self._error
+            if kind == kernels.MESSAGE and MARK in headers:
+                # Marks that a killed run has left are removed too.
+                self._connected.send("ACK", {"id": headers["ack"]})
+                self._marks.add(headers[MARK])
+            elif kind == kernels.MESSAGE:
                 self._messages.append((headers, found.body(at).decode("utf-8", "replace")))
             else:
                 self._receipts.add(headers.get("receipt-id", ""))
+
+
+def _number(headers: Mapping[str, str]) -> int:
+    """Return the number of a restart message. The first one of a group has no number, which counts as 0."""
+    return int(headers.get(NUMBER, 0))
