@@ -114,9 +114,12 @@ def test_a_restart_message_outlives_more_attempts_than_a_broker_delivers(
     """Artemis moves a restart message of this group away that was delivered three times."""
     trail, address = trail_of(tmp_path / SELDOM), artemis.address("full.FAIL.often", patience=120)
     attempts, open_sender = list[str | None](), StompSender.open
-    monkeypatch.setattr(
-        StompSender, "open", lambda sender: attempts.append(open_sender(sender)) or attempts[-1]
-    )
+
+    def counted(sender: StompSender) -> str | None:
+        attempts.append(open_sender(sender))
+        return attempts[-1]
+
+    monkeypatch.setattr(StompSender, "open", counted)
     with publishing(trail, address) as running:
         wait_for(lambda: len(attempts) > 12, running)
         found = received(artemis.address("full.FAIL.often"), COUNT)
