@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from apply.naive_batches import BIN64, Row, block_of_images
 from apply.sources import write_log
 from apply.test_net_effects import history
 from apply.test_redefinition import Part, table, write
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate import DefinitionError, OptionError, StorageError, apply_trail, verify_tables
+from trailgate import (
+    DefinitionError,
+    OptionError,
+    StorageError,
+    TrailAppender,
+    apply_trail,
+    verify_tables,
+)
 from trailgate.apply.targets.target import table_rows
-from trailgate.model.tables import Column
+from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE, ChangeBatch
+from trailgate.model.tables import Column, Definitions, Table
 
 TABLES = {
     "delta": ("delta:{}/lake", "delta:{}/lake/hr/t"),
@@ -63,6 +74,53 @@ def test_columns_that_are_not_logged_are_named(tmp_path: Path) -> None:
     apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h", mode="append")
     found = table_rows(f"parquet:{tmp_path}/h/hr/t").read_all().to_pylist()
     assert [row["_missing"] for row in found] == ['["b", "c"]', None]
+
+
+KEYED = Table("HR.T", tuple(Column(name, BIN64, 8, key=name in "KL") for name in "KLAB"))
+KINDS = {INSERT: "I", UPDATE: "U", KEY_UPDATE: "K", DELETE: "D"}
+Change = tuple[int, Row | None, Row | None]
+
+
+def some_changes(own: Random, count: int) -> list[Change]:
+    """Return operations whose images log each column or do not; an insert logs all, a delete its key."""
+    found: list[Change] = []
+    for number in range(count):
+        kind = own.choice(list(KINDS))
+        before, after = ({name: own.choice((None, 1, 2)) for name in "AB"} for _ in range(2))
+        before = {name: one for name, one in before.items() if own.random() < 0.5}
+        before |= {"K": number, "L": 7}
+        if kind != INSERT:
+            after = {name: one for name, one in after.items() if own.random() < 0.5}
+        moved = {"K": number, "L": 8 if kind == KEY_UPDATE else 7}
+        after |= {name: one for name, one in moved.items() if kind == INSERT or own.random() < 0.5}
+        images = (None if kind == INSERT else before, None if kind == DELETE else after)
+        found.append((kind, *images))
+    return found
+
+
+def row_of(kind: int, before: Row | None, after: Row | None) -> Row:
+    """Return the values of an operation's row: its image, and the columns of the key from the one before where it lacks them."""
+    own = before if kind == DELETE else after
+    return {name: one for name, one in (before or {}).items() if name in "KL"} | (own or {})
+
+
+def test_a_key_that_is_only_logged_before_is_in_the_row(tmp_path: Path) -> None:
+    changes = some_changes(chance("append keys"), 60)
+    block, to = block_of_images(KEYED, changes), f"duckdb:{tmp_path}/x.duckdb"
+    with TrailAppender(str(tmp_path / "ot"), Definitions((KEYED,))) as trail:
+        trail.append(ChangeBatch([block], len(block)))
+        trail.commit("end")
+    apply_trail(tmp_path / "ot", to, mode="append")
+
+    found = table_rows(f"{to}/hr/t").read_all().sort_by("_position").to_pylist()
+    for change, row in zip(changes, found, strict=True):
+        wanted = row_of(*change)
+        assert row["_op_type"] == KINDS[change[0]]
+        assert {name: row[name.lower()] for name in wanted} == wanted, change
+        assert json.loads(row["_missing"]) == [
+            name.lower() for name in "KLAB" if name not in wanted
+        ]
+    assert verify_tables(tmp_path / "ot", to, mode="append").is_equal
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 1 << 20])

@@ -46,7 +46,8 @@ def append_changes(
 ) -> list[TableChanges]:
     """Build one row per operation: its column values, followed by columns that describe the operation.
 
-    The values are those after the operation, or for a delete those before it. ``_op_ts`` is in UTC.
+    The values are those after the operation, or for a delete those before it. A key column that an
+    update logs only before it has that value. ``_op_ts`` is in UTC.
     ``_missing`` is a value of the operations already (``convert_blocks``).
     """
     del fetch, policy, faults  # an appended row cannot collide

@@ -181,9 +181,10 @@ def _of_block(
         ]
         for image in (_needed_before(table, block, deletes), block.after)
     )
-    # image_of(a, b, mask) takes a in the rows of the mask, and b in the others.
+    # select_images(a, b, mask) takes a in the rows of the mask, and b in the others.
     values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
     if not table.key:
+        values = _with_unchanged_keys(block, pairs, values, before)
         values = _with_missing_names(table, block, values)
     keys, old_keys = [], []
     for at in table.key:
@@ -221,6 +222,19 @@ def _of_block(
     )
 
 
+def _with_unchanged_keys(
+    block: ChangeBlock,
+    pairs: Sequence[tuple[int | None, TargetColumn]],
+    values: Image,
+    before: Image,
+) -> Image:
+    """Take the source's key from the before image where an update does not log it after, as the key cannot have changed then."""
+    return tuple(
+        _first_known(one, old, len(block)) if source_index in block.table.marked_keys else one
+        for (source_index, _), one, old in zip(pairs, values, before, strict=True)
+    )
+
+
 def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -> Image:
     """Set the column ``_missing``: for each operation, a JSON list of the columns that it does not log, for example ``["NAME"]``.
 
@@ -249,24 +263,27 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
     """Remove the values of before images that are never written, so that these values need not fit the target.
 
-    Only the key columns are written. A table of operations (append) has no key, and deletes keep
-    all their columns.
+    Only the key columns are written. A table of operations (append) has no key: there deletes keep
+    all their columns, and other operations the columns of the source's key that they do not log
+    after.
     """
     if not table.key:
-        # The before values of other operations become null and missing, so they are never cast.
-        kept, others = pa.array(deletes), ~deletes
+        rows, keys = len(block), block.table.marked_keys
         return tuple(
-            one
-            if one.values is None
-            else StateColumn(
-                pc.if_else(kept, one.values, pa.scalar(None, one.values.type)),
-                one.is_missing(len(block)) | others,
-            )
-            for one in block.before
+            _keep_only(one, deletes | new.is_missing(rows) if at in keys else deletes)
+            for at, (one, new) in enumerate(zip(block.before, block.after, strict=True))
         )
     sources = table.places(block.table)
     keys = {sources[at] for at in table.key}
     return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
+
+
+def _keep_only(column: StateColumn, kept: Mask) -> StateColumn:
+    """Return a column whose other values than the kept ones are null and missing, so that they are never cast."""
+    if column.values is None:
+        return column
+    values = pc.if_else(pa.array(kept), column.values, pa.scalar(None, column.values.type))
+    return StateColumn(values, column.is_missing(len(kept)) | ~kept)
 
 
 def _column(
