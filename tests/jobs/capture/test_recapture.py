@@ -243,6 +243,40 @@ def test_the_list_of_captured_files_must_be_as_long_as_the_manifest_states(place
         place.run("ot")
 
 
+def test_nothing_is_added_behind_a_last_file_that_was_cut(place: Place) -> None:
+    place.write(row(1))
+    place.run("ot")
+    place.write(row(1), row(2))
+    place.run("ot")
+    place.write(row(1), row(2), row(3))
+    last = place.folder / "ot000000001"
+    before, size = place.contents("ot"), last.stat().st_size
+    os.truncate(last, size - 3)
+
+    hint = f"trailgate check {place.folder / 'ot'} lists the damage"
+    for options in (CaptureOptions(), CaptureOptions(dry_run=True)):
+        problem = f"the file has {size - 3} bytes, but the manifest states {size} .*{hint}"
+        with pytest.raises(StorageError, match=problem) as caught:
+            place.run("ot", options)
+        assert caught.value.where.source == str(last)
+    last.unlink()
+    with pytest.raises(StorageError, match=f"is missing, but the manifest states {size} bytes"):
+        place.run("ot")
+
+    last.write_bytes(before["ot000000001"])
+    assert place.run("ot").operations == 1
+    assert place.names("ot") == names(1, 2, 3)
+
+
+def test_a_trail_whose_files_were_all_purged_is_added_to(place: Place) -> None:
+    place.write(row(1))
+    place.run("ot")
+    (place.folder / "ot000000000").unlink()
+    place.write(row(1), row(2))
+    place.run("ot")
+    assert place.names("ot") == names(2)
+
+
 def test_a_disk_that_is_full_is_an_error_and_the_next_run_captures_all(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -178,7 +179,17 @@ def test_readers_leave_out_what_was_abandoned(prefix: Path, size: int, *, new_fi
     assert seen(prefix) == seen(prefix.with_name("whole"))
 
 
-def test_a_torn_record_is_cut_off(prefix: Path) -> None:
+def test_a_start_behind_a_clean_end_discards_nothing(
+    prefix: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for recovery_mode in Recovery:
+        own = prefix.with_name(recovery_mode.name)
+        for _ in range(2):
+            write(own, SOURCE, AppendOptions(recovery=recovery_mode))
+    assert not caplog.text
+
+
+def test_a_torn_record_is_cut_off(prefix: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(prefix, SOURCE, AppendOptions())
     path = Path(f"{prefix}000000000")
     size = path.stat().st_size
@@ -186,20 +197,26 @@ def test_a_torn_record_is_cut_off(prefix: Path) -> None:
         file.write(b"G\x01\x00\x90H")
     write(prefix, SOURCE, AppendOptions())
 
+    assert f"{path}, byte {size}: the last 5 bytes are discarded" in caplog.text
     assert body(path)[size - path.stat().st_size :][:2] == b"G\x01"
     assert types(prefix)[-1] == IO_RESTART_OK
 
 
-def test_overwrite_mode_cuts_back_to_the_checkpoint(prefix: Path) -> None:
+def test_overwrite_mode_cuts_back_to_the_checkpoint(
+    prefix: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     options = replace(SMALL, recovery=Recovery.OVERWRITE)
     write(prefix, SOURCE[:1], options)
     before = {path.name: path.read_bytes() for path in prefix.parent.glob("ot0*")}
     with TrailAppender(prefix, None, options) as appender:
         for batch in given(SOURCE, 1, 5):
             appender.append(batch)
+    size = sum(path.stat().st_size for path in prefix.parent.glob("ot0*"))
     recovered = TrailAppender(prefix, None, options)
     recovered.close()
 
+    discarded = [one.args[2] for one in caplog.records if isinstance(one.args, tuple)]
+    assert sum(map(len, before.values())) + sum(discarded) == size
     assert recovered.recovered.source_position == "1"
     assert recovered.recovered.abandoned
     assert {path.name: path.read_bytes() for path in prefix.parent.glob("ot0*")} == before
@@ -329,9 +346,16 @@ def test_a_file_that_the_writer_did_not_begin_is_not_touched(prefix: Path, mode:
 def test_a_trail_shorter_than_its_checkpoint_is_an_error(prefix: Path) -> None:
     write(prefix, SOURCE, AppendOptions())
     path = Path(f"{prefix}000000000")
-    path.write_bytes(path.read_bytes()[:-1])
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
 
-    with pytest.raises(StorageError, match="shorter than the checkpoint"):
+    problem = f"has {size - 1} bytes, but the checkpoint states {size} .*trailgate check {prefix}"
+    with pytest.raises(StorageError, match=problem) as caught:
+        TrailAppender(prefix)
+    assert caught.value.where.source == str(path)
+
+    path.unlink()
+    with pytest.raises(StorageError, match=f"is missing, but the checkpoint states {size} bytes"):
         TrailAppender(prefix)
 
 

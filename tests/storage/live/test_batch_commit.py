@@ -128,6 +128,21 @@ def test_the_manifest_has_where_each_query_is(tmp_path: Path) -> None:
     assert manifest.queries == {"q": 1, "other": 0}
 
 
+def test_no_batch_is_added_to_a_file_that_was_cut(tmp_path: Path) -> None:
+    query = Query(tmp_path)
+    first, second = cut(ROWS, 1)
+    query.commit(0, [first])
+    path = tmp_path / "ot000000000"
+    content = path.read_bytes()
+    path.write_bytes(content[:-2])
+
+    with pytest.raises(StorageError, match=f"{len(content) - 2} bytes, but the manifest states"):
+        query.commit(1, [second])
+    path.write_bytes(content)
+    query.commit(1, [second])
+    assert query.ids() == ALL
+
+
 def test_small_batches_are_gathered_in_one_file(tmp_path: Path) -> None:
     query = Query(tmp_path)
 

@@ -42,6 +42,7 @@ __all__ = [
 LAST_LISTED: Final = 16  # files that a writer may have completed while the folder was listed
 NO_DEFINITIONS: Final = Definitions(())
 CHECK: Final = "trailgate check {} lists the damage"
+COPY_AGAIN: Final = f"Copy the file again. {CHECK}"
 
 
 class TrailPosition(NamedTuple):
@@ -248,7 +249,7 @@ def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, but the manifest states {size}"
-        hint = f"Copy the file again. {CHECK.format(mask_logins(prefix))}"
+        hint = COPY_AGAIN.format(mask_logins(prefix))
         raise StorageError(problem, where=Where(source=file.path), hint=hint)
     return replace(file, size=size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
 from trailgate.trail.writing.trail_format import encode_restart_record
 
+LOG: Final = logging.getLogger(__name__)
+DISCARDED: Final = "%s, byte %d: the last %d bytes are discarded: an interrupted run had not finished them, and the source is asked for them again"
 APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
@@ -160,6 +163,8 @@ class LiveTrail:
         tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
+        if tail.torn and tail.path:
+            _log_discarded(tail.path, tail.offset, tail.path.stat().st_size)
         # An offset of 0 means that the last file has no complete header, or no change yet.
         if tail.offset and tail.path:
             self._continue_file(tail.path, TrailPosition(tail.file, tail.offset), tail.current)
@@ -214,6 +219,8 @@ class LiveTrail:
         self.files.number = known.file
         # From the last file backwards, so that an interruption leaves no gap.
         for file in reversed(files):
+            kept = known.offset if file.number == known.file else 0
+            _log_discarded(Path(file.path), kept, file.size)
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))
         if known.offset:
@@ -245,6 +252,12 @@ def _template(prefix: str, options: AppendOptions) -> FileHeader:
 def _header_of(path: Path, position: TrailPosition) -> FileHeader | None:
     with TrailFileReader(TrailFile(str(path), *position)) as reader:
         return reader.header
+
+
+def _log_discarded(path: Path, kept: int, size: int) -> None:
+    """Warn if bytes at the end of a file are discarded."""
+    if size > kept:
+        LOG.warning(DISCARDED, path, kept, size - kept)
 
 
 def _now() -> int:

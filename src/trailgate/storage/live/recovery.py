@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,8 @@ from trailgate.model.kernels import APART, BEGINS, UNDOES
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
+from trailgate.storage.files.manifest import Checkpoint, TransactionMark
+from trailgate.storage.files.trail_files import COPY_AGAIN
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.format.record_types import RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
@@ -151,12 +152,23 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
             )
             raise StorageError(problem, where=Where(source=prefix))
         after_checkpoint.append(TrailFile(str(path), number, path.stat().st_size))
-    if checkpoint.offset and (not after_checkpoint or after_checkpoint[0].size < checkpoint.offset):
-        problem = (
-            f"file {checkpoint.file} is shorter than the checkpoint's {checkpoint.offset} bytes"
-        )
-        raise StorageError(problem, where=Where(source=prefix), hint=HINT)
+    _check_committed(prefix, checkpoint, after_checkpoint)
     return after_checkpoint
+
+
+def _check_committed(
+    prefix: str, checkpoint: Checkpoint, after_checkpoint: Sequence[TrailFile]
+) -> None:
+    """Raise StorageError if the checkpoint's file does not have the committed bytes."""
+    if not after_checkpoint and checkpoint.offset:
+        problem = f"the file is missing, but the checkpoint states {checkpoint.offset} bytes"
+    elif after_checkpoint and after_checkpoint[0].size < checkpoint.offset:
+        size = after_checkpoint[0].size
+        problem = f"the file has {size} bytes, but the checkpoint states {checkpoint.offset}"
+    else:
+        return
+    path = file_path(prefix, checkpoint.file, checkpoint.digits)
+    raise StorageError(problem, where=Where(source=str(path)), hint=COPY_AGAIN.format(prefix))
 
 
 def read_tail(prefix: str, checkpoint: Checkpoint) -> CheckpointTail:

@@ -103,6 +103,17 @@ class LocalBackend(PublishBackend):
             names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         return (name for name in sorted(names) if name.startswith(self._stem) and name > after)
 
+    def size(self, name: str) -> int | None:
+        """Return the size of a local file, or None if it does not exist."""
+        path = self.folder / name
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            problem = f"the file cannot be examined: {error}"
+            raise StorageError(problem, where=Where(source=str(path))) from error
+
     def staging(self, name: str) -> Path:
         """Return the path of a hidden local folder for staged files."""
         dotted = f".{self._stem}.{name}" if self._stem else f".{name}"

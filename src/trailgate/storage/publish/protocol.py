@@ -169,6 +169,9 @@ class PublishBackend(Protocol):
         Staged objects of a store are not included.
         """
 
+    def size(self, name: str) -> int | None:
+        """Return the size of a published file, or None if it does not exist."""
+
     def staging(self, name: str) -> Path:
         """Return the hidden folder for staged files with this name."""
 

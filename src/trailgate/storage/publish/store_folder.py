@@ -279,6 +279,11 @@ class StoreBackend(PublishBackend):
         keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
         return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
 
+    def size(self, name: str) -> int | None:
+        """Return the size of an object, or None if it does not exist, by a listing of its name."""
+        sizes = dict(self.store.list_keys(self.folder + name))
+        return sizes.get(self.folder + name)
+
     def staging(self, name: str) -> Path:
         """Return a hidden folder of the store for this generation.
 

@@ -75,7 +75,11 @@ def check_tables(definitions: Definitions, options: WriteOptions) -> None:
 
 
 def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
-    """Raise StorageError or OptionError if nothing can be added to the trail."""
+    """Raise StorageError or OptionError if nothing can be added to the trail.
+
+    Its last file must have the bytes that the manifest states: a crash of the disk or an incomplete
+    copy may have cut it, and behind new files nobody would notice that.
+    """
     if manifest is None:
         if location.has_files():
             problem = "the trail has no manifest"
@@ -87,6 +91,7 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
             raise OptionError(
                 f"the trail's file names end in {digits} digits: --seq-digits {digits}"
             )
+        location.check_last_file(manifest)
 
 
 def digits_of(prefix: str, manifest: Manifest) -> int:

@@ -25,6 +25,7 @@ from trailgate.storage.files.manifest import (
     parse_captured,
     parse_manifest,
 )
+from trailgate.storage.files.trail_files import COPY_AGAIN
 from trailgate.storage.publish.protocol import (
     CommitPlan,
     IsPublished,
@@ -88,6 +89,25 @@ class TrailLocation:
         """Return the names of the trail's files that sort after ``after``."""
         digits = ((name, number_digits(name)) for name in self.backend.names(after))
         return [name for name, some in digits if some and name[:-some] == self._stem]
+
+    def check_last_file(self, manifest: Manifest) -> None:
+        """Raise StorageError if the last file is shorter than the manifest states, or missing.
+
+        If none of the trail's files exists any more, they were purged, and the trail continues
+        without them.
+        """
+        last = manifest.files[-1]
+        size = self.backend.size(last.name)
+        if size is None:
+            if manifest.by_name().keys().isdisjoint(self._file_names("")):
+                return
+            problem = f"the file is missing, but the manifest states {last.size} bytes"
+        elif size < last.size:
+            problem = f"the file has {size} bytes, but the manifest states {last.size}"
+        else:
+            return
+        where = Where(source=self.prefix.removesuffix(self._stem) + last.name)
+        raise StorageError(problem, where=where, hint=COPY_AGAIN.format(self.prefix))
 
     def definitions(self) -> Definitions | None:
         """Return the definitions of the trail's tables, or None."""
