@@ -184,7 +184,7 @@ def _of_block(
     # select_images(a, b, mask) takes a in the rows of the mask, and b in the others.
     values = tuple(select_images(old, new, deletes) for old, new in zip(before, after, strict=True))
     if not table.key:
-        values = _with_unchanged_keys(block, pairs, values, before)
+        values = _with_unchanged_keys(block, pairs, values, tuple(before))
         values = _with_missing_names(table, block, values)
     keys, old_keys = [], []
     for at in table.key:
@@ -268,9 +268,9 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
     after.
     """
     if not table.key:
-        rows, keys = len(block), block.table.marked_keys
+        rows, own = len(block), block.table.marked_keys
         return tuple(
-            _keep_only(one, deletes | new.is_missing(rows) if at in keys else deletes)
+            _keep_only(one, deletes | new.is_missing(rows) if at in own else deletes)
             for at, (one, new) in enumerate(zip(block.before, block.after, strict=True))
         )
     sources = table.places(block.table)

@@ -78,7 +78,7 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
     """Raise StorageError or OptionError if nothing can be added to the trail.
 
     Its last file must have the bytes that the manifest states: a crash of the disk or an incomplete
-    copy may have cut it, and behind new files nobody would notice that.
+    copy may have cut it, and after new files are added, that is harder to repair.
     """
     if manifest is None:
         if location.has_files():
