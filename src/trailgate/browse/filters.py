@@ -282,7 +282,9 @@ def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | 
             versions[table.name].append(table)
     if not done or not all(0 < len(one) < VERSIONS for one in versions.values()):
         return None
-    columns = (column.name for one in versions.values() for table in one for column in table.columns)
+    columns = (
+        column.name for one in versions.values() for table in one for column in table.columns
+    )
     return list(dict.fromkeys(columns))
 
 
