@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from logdump.sessions import answers, offsets, opened
-from logdump.trails import TRAILS
+from logdump.trails import TRAILS, dml, ids, joined
 from trailgate.logdump.filter_options import OPTIONS, OPTIONS_BY_NAME
 from trailgate.logdump.results import FailureResult
 
@@ -26,6 +26,7 @@ CASES: dict[str, list[int]] = {
     "EXC RECTYPE 15": [rba for rba in RECORDS if rba not in (783, 873)],
     "TRANSID 1.2.3": FIRST,
     "TRANSID 1.2.7": [1352, 1446],
+    'TRANSID "1.2.3"': FIRST,
     "CSN 100": FIRST,
     "CSN = 0300": [1352, 1446],
     "LOGCSN >= 202": [1258, 1352, 1446, 1535, 1610],
@@ -80,6 +81,8 @@ REFUSED = [
     "RECTYPE",
     "NOSUCH 1",
     "CSN > < 1",
+    "CSN 1 < 2",
+    "TRANSID a<b",
     "HEX 0",
     "HEX",
     "STRING",
@@ -123,6 +126,35 @@ def test_a_wrong_filter_is_refused_and_changes_nothing(typed: str, tmp_path: Pat
 
     assert isinstance(result, FailureResult)
     assert session.filters == before
+
+
+def test_a_quoted_value_is_taken_as_it_is(tmp_path: Path) -> None:
+    records = [dml(5, b"", second, tokens=ids("1", name)) for second, name in enumerate("abc")]
+    records += [dml(5, b"", 9, tokens=ids("2", name)) for name in ("a<b", "<", "a b")]
+    session = opened(tmp_path, joined(records))
+
+    starts = offsets(answers(session, "N 20"))
+    assert len(starts) == len(records)
+    for typed, expected in {
+        '"a<b"': starts[3:4],
+        "= 'a<b'": starts[3:4],
+        '"a<b" EQ': starts[3:4],
+        '"<"': starts[4:5],
+        '<= "a<b"': [starts[at] for at in (0, 3, 4, 5)],
+        "a b": starts[5:],
+    }.items():
+        results = answers(session, "FILTER CLEAR", f"FILTER TRANSID {typed}", "POS 0", "N 20")
+        assert offsets(results) == expected, typed
+
+
+def test_a_comparison_between_two_values_has_a_hint(tmp_path: Path) -> None:
+    session = opened(tmp_path, TRAILS["orders"]())
+
+    (result,) = answers(session, "FILTER TRANSID a<b")
+
+    assert isinstance(result, FailureResult)
+    assert "a comparison is between 'a' and 'b'" in str(result.error)
+    assert "put quotes around the value" in str(result.error)
 
 
 def test_every_option_has_a_case() -> None:

@@ -17,9 +17,16 @@ import trailgate
 from full_operations import DEFINITIONS, TABLE
 from full_trails import operations, write_operations
 from laws import chance, one_of
+from trailgate.capture.formats import PUBLICATIONS, PublicationFormat
 from trailgate.errors import OptionError
 from trailgate.publish.senders.folder import KEY
-from trailgate.publish.spark.source import PublishingTrailSource
+from trailgate.publish.spark.source import (
+    MESSAGES,
+    PublishingTrailSource,
+    TrailOrMessages,
+    message_options,
+)
+from trailgate.spark.trail import READING
 
 COLUMNS = ["key", "value", "headers", "topic", "table", "position", "number"]
 EVENTS = {"key_updates": "update"}
@@ -320,6 +327,23 @@ def test_options_that_do_not_fit_are_refused(
 
     with pytest.raises(OptionError, match=re.escape(problem)):
         own.reader(own.schema())
+
+
+@pytest.mark.parametrize("row", PUBLICATIONS, ids=lambda row: row.name)
+def test_an_option_of_messages_without_them_is_refused_with_a_hint(row: PublicationFormat) -> None:
+    of_messages = [one.spelling for one in message_options(row.name) if not READING.knows(one.name)]
+    assert "topic" in of_messages
+    for name in of_messages:
+        if name == MESSAGES.name:
+            continue
+        problem = rf"trail has no option {name}\. .*option messages.*{row.name}"
+        with pytest.raises(OptionError, match=problem):
+            TrailOrMessages.of({"path": "dirdat/ot", name: "true"})
+
+
+def test_other_unknown_options_have_the_hint_of_the_nearest_one() -> None:
+    with pytest.raises(OptionError, match=r"has no option tabels.*Did you mean tables\?"):
+        TrailOrMessages.of({"path": "dirdat/ot", "tabels": "A.*"})
 
 
 def test_messages_have_no_other_columns(trail: str) -> None:

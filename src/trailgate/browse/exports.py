@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.browse.answers import RowsFile, write_rows
-from trailgate.browse.filters import OperationFilters
+from trailgate.browse.filters import OperationFilters, filters_of
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import LABELS
 from trailgate.browse.operations import OperationSearch
@@ -33,7 +33,7 @@ def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation
     The rows are those of ``trailgate.read_trail``. Raises the same errors as ``write_rows``,
     OptionError if it takes too long, and StorageError if a part of the trail cannot be read.
     """
-    filters = OperationFilters.of(query, index.known_csn)
+    filters = filters_of(index, query)
     batches = _matching(index, filters, query, cancellation)
     rows = partial(pa.RecordBatchReader.from_batches, OPERATIONS_SCHEMA, batches)
     return write_rows(query.get("to", ""), rows)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
-from trailgate.browse.index import KINDS, NO_KIND, IndexSpan
-from trailgate.errors import OptionError
+from trailgate.browse.index import KINDS, NO_KIND, VERSIONS, IndexSpan, TrailIndex
+from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.changes import ChangeBlock, StateColumn
 from trailgate.model.positions import long_position
 from trailgate.model.table_patterns import TablePatterns
@@ -32,6 +32,7 @@ OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types
 CONTAINS, EQUALS, NULL, MISSING = "contains", "equals", "null", "missing"
 EXACTLY: Final = "="  # before a table's name: this table, and no pattern
 MATCHES: Final = (CONTAINS, EQUALS, NULL, MISSING)  # how a value can be compared
+LISTED: Final = 12  # columns in an error
 
 
 class RowKey(NamedTuple):
@@ -247,6 +248,44 @@ class OperationFilters:
             return logged & as_mask(pc.equal(text, self.text))
         # A missing value is null in ``values``, and null matches nothing.
         return as_mask(pc.match_substring(text, self.text, ignore_case=True))
+
+
+def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
+    """Parse the filters in a page's address.
+
+    Raises OptionError if they are invalid, or if no table that they choose has their column.
+    """
+    filters = OperationFilters.of(query, index.known_csn)
+    known = _columns_of(index, filters.tables) if filters.column else None
+    if known and filters.column.casefold() not in map(str.casefold, known):
+        tables = "the trail" if filters.tables is None else "the trail that the filter chooses"
+        shown = ", ".join(known[:LISTED]) + (", ..." if len(known) > LISTED else "")
+        raise OptionError(
+            f"no table of {tables} has a column {filters.column!r}",
+            hint=did_you_mean(filters.column, known) or f"There are {shown}",
+        )
+    return filters
+
+
+def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | None:
+    """Return the names of the columns of the chosen tables, or None if some may not be known.
+
+    Not all are known while the trail is read, if a table has no definition, or if it has so many
+    that the index does not keep them all.
+    """
+    with index.lock:
+        totals = [one for name, one in index.tables.items() if tables is None or tables.fits(name)]
+        versions = {one.name: [table for _, table in one.versions] for one in totals}
+        done = index.done
+    for table in index.definitions:
+        if table.name in versions:
+            versions[table.name].append(table)
+    if not done or not all(0 < len(one) < VERSIONS for one in versions.values()):
+        return None
+    columns = (
+        column.name for one in versions.values() for table in one for column in table.columns
+    )
+    return list(dict.fromkeys(columns))
 
 
 def as_mask(values: pa.Array) -> Mask:

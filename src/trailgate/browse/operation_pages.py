@@ -19,6 +19,7 @@ from trailgate.browse.filters import (
     NULL,
     OperationFilters,
     exact_table,
+    filters_of,
 )
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
@@ -71,7 +72,7 @@ Extents = LatestResults[TrailPosition, TransactionExtent]
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
     """Return the template values for the page of operations."""
-    filters = OperationFilters.of(query, index.known_csn)
+    filters = filters_of(index, query)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
@@ -142,7 +143,7 @@ def _matches(
 
     Before that, count further matches for ``seconds``, unless this is None.
     """
-    filters, given = OperationFilters.of(query, index.known_csn), _filters(query)
+    filters, given = filters_of(index, query), _filters(query)
     summary = summaries.of(index, filters)
     if seconds is not None and not summary.is_complete(index):
         summary.count_on(index, seconds)

@@ -96,7 +96,7 @@ class OptionArguments:
 
     def name_and_value(self) -> NamedValue:
         """Return a name and, if there is one, the value to compare with."""
-        compare, rest = read_comparison(self.words)
+        compare, rest = read_comparison(self.words, after_name=True)
         name = rest[0] if rest else self.words[0]
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 

@@ -54,6 +54,7 @@ METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
 )
 # >=100 has the pieces >= and 100.
 SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+QUOTING: Final = "put quotes around the value"
 # The spellings of comparisons.
 OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
     {
@@ -272,10 +273,16 @@ def read_arguments(text: str) -> CommandArguments:
     return CommandArguments(tuple(ARGUMENT.findall(text)), text.strip())
 
 
+class QuotedWord(str):
+    """A word of a Logdump command that was quoted, so a comparison in it is a part of the value."""
+
+    __slots__ = ()
+
+
 def unquote(word: str) -> str:
     """Remove the quotes around a word of a Logdump command."""
     if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
-        return word[1:-1]
+        return QuotedWord(word[1:-1])
     return word
 
 
@@ -316,22 +323,46 @@ def ggs_token_code(name: str) -> int:
 Comparison = Callable[[Any, Any], Any]
 
 
-def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
-    """Split the words of a FILTER option into the comparison (by default equality) and the other words."""
+def read_comparison(
+    words: Sequence[str], *, after_name: bool = False
+) -> tuple[Comparison, list[str]]:
+    """Split the words of a FILTER option into the comparison (by default equality) and the other words.
+
+    With ``after_name``, the comparison may be between a name and a value, as in ``L>300``. Raises
+    OptionError if it is not a comparison, or if it is between two values.
+    """
     comparisons: list[Comparison] = []
-    rest = []
+    rest: list[str] = []
+    before = 0  # the number of values before the comparison
     for word in words:
-        for piece in SIGN.findall(word):
-            compare = OPERATORS.get(piece.upper())
+        # A quoted word is one value: "a<b" has no comparison.
+        for piece in (word,) if isinstance(word, QuotedWord) else SIGN.findall(word):
+            compare = _operator(piece)
             if compare is not None:
                 comparisons.append(compare)
-            elif piece[0] in "<>=!":
-                raise OptionError(f"{piece!r} is not a comparison")
+                before = len(rest)
             else:
                 rest.append(piece)
     if len(comparisons) > 1:
         raise OptionError("only one comparison is possible")
+    if 0 < before < len(rest) and not after_name:
+        one, other = (" ".join(part)[:40] for part in (rest[:before], rest[before:]))
+        problem = f"a comparison is between {one!r} and {other!r}"
+        raise OptionError(problem, hint=f"If it is a part of the value: {QUOTING}")
     return (comparisons or [operator.eq])[0], rest
+
+
+def _operator(piece: str) -> Comparison | None:
+    """Return the comparison that a piece of a word is, or None if it is a value.
+
+    Raises OptionError for an unknown sign such as ``=!``.
+    """
+    if isinstance(piece, QuotedWord):
+        return None
+    compare = OPERATORS.get(piece.upper())
+    if compare is None and piece[0] in "<>=!":
+        raise OptionError(f"{piece!r} is not a comparison", hint=f"If it is a value: {QUOTING}")
+    return compare
 
 
 def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:

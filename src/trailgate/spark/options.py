@@ -45,7 +45,7 @@ def read_with_paths(
     the option ``base``, or at ``folder``, or at the working folder of the process that plans the
     query.
     """
-    named = _of_table(given)
+    named = options_of_table(given)
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
     paths = named.get("path") or _list(named.get("paths"))
     if not paths:
@@ -107,7 +107,7 @@ def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
     When a table of a catalog is read, Spark passes a Python data source only its schema, and not
     all of its options.
     """
-    named = _of_table(given)
+    named = options_of_table(given)
     if named is given or not schema.fields:
         return schema
     first, *rest = schema.fields
@@ -124,7 +124,7 @@ def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, A
     return dict(given)
 
 
-def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def options_of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the options of CREATE TABLE without TBLPROPERTIES and without options that the catalog adds.
 
     Options that do not come from a catalog are returned unchanged.

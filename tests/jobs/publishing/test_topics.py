@@ -1,4 +1,4 @@
-"""Topics by table: two tables never share one, nor does a table with the events of transactions, whatever their names are."""
+"""Topics by table: two tables never share one, nor two schemas without ``${table}``, nor does a table with the events of transactions, whatever their names are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trailgate.publish.origins import MessageOrigins, OriginFinder
 from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import PublishedState, StoredState
 
-# Pairs of tables, and a template by which both would have the same topic.
+# Pairs of tables, and a template by which both would have the same topic, or their schemas.
 SAME = [
     ("${schema}.${table}", "A.B#", "A.B_"),
     ("${schema}.${table}", "A.B#", "A.B$"),
@@ -24,6 +24,10 @@ SAME = [
     ("${table}", "S1.T", "S2.T"),
     ("${schema}_${table}", "A_B.C", "A.B_C"),
     ("${schema}${table}", "AB.C", "A.BC"),
+    ("shop.${schema}", "A#.T", "A_.T"),
+    ("shop.${schema}", "A#.T", "A_.U"),
+    ("${schema}", '"A.B".T', "A.B.T"),
+    ("shop.${schema}", "T", '".".T'),
 ]
 EVENTS = None  # as a table: BEGIN and END events
 
@@ -54,6 +58,14 @@ def test_tables_with_one_topic_are_found_in_any_order(template: str, one: str, o
         assert later.of_messages(origins(first)) == earlier.of_messages(origins(first))
         with pytest.raises(OptionError, match="would have the same topic"):
             later.of_messages(origins(second))
+
+
+def test_tables_of_a_schema_share_its_topic_and_the_state_has_one_of_them() -> None:
+    names = TopicNames("shop.${schema}", "positions")
+
+    topics = names.of_messages(origins("A.T", "A.U", "B.T", "A.T"))
+    assert topics == ["shop.A", "shop.A", "shop.B", "shop.A"]
+    assert names.tables == ("A.T", "B.T")
 
 
 @pytest.mark.parametrize(

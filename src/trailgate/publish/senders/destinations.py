@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import OptionError
-from trailgate.model.table_patterns import split_table_name, unquote
+from trailgate.model.table_patterns import join_table_name, split_table_name, unquote
 from trailgate.publish.origins import MessageOrigins
 
 FIELDS: Final = ("schema", "table")
@@ -27,7 +27,8 @@ class TopicNames:
     """Assigns Kafka topics to tables by a template such as ``shop.${schema}.${table}``.
 
     Characters that are not allowed in topics become underscores. It is an error if two tables have
-    the same topic as a result. ``reserved`` is a topic that is not allowed for any table.
+    the same topic as a result, or two schemas if the template has only ``${schema}``. ``reserved``
+    is a topic that is not allowed for any table.
     """
 
     def __init__(self, template: str, reserved: str) -> None:
@@ -40,6 +41,7 @@ class TopicNames:
         self._has_fields = bool(self._template.get_identifiers())
         self._known: dict[str, str] = {}  # topics by table
         self._owners: dict[str, str] = {}  # what is published to a topic
+        self._first: list[str] = []  # the first table of each topic
 
     def check_fields(self, *, is_whole: bool) -> None:
         """Raise OptionError if the topic template contains the name of a table, but a message may contain operations of several tables."""
@@ -49,18 +51,24 @@ class TopicNames:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that have a separate topic so far."""
-        return tuple(self._known) if self.is_by_table else ()
+        """The tables that have a separate topic so far.
+
+        If the topic depends only on the schema, this is one table of each schema.
+        """
+        return tuple(self._first) if self._has_fields else ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables and topics of earlier runs. Raises OptionError if two tables would share a topic."""
+        """Add the tables and topics of earlier runs.
+
+        Raises OptionError if two tables, or two schemas, would share a topic.
+        """
         for name in tables:
             self._of_table(name)
 
     def of_messages(self, origins: MessageOrigins) -> list[str]:
         """Return the topic of each message by its table.
 
-        Raises OptionError if two tables would share a topic.
+        Raises OptionError if two tables, or two schemas, would share a topic.
         """
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
@@ -102,10 +110,21 @@ class TopicNames:
         if topic == self._reserved:
             problem = f"the topic of the table {name} would be {topic}, which has the positions of publications"
             raise OptionError(problem, hint="Publish to another topic")
-        owner = f"the table {name}" if self.is_by_table else "tables"
+        is_new = topic not in self._owners
+        owner = self._owner(name, join_table_name(parts[:-1]))
         self._take(topic, owner, "Publish them one by one, with --tables and --group")
+        if is_new:
+            self._first.append(name)
         self._known[name] = topic
         return topic
+
+    def _owner(self, table: str, schema: str) -> str:
+        """Return what has a topic of its own: a table, a schema, or all tables, as the template's fields say."""
+        if self.is_by_table:
+            return f"the table {table}"
+        if not self._has_fields:
+            return "tables"
+        return f"the schema {schema}" if schema else "tables without a schema"
 
     def _clean(self, text: str) -> str:
         topic = _POINTS.sub(".", _OTHER.sub("_", text)).strip(".")

@@ -100,7 +100,7 @@ class KafkaSender:
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that have a separate Kafka topic so far."""
+        """The tables that have a separate Kafka topic so far; see ``TopicNames.tables``."""
         return self._names.tables
 
     def remember(self, tables: Iterable[str]) -> None:

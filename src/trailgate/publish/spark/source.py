@@ -28,7 +28,13 @@ from trailgate.options import TEXT, Option, Options, OptionType
 from trailgate.publish.job import read_changes
 from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import GIVEN, read_with_paths, refuse_stream_options
+from trailgate.spark.options import (
+    GIVEN,
+    PATHS,
+    options_of_table,
+    read_with_paths,
+    refuse_stream_options,
+)
 from trailgate.spark.trail import (
     READING,
     TrailOptions,
@@ -106,6 +112,18 @@ def _is_messages(option: str) -> bool:
     return option.casefold().removeprefix(GIVEN) == MESSAGES.name
 
 
+def _check_is_of_trails(option: str) -> None:
+    """Raise OptionError for an option that exists only together with ``messages``."""
+    if option.casefold() in PATHS or READING.knows(option):
+        return
+    formats = [row.name for row in PUBLICATIONS if message_options(row.name).knows(option)]
+    if formats:
+        raise OptionError(
+            f"the format {READING.what} has no option {option}",
+            hint=f"It applies only with the option {MESSAGES.name}, which is one of: {', '.join(formats)}",
+        )
+
+
 class TrailOrMessages:
     """The options of the format ``trail``, which returns messages if the option ``messages`` is set."""
 
@@ -114,8 +132,11 @@ class TrailOrMessages:
         given: Mapping[str, Any], folder: str | None = None
     ) -> TrailOptions | PublishedMessageOptions:
         """Parse Spark's options of the format ``trail``, with or without ``messages``. Raises OptionError."""
-        kind = PublishedMessageOptions if any(map(_is_messages, given)) else TrailOptions
-        return kind.of(given, folder)
+        if any(map(_is_messages, given)):
+            return PublishedMessageOptions.of(given, folder)
+        for option in options_of_table(given):
+            _check_is_of_trails(option)
+        return TrailOptions.of(given, folder)
 
 
 @with_brief_errors
