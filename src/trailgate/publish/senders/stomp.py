@@ -33,6 +33,7 @@ from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompConnection, error_text
 from trailgate.live.brokers.stomp.consumers import (
+    POLL_SECONDS,
     find_dropping,
     find_queue_state,
     queue_name,
@@ -223,6 +224,7 @@ class StompSender(QueueSender):
 
         Raises BrokerRefusedError if another run receives messages of the queue.
         """
+        self._wait_for_others()
         mark = uuid.uuid4().hex
         self._connected.send("SEND", {**self._to(self._queue, QUEUE), MARK: mark})
         # The queue keeps the order, so everything before the mark arrives before it.
@@ -232,6 +234,20 @@ class StompSender(QueueSender):
         for headers, _ in older:
             self._connected.send("ACK", {"id": headers["ack"]})
         self._messages = [latest]
+
+    def _wait_for_others(self) -> None:
+        """Wait until only this run holds restart messages, if the broker answers this user's requests.
+
+        Artemis may return the messages of a lost connection one by one.
+        """
+        until = time.monotonic() + HELD_SECONDS
+        while True:
+            state = find_queue_state(self._connected, self._address, self._queue)
+            if state is None or state.held <= len(self._messages):
+                return
+            if time.monotonic() > until:
+                raise self._other_run()
+            self._take(POLL_SECONDS)
 
     def _broker_error(self) -> BrokerError | None:
         """Return the error that a STOMP broker sent before it closed the connection, or None."""

@@ -194,18 +194,18 @@ def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
 class SplitOptions:
     """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
-    ``chunk_bytes`` bytes are read and decoded at once. ``charset`` None means the character set
-    that the file's header or the definitions state. With ``give_open``, the last operation of a
-    transaction that is open at the trail's end is returned; otherwise it is skipped with a notice.
-    With ``allow_torn``, records that are missing inside a transaction are a notice instead of an
-    error.
+    ``chunk_bytes`` bytes are read and decoded at once, or ``CHUNK`` without it. ``charset`` None
+    means the character set that the file's header or the definitions state. With ``give_open``, the
+    last operation of a transaction that is open at the trail's end is returned; otherwise it is
+    skipped with a notice. With ``allow_torn``, records that are missing inside a transaction are a
+    notice instead of an error.
     """
 
     selection: ReadSelection = EVERYTHING
     charset: str | None = None
     give_open: bool = False
     allow_torn: bool = False
-    chunk_bytes: int = CHUNK
+    chunk_bytes: int | None = None
 
 
 class SplitReader:
@@ -365,7 +365,7 @@ class SplitReader:
 
     def _size(self, reader: TrailFileReader, offset: int) -> int:
         """Return the number of bytes to read. It stops early if the next split probably starts there."""
-        (number, limit), chunk = self._split.end, self._options.chunk_bytes
+        (number, limit), chunk = self._split.end, self._options.chunk_bytes or CHUNK
         if reader.file.number == number and offset < limit:
             return min(chunk, limit - offset + LONGEST)
         return chunk
