@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from sample_trail import Op, write_trail
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.spark import local_session as jre
 from trailgate.spark.local_session import session
@@ -29,7 +30,9 @@ spark.stop()
 # Rows that nobody reads: Spark closes the connection to the worker after the first ones. A Python
 # worker sends batches of rows until then, so the daemon meets the closed connection.
 FIRST_ROWS = """
+import sys
 import pyarrow as pa
+from trailgate.spark import read_trail
 from trailgate.spark.local_session import session
 
 def batches(_):
@@ -37,9 +40,13 @@ def batches(_):
         yield pa.RecordBatch.from_pydict({"n": list(range(10_000))})
 
 spark = session("local[1]")
-rows = spark.range(1).mapInArrow(batches, "n bigint")
-print(len(rows.limit(1).collect()), rows.first().n, len(rows.take(2)), rows.limit(1).count())
-rows.show(1)
+numbers = spark.range(1).mapInArrow(batches, "n bigint")
+trail = read_trail(spark, sys.argv[1])
+for rows in (numbers, trail.selectExpr("csn - 1000 AS n")):
+    found = len(rows.limit(1).collect()), rows.first().n, len(rows.take(2)), rows.limit(1).count()
+    print(*found, flush=True)
+    rows.show(1)
+trail.show()
 spark.stop()
 """
 
@@ -75,18 +82,21 @@ def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) ->
 
 
 @pytest.mark.servers  # starts a Java of its own: the stderr of workers is that of the process
-def test_rows_that_nobody_reads_leave_no_traceback() -> None:
+def test_rows_that_nobody_reads_leave_no_traceback(tmp_path: Path) -> None:
+    prefix = write_trail(tmp_path / "ot", [[[Op("I", key) for key in range(50_000)]]])
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
     done = subprocess.run(
-        [sys.executable, "-c", FIRST_ROWS],
+        [sys.executable, "-c", FIRST_ROWS, str(prefix)],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
 
-    assert done.stdout.startswith("1 0 2 1\n"), done.stderr
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("1 0 2 1\n") == 2
+    assert "only showing top 20 rows" in done.stdout
     assert "Traceback" not in done.stderr
     assert "Broken" not in done.stderr
 
