@@ -632,7 +632,7 @@ TASKS: Final[Mapping[str, tuple[tuple[Callable[[Any], None], ...], str]]] = {
     ),
     "How many changes were there in each hour?": (
         (click("SQL"), click("Changes per hour")),
-        "2026-01-05 09:00:00",
+        "2026-01-05T09:00:00",
     ),
     "What is wrong with a message?": (
         (click("Quarantine"),),
