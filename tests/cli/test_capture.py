@@ -225,9 +225,9 @@ def test_unsupported_parameters_stop_a_run_before_anything_is_written(
     assert captured("ENCRYPTTRAIL AES256", "COLMATCH PREFIX A_", "TABLE GG.*;") == 2
 
     error = capsys.readouterr().err
-    assert "ENCRYPTTRAIL AES256 is not obeyed: the trail would not be encrypted" in error
+    assert "ENCRYPTTRAIL AES256 is not supported: the trail would not be encrypted" in error
     assert "(dirprm/shop.prm, line 4, field ENCRYPTTRAIL)" in error
-    assert "1 more in this file is not obeyed" in error
+    assert "1 more in this file is not supported" in error
     assert list(Path("dirdat").iterdir()) == []
 
 

@@ -99,5 +99,5 @@ def write_rows(
 
 
 def _close(file: BinaryIO) -> None:
-    with suppress(OSError):  # what is not written yet cannot be written either
+    with suppress(OSError):  # writing has failed already, so flushing the rest fails too
         file.close()

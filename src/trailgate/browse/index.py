@@ -165,7 +165,7 @@ class TrailIndex:
         self._asked = (path, definitions)
         self.lock = RLock()
         self._stop = Event()
-        self.builds = 0  # how often the index was begun anew
+        self.builds = 0  # the number of times that the index was built
         self._begin()
         self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
         self._texts = tempfile.TemporaryFile()  # noqa: SIM115  the ids themselves
@@ -334,7 +334,7 @@ class TrailIndex:
         if number in self.gone or not _exists(file):
             self.look_for_gone()
             raise StorageError(
-                f"file {number} is gone: it was purged or replaced since it was read",
+                f"file {number} no longer exists: it was purged or replaced after it was read",
                 where=Where(source=file.path),
             )
         return file

@@ -167,7 +167,7 @@ class _TrailPages:
 
     def routes(self) -> list[Route]:
         """Return the routes of all pages, including SQL."""
-        # What takes longest is kept from one request to the next.
+        # Slow results are kept from one request to the next.
         kept: dict[str, Page] = {
             "operations": partial(operations_page, summaries=self.summaries),
             "matches": partial(matches_part, summaries=self.summaries),

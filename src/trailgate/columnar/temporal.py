@@ -254,7 +254,7 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
             return "F" * len(word) if len(word) > 2 and word[0] in "sS" else word.upper()
 
         raise OptionError(
-            f"date format {text!r} has small letters, which stand for themselves",
+            f"date format {text!r} has lower-case letters, which are literal text",
             hint=f"Did you mean {_WORDS.sub(ours, text)}?",
         )
 

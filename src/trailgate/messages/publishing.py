@@ -39,10 +39,10 @@ class PublishOptions:
     """
 
     content: Annotated[
-        Literal["transaction", "row"], "what a message holds: one transaction, or one operation"
+        Literal["transaction", "row"], "the content of a message: one transaction, or one operation"
     ] = TRANSACTION
     max_message_bytes: Annotated[
-        int, COUNT, "the most bytes of a message; a longer transaction becomes several messages"
+        int, COUNT, "the maximum size of a message in bytes; a larger transaction becomes several messages"
     ] = MAX_MESSAGE_BYTES
     now: Annotated[
         int,

@@ -68,10 +68,10 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 
 FILE_BYTES: Final = 64 << 20
 OTHER_TRAIL: Final = (
-    "Restore the files, or publish what there is now to another folder, or with another --group"
+    "Restore the files, or publish the present ones to another folder or with another --group"
 )
 PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
-NO_GROUP: Final = "a group is for a broker, and not for a folder"
+NO_GROUP: Final = "--group applies only to brokers, not to folders"
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 # The bytes of a trail whose messages are written at once. Messages take several times as much memory,
 # once for the batch that is sent and once for the next one. A larger chunk does not save time.
@@ -456,7 +456,7 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
         return ()
     begin, place = short_position(after), short_position(published)
     return (
-        f"the position {begin} to begin after was not used: the publication continues after {place}",
+        f"the position {begin} was ignored: the publication has begun, and continues after {place}",
     )
 
 

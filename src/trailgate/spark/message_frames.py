@@ -32,7 +32,7 @@ from trailgate.spark.errors import brief_rows
 from trailgate.spark.options import check_frame
 from trailgate.spark.schemas import cast_batches, spark_schema
 
-COLUMNS: Final = Option("columns", NAMES, "only these columns")
+COLUMNS: Final = Option("columns", NAMES, "only these columns, comma-separated")
 FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
 BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
 

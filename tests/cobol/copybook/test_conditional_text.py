@@ -242,7 +242,7 @@ def test_a_wrong_directive_is_an_error_with_its_line(text: str, message: str) ->
 def test_settings_of_sizes_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         sizes("      $SET IBMCOMP\n       05 A PIC X.\n")
-    assert "$SET IBMCOMP is not obeyed" in caplog.text
+    assert "$SET IBMCOMP is not supported" in caplog.text
 
 
 # A constant of $SET CONSTANT in pictures, OCCURS and other constants; the sizes of A and B.

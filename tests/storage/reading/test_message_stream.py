@@ -84,7 +84,7 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
     del folder.files[0]  # archived
     folder.files.append(ListedFile("in/m0000a", 1, 0))
 
-    with pytest.raises(StorageError, match=r"m0002 was taken, which sorts after it \(in/m0000a\)"):
+    with pytest.raises(StorageError, match=r"m0002 was read, which sorts after it \(in/m0000a\)"):
         stream.latest(at)
 
 

@@ -38,7 +38,7 @@ from trailgate.model.positions import short_position
 
 MISSING: Final = "_missing"  # a column of the tables of --mode append
 NULL: Final = pa.scalar(None, pa.string())
-KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
+KEYCOLS: Final = "With KEYCOLS, name columns that are always logged; or log the key columns"
 
 
 @dataclass(frozen=True, slots=True)

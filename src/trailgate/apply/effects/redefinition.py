@@ -24,7 +24,7 @@ TYPE_HINT: Final = (
     "Give the target's column a type that can hold both, such as text, and name it with --column {}=text; "
     "or apply the rest to another target with another --group"
 )
-KEY_HINT: Final = "Name a key that is logged before and after with KEYCOLS in a parameter file; or apply the rest to another target with another --group"
+KEY_HINT: Final = "With KEYCOLS in a parameter file, name a key that is logged before and after the change; or apply the rest to another target with another --group"
 STRICT_HINT: Final = "--schema-changes evolve follows such changes if possible"
 
 

@@ -384,7 +384,7 @@ class ApplyRun:
         # [] means that no table joined. None means that the two cannot belong to one group.
         if current.joining(stored, self._is_absent) != []:
             raise StorageError(
-                f"{applied.trail} was applied, and this is {self._source}",
+                f"the group has applied {applied.trail}, not {self._source}",
                 hint="Use the same options as for apply",
             )
         self._stream.resume_at(to_stored_position(applied))
@@ -464,9 +464,9 @@ class ApplyRun:
             position, statement = record
             at = short_position(long_position(*position))
             shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
-            problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
+            problem = f"{ddl.text} is not supported: position {at} has DDL, {shown!r}"
             where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")
-            hint = "Change the target yourself, and apply without it: --ignore-unsupported (ignore_unsupported)"
+            hint = "Change the target yourself, then apply the trail without its DDL: --ignore-unsupported (ignore_unsupported)"
             raise OptionError(problem, where=where, hint=hint)
 
 

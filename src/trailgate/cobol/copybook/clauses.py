@@ -96,7 +96,7 @@ _LOG: Final = logging.getLogger(__name__)
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
 )
-# By the word after USAGE, which may be left out: PIC S9(5) COMP-3.
+# By the word after USAGE, which is optional: PIC S9(5) COMP-3.
 USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,

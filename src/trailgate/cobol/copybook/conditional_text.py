@@ -71,7 +71,7 @@ _OTHERS: Final = frozenset(
         "XML",
     }
 )
-# Settings of $SET that change sizes or signs. They are not obeyed, but warned of.
+# Settings of $SET that change sizes or signs. They are not supported, but warned of.
 _LAYOUT_SETTINGS: Final = re.compile(
     r"\b(?:NO)?(IBMCOMP|SIGN|ODOSLIDE|ALIGN|CHARSET)\b", re.IGNORECASE
 )
@@ -373,7 +373,7 @@ class _Directives:
         if words.next_is("CONSTANT"):
             self.define(words)
         elif _LAYOUT_SETTINGS.search(words.text):
-            problem = f"{words.text.strip()} is not obeyed"
+            problem = f"{words.text.strip()} is not supported"
             hint = "Use the options compiler, binarySizes, signs, depending or codePage instead"
             _LOG.warning("%s", words.token.error(problem, hint))
 

@@ -233,7 +233,7 @@ def _storage_of_usage(
     words = BYTES_OF.get(entry.usage or "")
     if words is not None:
         if entry.picture is not None:
-            hint = "Its usage states its size: leave out the picture, or is it COMP-5?"
+            hint = "Its usage states its size: omit the picture, or is it COMP-5?"
             raise entry.token.error(f"{entry.name} is {entry.usage}, and has a picture", hint)
         return _word_storage(words, signed=not entry.unsigned)
     return None

@@ -252,7 +252,7 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
     def errors(rows: Longs) -> ErrorColumns:
-        problem = f"more than blanks after header and record, which have a length of {size}"
+        problem = f"bytes other than blanks follow the header and the record, which have a length of {size}"
         return records.errors(rows, problem, _LONG, table=table)
 
     group.add(long, errors)

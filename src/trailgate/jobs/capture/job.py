@@ -326,7 +326,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Check that every message was captured once: each range must begin where the previous range ended."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
-        raise StorageError("not every range of the messages was run")
+        raise StorageError("some ranges of the messages were not run")
     _check_id_lengths(reports)
     if job.ids is not None and job.ids.ordered:
         check_spans((report.ids for report in reports if report.ids is not None), job.source)

@@ -133,7 +133,7 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
         raise StorageError(
             "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
             where=Where(source=file.path),
-            hint="If its messages are different, capture it alone with --again; otherwise leave it out",
+            hint="If its messages are different, capture it alone with --again; otherwise exclude it",
         )
     return True
 

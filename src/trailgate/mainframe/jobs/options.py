@@ -61,25 +61,25 @@ OPTIONS: Final = Options(
         Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
         Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
-        Option("record", TEXT, "the record (level 01) that all records are"),
+        Option("record", TEXT, "the layout (level 01) of all records"),
         Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
-        Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
-        Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
+        Option("segment", TEXT, "only the records of this kind, as a table"),
+        Option("parents", PARENTS, "kinds of records below others: CHILD=PARENT, CHILD=PARENT"),
         Option(
             "children",
             choice(ChildRecords),
-            "records below others: ids, or nested",
+            "how records refer to their parents: ids, or nested in their rows",
             ChildRecords.IDS,
         ),
         Option(
-            "orphans", choice(OrphanPolicy), "nested records without a parent", OrphanPolicy.ERROR
+            "orphans", choice(OrphanPolicy), "nested records without a parent: error or drop", OrphanPolicy.ERROR
         ),
         Option("columns", NAMES, "only these items or groups, comma-separated"),
-        Option("shape", choice(ColumnShape), "tree: structs and arrays; flat: a column an item"),
+        Option("shape", choice(ColumnShape), "tree: structs and arrays; flat: one column per item"),
         Option(
             "depending",
             choice(DependingLength),
-            "how many elements OCCURS has",
+            "how many elements an OCCURS DEPENDING ON has: real or most",
             DependingLength.REAL,
         ),
         Option(
@@ -97,9 +97,9 @@ OPTIONS: Final = Options(
         Option(
             "short",
             choice(ShortRecordPolicy),
-            "items that a record ends before: error, pad or null",
+            "items after the end of a short record: error, pad or null",
         ),
-        Option("trim", TRIM, "the blanks around text to remove: false for none", True),
+        Option("trim", TRIM, "which blanks around text to remove; false for none", True),
         Option(
             "blank",
             choice(BlankPolicy),
@@ -109,14 +109,14 @@ OPTIONS: Final = Options(
         Option(
             "low_values",
             choice(BlankPolicy),
-            "a number of only low-values, alike",
+            "a number of only low-values: error, null, zero",
             BlankPolicy.ERROR,
         ),
         Option(
             "padding", choice(PaddingPolicy), "blanks around a number's digits", PaddingPolicy.LEFT
         ),
-        Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
-        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
+        Option("code_page", TEXT, "the code page of text and DISPLAY numbers; default cp037, for lines ascii"),
+        Option("code_pages", PAGES, "code pages of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option(
             "integers",
             choice(IntegerRepresentation),
@@ -126,26 +126,26 @@ OPTIONS: Final = Options(
         Option(
             "numbers",
             choice(NumberRepresentation),
-            "value, or always text",
+            "numbers as values, or always as text",
             NumberRepresentation.VALUE,
         ),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
         Option("native", choice(Endian), "byte order of COMP-5"),
         Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
-        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
-        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
-        Option("signs", choice(SignRules), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option("binary_sizes", choice(BinarySizes), "the sizes of COMP in bytes"),
+        Option("floats", choice(FloatFormat), "the format of COMP-1 and COMP-2"),
+        Option("signs", choice(SignRules), "which sign nibbles and overpunches are accepted", _COBOL.signs),
         Option(
             "compiler",
             choice(COMPILERS),
-            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
+            "the compiler whose sizes and byte orders to use: ibm, micro-focus, gnucobol, fujitsu",
         ),
-        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
-        Option("constants", CONSTANTS, "of conditional text: NAME=VALUE, NAME=OFF", ()),
+        Option("decimal_comma", FLAG, "true: pictures have DECIMAL-POINT IS COMMA", False),
+        Option("constants", CONSTANTS, "constants of conditional text: NAME=VALUE, NAME=OFF", ()),
         Option(
             "names",
             choice(NameStyle),
-            "of columns: cobol, or sql with _ for each -",
+            "names of columns: cobol, or sql with _ instead of -",
             NameStyle.COBOL,
         ),
         Option(
@@ -154,20 +154,20 @@ OPTIONS: Final = Options(
             "columns of FILLER: drop, keep or bytes",
             FillerPolicy.DROP,
         ),
-        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
-        Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
-        Option("count_map", COUNTS, "of values of counters: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
-        Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
+        Option("rename", RENAMED, "other names of columns: ITEM=NAME, ITEM_2=NAME", {}),
+        Option("element_names", ELEMENTS, "names of the elements of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
+        Option("count_map", COUNTS, "counts by the values of a counter: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
+        Option("source_format", choice(SourceFormat), "the source format of the copybook: fixed, free or auto", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
-        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option("record_length", WHOLE, "bytes of a record; default by the copybook"),
         Option(
             "segment_length",
             choice(SegmentLength),
-            "bytes of a segment: its own, or the whole record's",
+            "the length of a segment: its own, or that of the record",
             SegmentLength.OWN,
         ),
-        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
-        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
+        Option("delimiter", DELIMITER, "the bytes after each line, such as \\x15; default \\n or \\r\\n"),
+        Option("little_endian", FLAG, "true: descriptor words and length fields are little-endian", False),
         Option("adjustment", WHOLE, "added to lengths: 4 if an RDW does not count itself", 0),
         Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
         Option("bdw_little_endian", FLAG, "little_endian of a BDW, if it differs"),
@@ -178,8 +178,8 @@ OPTIONS: Final = Options(
         Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
         Option("length_offset", WHOLE, "the offset of the length field in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
-        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
-        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
+        Option("length_field", TEXT, "the item that states the length, or a sum such as 2 * ITEM + 4"),
+        Option("length_map", LENGTHS, "lengths by the values of length_field: VALUE=4, *=8"),
         Option("skip_first", WHOLE, "the number of header records of a file, which are skipped", 0),
         Option("skip_last", WHOLE, "the number of trailer records of a file, which are skipped", 0),
         Option(
@@ -197,14 +197,14 @@ OPTIONS: Final = Options(
         Option("header", TEXT, "the record (level 01) that begins a file, and is skipped"),
         Option("trailer", TEXT, "the record (level 01) that ends a file, and is skipped"),
         Option(
-            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
+            "indicators", INDICATORS, "items that state whether others are NULL: ITEM=INDICATOR, or *=BITS"
         ),
         Option("file_column", FLAG, "true: the file's name in the column _file", False),
         Option(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
         ),
-        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
-        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
+        Option("offset_column", FLAG, "true: the offset of the record's first byte in the column _offset", False),
+        Option("partitions", NAMES, "columns from the names of folders, NAME=VALUE", ()),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", RECORD_SPLIT_BYTES),
         Option(
             "split_search",

@@ -100,13 +100,13 @@ NULLS: Final = OptionType(
 )
 # Options that exist only for writing.
 OWN: Final = (
-    Option("nulls", NULLS, "how NULL is written: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option("nulls", NULLS, "how NULL is written: TYPE=VALUE, TYPE=VALUE; default an error"),
     Option(
         "block_length",
         COUNT,
-        "the most bytes of a block, with its word; else 32760, or of one longer record",
+        "the maximum size of a block with its descriptor word; default 32760, or the size of a longer record",
     ),
-    Option("block_records", COUNT, "the most records of a block; else as many as fit"),
+    Option("block_records", COUNT, "the maximum number of records in a block; default as many as fit"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # Artemis does not show a message that a consumer holds.
 NO_POSITION: Final = (
-    "no position was found: nothing is published, or a run that publishes to a queue holds it now"
+    "no position was found: nothing has been published, or a running publication holds the position of its queue"
 )
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",

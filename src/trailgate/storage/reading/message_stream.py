@@ -151,11 +151,11 @@ class MessageStream:
         late += [file for file in before if (file.modified or 0) > start.modified]
         if late:
             problem = (
-                f"the file was added or changed after {start.file} was taken, which sorts after it"
+                f"the file was added or changed after {start.file} was read, which sorts after it"
             )
             raise StorageError(problem, where=Where(source=late[0].path), hint=HINT)
         if len(before) > start.count:
-            problem = f"{len(before)} files sort up to {start.file}, but only {start.count} of them were taken"
+            problem = f"{len(before)} files sort up to {start.file}, but only {start.count} of them were read"
             raise StorageError(problem, hint=HINT)
 
 
