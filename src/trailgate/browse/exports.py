@@ -47,7 +47,9 @@ def _matching(
     for span in OperationSearch(index, filters).spans():
         cancellation.check()
         if monotonic() > until:
-            raise OptionError(f"writing the file took more than {FILE_SECONDS:g} s", hint="Add a filter")
+            raise OptionError(
+                f"writing the file took more than {FILE_SECONDS:g} s", hint="Add a filter"
+            )
         # A value that cannot be read would be NULL in the file, so it is an error here.
         for part in read_span(index, span, replace(filters.selection, lenient=False)):
             if not isinstance(part, UnreadOperations):

@@ -412,10 +412,13 @@ def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
     fields: list[tuple[int, ...]] = []
     literals: list[tuple[int, ...]] = []
     for layout in fmt.layouts:
+        # All layouts share flat tables: a layout has the ranges of its rows in them. Literals with
+        # several allowed bytes come first: those of one byte are usually compared by the shape.
         before = len(fields), len(literals)
         fields += [(_PARTS[f.part], f.start, f.width, f.letters) for f in layout.fields]
         several = [row for row in layout.literals if len(row[1]) > 1]
         single = [row for row in layout.literals if len(row[1]) == 1]
+        # The kernel always compares with three bytes: b"-/" is stored as - / -, b":" as : : :.
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
         start_of = {field.part: field.start for field in layout.fields}
         starts = (start_of.get(part, -1) for part in list(DatePart)[:6])

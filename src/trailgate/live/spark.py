@@ -71,11 +71,20 @@ OPTIONS: Final = Options(
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         option_from_annotation("on_error", OnError, "stop"),
-        Option("max_messages_per_trigger", COUNT, "the maximum number of messages in a batch of a stream"),
+        Option(
+            "max_messages_per_trigger",
+            COUNT,
+            "the maximum number of messages in a batch of a stream",
+        ),
         Option(
             "split_bytes", COUNT, "the bytes of messages that a task parses", JOURNAL_SPLIT_BYTES
         ),
-        Option("idle_seconds", COUNT, "the seconds without a new message after which availableNow ends", IDLE_SECONDS),
+        Option(
+            "idle_seconds",
+            COUNT,
+            "the seconds without a new message after which availableNow ends",
+            IDLE_SECONDS,
+        ),
         BASE,
     ),
 )

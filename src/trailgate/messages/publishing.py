@@ -42,7 +42,9 @@ class PublishOptions:
         Literal["transaction", "row"], "the content of a message: one transaction, or one operation"
     ] = TRANSACTION
     max_message_bytes: Annotated[
-        int, COUNT, "the maximum size of a message in bytes; a larger transaction becomes several messages"
+        int,
+        COUNT,
+        "the maximum size of a message in bytes; a larger transaction becomes several messages",
     ] = MAX_MESSAGE_BYTES
     now: Annotated[
         int,

@@ -22,7 +22,9 @@ from trailgate.storage.reading.options import DEFINITIONS
 PATHS: Final = ("path", "paths")
 MaxFiles = Annotated[int | None, COUNT, "the maximum number of files in a batch of a stream"]
 MaxBytes = Annotated[
-    int | None, COUNT, "the maximum size of a batch of a stream in bytes; files and transactions are never split"
+    int | None,
+    COUNT,
+    "the maximum size of a batch of a stream in bytes; files and transactions are never split",
 ]
 BASE: Final = Option("base", PATH, "the folder that relative paths start from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files

@@ -68,7 +68,11 @@ STREAMING: Final = Options(
     "trail",
     (
         *WRITING,
-        Option("max_age_seconds", COUNT, "the age of a file, in seconds, after which a stream starts a new one"),
+        Option(
+            "max_age_seconds",
+            COUNT,
+            "the age of a file, in seconds, after which a stream starts a new one",
+        ),
     ),
 )
 

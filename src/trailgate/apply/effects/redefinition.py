@@ -60,6 +60,7 @@ def check_redefinition(
             problem, where=where, hint=TYPE_HINT.format(f"{target}.{column.name}")
         )
     keys = [[one.columns[at].name for at in one.marked_keys] for one in (old, new)]
+    # The columns of only one of the two definitions: those added, and those dropped.
     changed = before.keys() ^ after.keys()
     if keyed and ({*map(str.casefold, keys[0])} != {*map(str.casefold, keys[1])}):
         was, now = (", ".join(names) or "none" for names in keys)

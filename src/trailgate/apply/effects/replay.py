@@ -129,6 +129,8 @@ class OperationReplay:
 
     def nets(self, keys: Iterable[Key]) -> NetChanges:
         """Return the net change of each key: a complete row, or a delete if the target had a row."""
+        # A key that had no row and has none now needs no change, for example if it was inserted and
+        # deleted again.
         used = self._stored_keys | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]

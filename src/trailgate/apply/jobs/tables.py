@@ -329,7 +329,9 @@ class TargetTables:
                 if late is not None:
                     at = written[late]
                     since = (
-                        "the position of the change is unknown" if at is None else f"position {short_position(at)}"
+                        "the position of the change is unknown"
+                        if at is None
+                        else f"position {short_position(at)}"
                     )
                     problem = f"the row of {operations.shown_key(number)} may have been changed since: {since}"
                     where = Where(

@@ -157,7 +157,9 @@ def plan_frame_apply(
     to, trail, definitions = (values.pop(name) for name in ("to", "trail", "definitions"))
     skip = values.pop("skip_applied")
     if to is None:
-        raise OptionError("the option to is missing", hint="For example .option('to', 'delta:lake/')")
+        raise OptionError(
+            "the option to is missing", hint="For example .option('to', 'delta:lake/')"
+        )
     if trail is None and definitions is None:
         problem = "the option trail or the option definitions is required"
         raise OptionError(problem, hint="Name the trail that the operations were read from")

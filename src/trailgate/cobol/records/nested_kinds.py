@@ -246,6 +246,8 @@ def _join_parts(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
         return
     begins = [int(part.starts[0]) for part in filled]
     data = [part.data[at : int(part.ends[-1])] for part, at in zip(filled, begins, strict=True)]
+    # How far the offsets of each part move. Example: parts with the bytes [2, 5) and [0, 4) of
+    # their buffers are joined as [0, 3) and [3, 7), so they move by -2 and +3.
     moves = np.cumsum([0, *map(len, data[:-1])]) - begins
     starts, ends = (
         np.concatenate(

@@ -382,6 +382,7 @@ def is_time(part: Longs) -> bool:
     year, month, day = part[YEAR], part[MONTH], part[DAY]
     if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
         return False
+    # Every month has at least 28 days, so only later days depend on the month.
     if day > 28:
         last = 31
         if month == 2:

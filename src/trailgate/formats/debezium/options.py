@@ -175,7 +175,9 @@ class DebeziumPublishOptions(PublishOptions):
         Literal["error", "omit", "placeholder"],
         "a missing column: an error, omitted from the image, or written as the placeholder",
     ] = ERROR
-    placeholder: Annotated[str, "the value of missing columns with missing=placeholder"] = UNAVAILABLE
+    placeholder: Annotated[str, "the value of missing columns with missing=placeholder"] = (
+        UNAVAILABLE
+    )
     key_updates: Annotated[
         Literal["error", "update"], "a change of a key: an error, or an event with both images"
     ] = ERROR

@@ -156,7 +156,9 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     kind = int(block.op_type[0])
     if kind not in ROWS:
         problem = "a truncate cannot be published in this format"
-        raise publication_error(block, 0, problem, "Exclude the table, or publish in the format json")
+        raise publication_error(
+            block, 0, problem, "Exclude the table, or publish in the format json"
+        )
     owner, name = split_owner(block.table.name)
     if not owner:
         problem = f"the table {block.table.name} has no schema, but a publication must name one"

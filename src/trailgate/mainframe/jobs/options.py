@@ -72,7 +72,10 @@ OPTIONS: Final = Options(
             ChildRecords.IDS,
         ),
         Option(
-            "orphans", choice(OrphanPolicy), "nested records without a parent: error or drop", OrphanPolicy.ERROR
+            "orphans",
+            choice(OrphanPolicy),
+            "nested records without a parent: error or drop",
+            OrphanPolicy.ERROR,
         ),
         Option("columns", NAMES, "only these items or groups, comma-separated"),
         Option("shape", choice(ColumnShape), "tree: structs and arrays; flat: one column per item"),
@@ -115,7 +118,11 @@ OPTIONS: Final = Options(
         Option(
             "padding", choice(PaddingPolicy), "blanks around a number's digits", PaddingPolicy.LEFT
         ),
-        Option("code_page", TEXT, "the code page of text and DISPLAY numbers; default cp037, for lines ascii"),
+        Option(
+            "code_page",
+            TEXT,
+            "the code page of text and DISPLAY numbers; default cp037, for lines ascii",
+        ),
         Option("code_pages", PAGES, "code pages of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option(
             "integers",
@@ -134,7 +141,12 @@ OPTIONS: Final = Options(
         Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
         Option("binary_sizes", choice(BinarySizes), "the sizes of COMP in bytes"),
         Option("floats", choice(FloatFormat), "the format of COMP-1 and COMP-2"),
-        Option("signs", choice(SignRules), "which sign nibbles and overpunches are accepted", _COBOL.signs),
+        Option(
+            "signs",
+            choice(SignRules),
+            "which sign nibbles and overpunches are accepted",
+            _COBOL.signs,
+        ),
         Option(
             "compiler",
             choice(COMPILERS),
@@ -155,9 +167,24 @@ OPTIONS: Final = Options(
             FillerPolicy.DROP,
         ),
         Option("rename", RENAMED, "other names of columns: ITEM=NAME, ITEM_2=NAME", {}),
-        Option("element_names", ELEMENTS, "names of the elements of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
-        Option("count_map", COUNTS, "counts by the values of a counter: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
-        Option("source_format", choice(SourceFormat), "the source format of the copybook: fixed, free or auto", _COBOL.source_format),
+        Option(
+            "element_names",
+            ELEMENTS,
+            "names of the elements of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME",
+            {},
+        ),
+        Option(
+            "count_map",
+            COUNTS,
+            "counts by the values of a counter: ITEM: VALUE=COUNT, VALUE=COUNT",
+            {},
+        ),
+        Option(
+            "source_format",
+            choice(SourceFormat),
+            "the source format of the copybook: fixed, free or auto",
+            _COBOL.source_format,
+        ),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; default by the copybook"),
         Option(
@@ -166,8 +193,17 @@ OPTIONS: Final = Options(
             "the length of a segment: its own, or that of the record",
             SegmentLength.OWN,
         ),
-        Option("delimiter", DELIMITER, "the bytes after each line, such as \\x15; default \\n or \\r\\n"),
-        Option("little_endian", FLAG, "true: descriptor words and length fields are little-endian", False),
+        Option(
+            "delimiter",
+            DELIMITER,
+            "the bytes after each line, such as \\x15; default \\n or \\r\\n",
+        ),
+        Option(
+            "little_endian",
+            FLAG,
+            "true: descriptor words and length fields are little-endian",
+            False,
+        ),
         Option("adjustment", WHOLE, "added to lengths: 4 if an RDW does not count itself", 0),
         Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
         Option("bdw_little_endian", FLAG, "little_endian of a BDW, if it differs"),
@@ -178,7 +214,9 @@ OPTIONS: Final = Options(
         Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
         Option("length_offset", WHOLE, "the offset of the length field in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
-        Option("length_field", TEXT, "the item that states the length, or a sum such as 2 * ITEM + 4"),
+        Option(
+            "length_field", TEXT, "the item that states the length, or a sum such as 2 * ITEM + 4"
+        ),
         Option("length_map", LENGTHS, "lengths by the values of length_field: VALUE=4, *=8"),
         Option("skip_first", WHOLE, "the number of header records of a file, which are skipped", 0),
         Option("skip_last", WHOLE, "the number of trailer records of a file, which are skipped", 0),
@@ -197,13 +235,20 @@ OPTIONS: Final = Options(
         Option("header", TEXT, "the record (level 01) that begins a file, and is skipped"),
         Option("trailer", TEXT, "the record (level 01) that ends a file, and is skipped"),
         Option(
-            "indicators", INDICATORS, "items that state whether others are NULL: ITEM=INDICATOR, or *=BITS"
+            "indicators",
+            INDICATORS,
+            "items that state whether others are NULL: ITEM=INDICATOR, or *=BITS",
         ),
         Option("file_column", FLAG, "true: the file's name in the column _file", False),
         Option(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
         ),
-        Option("offset_column", FLAG, "true: the offset of the record's first byte in the column _offset", False),
+        Option(
+            "offset_column",
+            FLAG,
+            "true: the offset of the record's first byte in the column _offset",
+            False,
+        ),
         Option("partitions", NAMES, "columns from the names of folders, NAME=VALUE", ()),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", RECORD_SPLIT_BYTES),
         Option(

@@ -106,7 +106,9 @@ OWN: Final = (
         COUNT,
         "the maximum size of a block with its descriptor word; default 32760, or the size of a longer record",
     ),
-    Option("block_records", COUNT, "the maximum number of records in a block; default as many as fit"),
+    Option(
+        "block_records", COUNT, "the maximum number of records in a block; default as many as fit"
+    ),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 

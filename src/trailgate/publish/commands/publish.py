@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
 
 # Artemis does not show a message that a consumer holds.
-NO_POSITION: Final = (
-    "no position was found: nothing has been published, or a running publication holds the position of its queue"
-)
+NO_POSITION: Final = "no position was found: nothing has been published, or a running publication holds the position of its queue"
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",

@@ -159,7 +159,9 @@ def lock_holder(prefix: str) -> str | None:
         kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
         return None if kind == fcntl.F_UNLCK else _holder(handle)
     except AttributeError:
-        raise OSError(errno.ENOTSUP, "this system cannot report which process writes the trail") from None
+        raise OSError(
+            errno.ENOTSUP, "this system cannot report which process writes the trail"
+        ) from None
     finally:
         os.close(handle)
 

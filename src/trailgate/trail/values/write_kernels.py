@@ -35,6 +35,7 @@ def add_sizes(
     Returns the size of the longest value and its record, or 0 and 0 if all are empty. Without
     ``offsets``, values have no bytes.
     """
+    # Without ``states`` no value is NULL or missing. A NULL takes ``base`` bytes alone.
     longest, at = np.int64(0), 0
     for record in range(len(rows)):
         row = rows[record]
