@@ -144,7 +144,10 @@ def test_more_bad_messages_than_allowed_publish_nothing(
     given = [*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]
     assert run([*given, "--max-bad", "2"]) == 1
     error = capsys.readouterr().err
-    assert "3 messages are bad, and at most 2 may be: 2 x table NO.TABLE is not" in error
+    assert (
+        "3 messages are bad, but --max-bad (max_bad) allows at most 2: 2 x table NO.TABLE is not"
+        in error
+    )
     assert not Path("dirdat/ot000000000").exists()
     assert run([*given, "--max-bad", "2", "--dry-run"]) == 1
     assert run([*given, "--max-bad", "3", "--dry-run"]) == 0

@@ -40,9 +40,9 @@ class TableInference(Protocol):
 
 
 def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Infer tables from a batch: call `read` with the messages that are not bad.
+    """Call `read` with a batch. If it raises BadMessagesError, call it again without these messages.
 
-    Returns None if all are bad.
+    Returns its result, or None if no message is left.
     """
     left = np.arange(len(messages))
     while len(left):

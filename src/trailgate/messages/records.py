@@ -367,9 +367,9 @@ class MessageRecordGroup(Generic[R]):
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
-        """Add the errors of values in the column `name`.
+        """Add errors of values in the column `name` to the records of the group.
 
-        `at` are their rows in the group, ascending.
+        `at` are the rows of these values in the group, ascending.
         """
         wrong = self.rows[at]
 

@@ -439,7 +439,11 @@ class Publication:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether operations are missing from the trail, as for ``ApplyRun``: in its first files, or in bytes of its last one."""
+        """Whether the trail lacks operations, as for ``ApplyRun``.
+
+        Then its first files are missing, or its last file does not have the size that its header
+        states.
+        """
         rest = self._stream.rest(self._place)
         return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
 

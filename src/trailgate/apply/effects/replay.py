@@ -195,7 +195,7 @@ class OperationReplay:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that a delete would remove, and set its marks.
+        """Replay a delete in mode soft-delete: keep the row of the key, and set its marks (``_deleted``).
 
         Returns False, and rejects the delete, if a value of the row is unknown.
         """

@@ -300,9 +300,10 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether operations are missing in the trail: its first files, or the end of its last one.
+        """Whether the trail lacks operations.
 
-        A transaction that is still being written does not count.
+        Then its first files are missing, or its last file does not have the size that its header
+        states. A transaction that is still being written does not count.
         """
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
@@ -384,7 +385,7 @@ class ApplyRun:
         # [] means that no table joined. None means that the two cannot belong to one group.
         if current.joining(stored, self._is_absent) != []:
             raise StorageError(
-                f"the group has applied {applied.trail}, not {self._source}",
+                f"the group has applied {applied.trail}, but this run reads {self._source}",
                 hint="Use the same options as for apply",
             )
         self._stream.resume_at(to_stored_position(applied))

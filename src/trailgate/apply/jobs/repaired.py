@@ -81,7 +81,7 @@ def apply_repaired(
         group.on_error not in (STOP, IGNORE)
         and Path(get_discard_path(group)).absolute() == Path(str(file)).absolute()
     ):
-        problem = "operations that still cannot be applied would be discarded to the file that they come from"
+        problem = "this is also the discard file of the run: operations that fail again would be written to the file that is being read"
         raise OptionError(
             problem, where=Where(source=str(file)), hint="Name another file with --discards"
         )

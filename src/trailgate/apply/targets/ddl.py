@@ -67,7 +67,7 @@ class DdlDialect:
                 )
                 raise OptionError(
                     problem,
-                    hint="Give it another name: with MAP or COLMAP in a parameter file of apply, or by the option rename of a copybook",
+                    hint="Give it another name: with MAP or COLMAP in a parameter file of apply, or with the option rename of a copybook",
                 )
             name = part.upper() if self.upper and part.islower() else part
             names.append(mark + name.replace(mark, 2 * mark) + mark)

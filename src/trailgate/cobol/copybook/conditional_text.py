@@ -157,7 +157,9 @@ class CompileConstants:
         is_new = before is None or before is OFF or before == value
         if not (override or value is OFF or is_new):
             problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
-            raise name.error(problem, "Add OVERRIDE, or give another value by the option constants")
+            raise name.error(
+                problem, "Add OVERRIDE, or give another value with the option constants"
+            )
         self.defined[name.upper] = value
 
 
@@ -625,7 +627,7 @@ def _literal(word: CopybookToken) -> Value:
 
 
 def _hint(name: str) -> str:
-    return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
+    return f"Set it with the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
 # By the name of a directive after >> or $.

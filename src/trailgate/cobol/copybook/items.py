@@ -474,10 +474,11 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:
-    """Return for each path the shortest name that is unique.
+    """Return the shortest unique name of each path.
 
-    A path is a list of names from the item outwards. If two paths have the same name, both get one
-    more part: B of A and B of C become ``A_B`` and ``C_B``.
+    A path has the names of an item's groups, outermost first, and then the item's own. If two paths
+    would have the same name, both get one more group: ``(A, B)`` and ``(C, B)`` become ``A_B`` and
+    ``C_B``.
     """
     distinct = list(dict.fromkeys(paths))
     depth = dict.fromkeys(distinct, 1)

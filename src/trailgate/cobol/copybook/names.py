@@ -146,4 +146,4 @@ def _check_distinct(before: CopybookLayout, after: CopybookLayout) -> None:
         other = names.setdefault(new.name.upper(), old.name.upper())
         if other != old.name.upper() and not new.filler:
             problem = f"{other} and {old.name} of {before.name} both become {new.name}"
-            raise OptionError(problem, hint="Give one of them another name by the option rename")
+            raise OptionError(problem, hint="Give one of them another name with the option rename")

@@ -73,7 +73,7 @@ class NestedDecoder(KindsDecoder):
                     problem = (
                         f"two columns of {name} have the name {one}: an item, and a kind below it"
                     )
-                    raise OptionError(problem, hint="Rename one of them by the option rename")
+                    raise OptionError(problem, hint="Rename one of them with the option rename")
 
     def _is_shown(self, name: str) -> bool:
         """Return True if the records of a kind have any columns: items, errors, or children with columns."""
@@ -89,7 +89,7 @@ class NestedDecoder(KindsDecoder):
         return bound
 
     def children_of(self, name: str) -> Sequence[str]:
-        """Return the kinds whose records are lists in the rows of this kind."""
+        """Return the child kinds of the kind ``name``. Each is a list column in its rows."""
         return self._children[self._numbers[name]]
 
     def has_trees(self, name: str) -> bool:

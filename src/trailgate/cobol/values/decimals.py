@@ -53,9 +53,9 @@ from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # the offset of a sign that has no byte
-_BLANK_HINT: Final = "Blank numbers can be read by the option blank"
-_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
-_PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
+_BLANK_HINT: Final = "Blank numbers can be read with the option blank"
+_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read with the option lowValues"
+_PADDED_HINT: Final = "Blanks and low-values beside digits can be read with the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
 # By usage. Other usages print numbers, and name their picture.
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(

@@ -130,7 +130,7 @@ class JsonNodes:
 
     `text` contains the messages, followed by the decoded form of the strings that have escapes.
     Node i has the name `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a
-    string without its quotes. The nodes i + 1 to before `last[i]` are inside it. `root` and
+    string without its quotes. The nodes i + 1 to `last[i]` - 1 are inside it. `root` and
     `message` are the node and the message of each record.
     """
 

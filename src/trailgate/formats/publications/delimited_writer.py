@@ -294,7 +294,10 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
 
 
 def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
-    """Fill missing after values of updates with the before values: a column without an after value did not change."""
+    """Complete the after images of delimited publications, which have all columns.
+
+    A column without an after value in an update did not change, so it gets the before value.
+    """
     if before.values is None or (after.values is not None and after.missing is None):
         return after
     rows = len(changes)

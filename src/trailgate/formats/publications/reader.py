@@ -198,7 +198,11 @@ class PublicationTableInference:
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the tables that publications describe, then the other tables, sorted by name, with the columns COL1 to COLn."""
+        """Return the definitions of all tables in the messages.
+
+        Tables that publications describe come first. Then follow the others, sorted by name, whose
+        columns are called COL1 to COLn.
+        """
         return Definitions(
             tuple(self._described.values())
             + tuple(

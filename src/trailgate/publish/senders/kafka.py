@@ -55,6 +55,7 @@ SLOW_SECONDS: Final = (
 )  # after which an error means that the broker is too slow
 UNDONE_SECONDS: Final = 5.0  # after which it is logged that a batch is not committed yet
 UNDONE: Final = "Kafka has not accepted the batch yet"
+NOT_READ: Final = "Run it again. If it fails again, check that the topic's partition has a leader"
 SLOW: Final = "A quota of this login, or a slow or full disk of the broker may be the reason"
 SECONDS: Final = 60.0  # of a request
 ABORT_SECONDS: Final = 5.0  # in which a broker that runs aborts a transaction
@@ -426,7 +427,8 @@ class KafkaSender:
                         return
                 else:
                     raise self._kafka.KafkaException(error)
-        raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
+        problem = f"the topic {POSITIONS} was not read up to offset {stop} within {SECONDS:.0f} s"
+        raise BrokerError(problem, where=self._where, hint=NOT_READ)
 
     def _errors(self) -> _KafkaErrors:
         return _KafkaErrors(self._kafka, self._error)
