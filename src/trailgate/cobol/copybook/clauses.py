@@ -23,11 +23,9 @@ from trailgate.cobol.copybook.entries import (
     RENAMES,
     STAND_ALONE,
     CopybookEntry,
-    PictureError,
     apply_comments,
     expand_typedefs,
     nest_entries,
-    parse_picture,
 )
 from trailgate.cobol.copybook.layouts import (
     UNBOUNDED,
@@ -37,6 +35,7 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
+from trailgate.cobol.copybook.pictures import PictureError, parse_picture
 from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType
 from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type
 from trailgate.errors import OptionError

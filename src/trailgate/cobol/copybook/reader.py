@@ -26,8 +26,6 @@ from trailgate.cobol.copybook.entries import (
     RENAMES,
     STAND_ALONE,
     CopybookEntry,
-    ParsedPicture,
-    PictureCategory,
     expand_typedefs,
     nest_entries,
 )
@@ -42,6 +40,7 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
+from trailgate.cobol.copybook.pictures import ParsedPicture, PictureCategory
 from trailgate.cobol.copybook.replacing import CopybookText, no_hint
 from trailgate.cobol.copybook.source import SourceLine, read_lines, warn_of_cut_text
 from trailgate.cobol.copybook.sql_types import BYTES
