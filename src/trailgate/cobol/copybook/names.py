@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
 
-from trailgate.cobol.copybook.items import column_names
+from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, did_you_mean
 

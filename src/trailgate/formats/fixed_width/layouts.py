@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.cobol.copybook.items import FlatColumn, flat_columns
+from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout, Usage
 from trailgate.cobol.values.decimals import INT64_DIGITS
 from trailgate.columnar.code_pages import code_page
