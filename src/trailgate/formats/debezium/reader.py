@@ -35,6 +35,7 @@ from trailgate.formats.json.documents import JsonNodes, JsonRecords, JsonScanner
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
@@ -42,7 +43,6 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table

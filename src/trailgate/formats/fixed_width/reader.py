@@ -37,6 +37,7 @@ from trailgate.formats.fixed_width.values import (
     split_into_units,
     text_reader,
 )
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
@@ -47,7 +48,6 @@ from trailgate.messages.records import (
     MessageRecordGroup,
     MessageRecords,
     RowErrors,
-    errors_by_row,
 )
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table

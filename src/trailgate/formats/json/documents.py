@@ -81,10 +81,11 @@ from trailgate.formats.json.scan_kernels import (
     fill_table,
     scan_json,
 )
+from trailgate.messages.encoding_checks import check_utf8, registry_hint
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import BadMessagesError, MessageRecords, check_utf8, registry_hint
+from trailgate.messages.records import BadMessagesError, MessageRecords
 
 CONTAINERS: Final = (OBJECT, ARRAY)
 

@@ -126,7 +126,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         documents = self._documents(messages.only(others)) if len(others) else None
         if documents is not None:
             ids = [transaction_of_bad(documents, at) for at in range(len(others))]
-        else:  # some may be delimited after blanks: each is looked at alone
+        else:  # some may be delimited after blanks: each is examined alone
             ids = [self._transaction_of(messages.slice(at, at + 1)) for at in others.tolist()]
         return BadMessageIds.unknown(len(messages)).put(others, BadMessageIds.of(ids))
 

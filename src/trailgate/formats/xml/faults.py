@@ -28,9 +28,9 @@ from trailgate.formats.xml.documents import (
     with_surroundings,
 )
 from trailgate.formats.xml.kernels import faults as kernels
+from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import are_utf8
 
 _AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
 _ATTRIBUTES: Final = 256  # attributes of a tag; in messages with more, expat finds the fault
