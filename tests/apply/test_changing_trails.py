@@ -219,7 +219,7 @@ CASES: Final = {
     ),
     "files purged before they were read": Case(
         THREE[:1], both(rewrite(THREE), remove(0, 1)), keys(range(10)),
-        error=r"files number 0 to 1 are missing: the trail was read up to position 0:\d+, and now begins at file number 2 .*--after-csn 1009",
+        error=r"files number 0 to 1 are missing: the trail was read up to position 0:\d+, but now begins at file number 2 .*--after-csn 1009",
     ),
     "a gap before the first run": Case(
         NOTHING, both(rewrite(THREE), remove(1)), [], error="files are missing between ot000000000 and ot000000002: numbers 1 to 1"

@@ -227,7 +227,7 @@ REFUSED_NAMES: Final = {
     'HR."a/b"': "cannot be the name of a folder",
     'HR.".."': "cannot be the name of a folder",
     'HR."T?"': "cannot write a table to a path with '\\?'",
-    "N": "needs a namespace, and n has none.*iceberg:CATALOG.NAMESPACE",
+    "N": "needs a namespace, but n has none.*iceberg:CATALOG.NAMESPACE",
 }
 
 

@@ -209,7 +209,7 @@ def test_what_would_be_answered_otherwise_is_refused_with_its_line(line: str, pr
 
 
 def test_a_response_is_stated_in_one_place_and_once(folder: Path) -> None:
-    with pytest.raises(OptionError, match=r"--on-error is discard, and the parameter file states"):
+    with pytest.raises(OptionError, match=r"--on-error is discard, but the parameter file states"):
         applied(folder, parameters("1403, IGNORE"), [inserted(1, 1)], on_error="discard")
     with pytest.raises(OptionError, match="the response to 1403 is given twice"):
         parse_replicat(parameters("1403, IGNORE", "1403, ABEND"))

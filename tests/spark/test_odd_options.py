@@ -253,9 +253,7 @@ def test_options_of_streams_are_refused_in_a_batch(
     good = way.good(tmp_path)
     for option, value in given.items():
         said = outcome(way, {**good, option: value}, notices)
-        assert "applies only to streams, and this is a batch" in said or "has no option" in said, (
-            option
-        )
+        assert "applies only to streams, not to a batch" in said or "has no option" in said, option
 
 
 # Values that are good alone: where they are, and what the line says.

@@ -67,7 +67,7 @@ class StatementRunner:
                 raise OptionError(ENDING)
             if self.running is not None:
                 raise OptionError(
-                    f"another statement has been running for {self.running.seconds} s, and only one runs at a time",
+                    f"another statement has been running for {self.running.seconds} s, and only one can run at a time",
                     hint="Wait for it, or cancel it below",
                 )
             self.running = mine

@@ -292,8 +292,8 @@ def parse_number(
 ) -> int:
     """Parse a word of a Defgen file as a number.
 
-    Raises DefinitionError if it is not a number, or out of range. The error says what the number is
-    for (``meaning``); ``codec`` is the file's encoding.
+    Raises DefinitionError if it is not a number, or out of range. The error states the ``meaning``
+    of the number; ``codec`` is the file's encoding.
     """
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:

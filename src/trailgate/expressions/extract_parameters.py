@@ -64,7 +64,7 @@ REFUSED: Final = expand_reasons(
         "the trail would not be encrypted: keep it on an encrypted disk": "ENCRYPTTRAIL",
         _NO_TAGS: "EXCLUDETAG",
         "TABLEEXCLUDE applies to all tables": "EXCLUDEWILDCARDOBJECTSONLY",
-        "a trail is written, and no other format": "FORMATASCII FORMATSQL FORMATXML",
+        "a trail is the only output format": "FORMATASCII FORMATSQL FORMATXML",
         _UNKNOWN_WRITER: "IGNOREAPPLOPS IGNOREREPLICATES",
         "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
         "it belongs to Replicat: write TABLE": "MAP",

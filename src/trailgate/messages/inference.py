@@ -66,7 +66,7 @@ def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
         earlier = columns_by_name.setdefault(column.name.casefold(), column)
         if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
             was, now = describe_type(earlier), describe_type(column)
-            problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was}, and as {now}"
+            problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was} and as {now}"
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)
     columns = tuple(replace(column, fetch_offset=0) for column in columns_by_name.values())

@@ -71,7 +71,7 @@ OTHER_TRAIL: Final = (
     "Restore the files, or publish the present ones to another folder or with another --group"
 )
 PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
-NO_GROUP: Final = "--group applies only to brokers, not to folders"
+NO_GROUP: Final = "a group applies only to brokers, not to folders"
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 # The bytes of a trail whose messages are written at once. Messages take several times as much memory,
 # once for the batch that is sent and once for the next one. A larger chunk does not save time.
@@ -273,7 +273,9 @@ class Publication:
         with ExitStack() as stack:
             if is_address(str(to)):
                 if settings.message_per != "json":
-                    raise OptionError("message_per is for files of a folder, and not for a broker")
+                    raise OptionError(
+                        "message_per applies only to files of a folder, not to brokers"
+                    )
                 address = parse_address(str(to), direction=Direction.SENT)
                 self._sink: Sink = broker_sink(
                     address,

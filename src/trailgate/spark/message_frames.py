@@ -124,7 +124,7 @@ def _check_types(frame: DataFrame) -> None:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     if not isinstance(kinds[body], (*text, NullType)):
         problem = (
-            f"the column {body} is {kinds[body].simpleString()}, and a message is text or bytes"
+            f"the column {body} is {kinds[body].simpleString()}, but a message is text or bytes"
         )
         raise OptionError(problem, hint=f"Cast it, for example frame.{body}.cast('string')")
     headers = kinds.get("headers", NullType())

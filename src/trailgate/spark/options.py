@@ -146,7 +146,7 @@ def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
     This does not apply to a table of a catalog, because it may be used in streams too.
     """
     names = [name for name in OF_STREAMS if options.knows(name)]
-    refuse_misplaced(given, options, names, "applies only to streams, and this is a batch")
+    refuse_misplaced(given, options, names, "applies only to streams, not to a batch")
 
 
 def _list(paths: Any) -> Any:

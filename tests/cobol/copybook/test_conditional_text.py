@@ -227,7 +227,7 @@ def test_directives_that_do_not_concern_items_are_skipped() -> None:
         ("       >>IF X'41' = 'A'\n       >>END-IF\n", "the literal X'41'"),
         (
             "       >>DEFINE A AS 1\n       >>DEFINE A AS 2\n",
-            "A is 1 already, and is defined as 2 .*line 3",
+            "A is already 1, but is defined as 2 here .*line 3",
         ),
         ("       >>DEFINE 7 AS 1\n", "a name was expected, not 7"),
         ("       >>FROBNICATE\n", ">>FROBNICATE is not a known directive .*line 2"),

@@ -361,7 +361,7 @@ def _check_key(
         if missing[row]:
             problem = "the operation does not log the key column"
         if table.keyless:
-            problem = "the table has no known key, so all its columns are used as the key, and the operation does not log this one"
+            problem = "the table has no known key, so all its columns are used as the key, but the operation does not log this one"
         where = Where(
             source=_position_text(block, row), table=block.table.name, field=table.columns[at].name
         )

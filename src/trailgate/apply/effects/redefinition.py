@@ -54,7 +54,7 @@ def check_redefinition(
             if name in target_columns
             else ""
         )
-        problem = f"the column was {_shown(earlier)}, and is {_shown(column)} from here on{stored}"
+        problem = f"the column was {_shown(earlier)}, but is {_shown(column)} from here on{stored}"
         where = Where(table=str(target), field=column.name)
         raise DefinitionError(
             problem, where=where, hint=TYPE_HINT.format(f"{target}.{column.name}")
@@ -64,7 +64,7 @@ def check_redefinition(
     changed = before.keys() ^ after.keys()
     if keyed and ({*map(str.casefold, keys[0])} != {*map(str.casefold, keys[1])}):
         was, now = (", ".join(names) or "none" for names in keys)
-        problem = f"the key was {was}, and is {now} from here on"
+        problem = f"the key was {was}, but is {now} from here on"
         raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if keyed and changed and not keys[1]:
         problem = f"the table has no key, and its columns change here: {_join_names(changed)}"

@@ -143,11 +143,11 @@ def plan_frame_apply(
     named = {name: value for name, value in stated.items() if name.casefold() not in OF_SPARK}
     if "path" in map(str.casefold, named):
         problem = "the format trailgate_apply has no path"
-        raise OptionError(problem, hint="Name the tables with the option to, such as delta:lake/")
+        raise OptionError(problem, hint="Name the tables with the option 'to', such as delta:lake/")
     values = WRITING.read(named)
     if not streams:
         refuse_misplaced(
-            named, WRITING, ["skip_applied"], "applies only to streams, and this is a batch"
+            named, WRITING, ["skip_applied"], "applies only to streams, not to a batch"
         )
     check_columns(schema.names)
     if "position" not in schema.names:
@@ -158,10 +158,10 @@ def plan_frame_apply(
     skip = values.pop("skip_applied")
     if to is None:
         raise OptionError(
-            "the option to is missing", hint="For example .option('to', 'delta:lake/')"
+            "the option 'to' is missing", hint="For example .option('to', 'delta:lake/')"
         )
     if trail is None and definitions is None:
-        problem = "the option trail or the option definitions is required"
+        problem = "one of the options trail and definitions is required"
         raise OptionError(problem, hint="Name the trail that the operations were read from")
     for name in ("discards", "params"):
         values[name] = make_value_absolute(values[name], base)

@@ -63,7 +63,7 @@ class DdlDialect:
         for part in parts:
             if 0 < self.longest < len(part.encode()):
                 problem = (
-                    f"{self.title} has names of at most {self.longest} bytes, and {part} is longer"
+                    f"{self.title} has names of at most {self.longest} bytes, but {part} is longer"
                 )
                 raise OptionError(
                     problem,

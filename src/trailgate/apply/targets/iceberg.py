@@ -308,7 +308,7 @@ class IcebergTarget:
                 raise OptionError(problem, where=Where(table=".".join(name)), hint=MAP_HINT)
             check_path(part)
         if len(identifier) < 2:
-            problem = f"a table of an Iceberg catalog needs a namespace, and {name[0]} has none"
+            problem = f"a table of an Iceberg catalog needs a namespace, but {name[0]} has none"
             raise OptionError(problem, hint=NO_NAMESPACE)
         return identifier
 

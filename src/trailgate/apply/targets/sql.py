@@ -390,7 +390,7 @@ def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[st
     if len(table.name) == 2:
         return table.name[0], table.name[1]
     hint = "MAP it to SCHEMA.TABLE in a parameter file"
-    raise OptionError(f"{database} has no catalogs, and {table} names one", hint=hint)
+    raise OptionError(f"{database} has no catalogs, but {table} names one", hint=hint)
 
 
 def not_a_table_error(object_type: str, name: str) -> DefinitionError:

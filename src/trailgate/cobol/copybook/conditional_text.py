@@ -156,7 +156,9 @@ class CompileConstants:
         # A constant may be defined again with the same value.
         is_new = before is None or before is OFF or before == value
         if not (override or value is OFF or is_new):
-            problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
+            problem = (
+                f"{name.text} is already {_shown(before)}, but is defined as {_shown(value)} here"
+            )
             raise name.error(
                 problem, "Add OVERRIDE, or give another value with the option constants"
             )

@@ -143,7 +143,7 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
     if type_ is None:
         raise entry.token.error(f"{entry.name} has the type {entry.type}, which is not complete")
     if entry.children or entry.picture is not None:
-        raise entry.token.error(f"{entry.name} has the type {entry.type}, and a description")
+        raise entry.token.error(f"{entry.name} has the type {entry.type} and also a description")
     definition = deepcopy(type_)
     for child in (one for item in definition.children for one in item.walk()):
         # Shift the levels of the copied items, so that they are below the entry and not below the

@@ -350,7 +350,7 @@ def read_rules(words: list[CopybookToken]) -> list[ReplaceRule]:
         if part:
             old, new = _unquote(old), _unquote(new)
         if not old:
-            raise begin.error("REPLACING needs a text to replace, and it is empty")
+            raise begin.error("REPLACING needs a text to replace, but it is empty")
         rules.append(ReplaceRule(old, new, begin, part))
     return rules
 

@@ -67,7 +67,7 @@ LOGICAL: Final = "messages of logical decoding (op m) change no table: they were
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
-NOT_FLATTENED: Final = "this is a change event, and not a row made by ExtractNewRecordState"
+NOT_FLATTENED: Final = "this is a change event, not a row made by ExtractNewRecordState"
 EVENT_HINT: Final = "To read change events, remove debezium.model=row"
 ROW_HINT: Final = (
     "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "

@@ -103,7 +103,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     if given.follow and given.status:
         raise OptionError("--follow and --status exclude each other")
     if given.follow and not is_address(given.target):
-        raise OptionError("--follow publishes to a broker, and not to a folder")
+        raise OptionError("--follow publishes to brokers, not to folders")
     if given.metrics is not None and not given.follow:
         raise OptionError("--metrics needs --follow", hint="Add --follow")
     files = find_trail(trail, given.definitions)

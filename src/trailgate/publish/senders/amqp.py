@@ -255,7 +255,7 @@ class AmqpSender(QueueSender):
         limit, largest = self._connected.sender.remote_max_message_size, LargestMessage.of(parts)
         if limit and largest.size + HEAD_BYTES > limit:
             problem = (
-                f"the message has {largest.size} bytes, and the broker accepts at most {limit - HEAD_BYTES} "
+                f"the message has {largest.size} bytes, but the broker accepts at most {limit - HEAD_BYTES} "
                 f"(operation at {largest.position})"
             )
             where = Where(source=str(self._address), table=largest.table or None)

@@ -350,7 +350,7 @@ class KafkaSender:
         limits = np.array([self._limits[topic] for topic in topics])
         for at in np.flatnonzero(totals > limits).tolist():
             table, position = part.origins.tables[at].as_py(), part.origins.positions[at].as_py()
-            problem = f"the message has {totals[at]} bytes, and the topic {topics[at]} accepts at most {limits[at]} (operation at {position})"
+            problem = f"the message has {totals[at]} bytes, but the topic {topics[at]} accepts at most {limits[at]} (operation at {position})"
             hint = "Raise the topic's max.message.bytes"
             raise EncodeError(problem, where=Where(table=table or ""), hint=hint)
 

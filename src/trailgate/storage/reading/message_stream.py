@@ -130,7 +130,7 @@ class MessageStream:
         if (now.count, now.check) != (end.count, end.check):
             problem = (
                 f"the batch from {start.file or 'the beginning'} to {end.file} had {end.count - start.count} files, "
-                f"and now has {len(batch_files)}, or files of other sizes"
+                f"but now has {len(batch_files)}, or files of other sizes"
             )
             raise StorageError(problem, hint="Restore the files of the batch as they were")
         return batch_files
