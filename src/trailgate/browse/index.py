@@ -328,7 +328,7 @@ class TrailIndex:
     def readable_file(self, number: int) -> TrailFile:
         """Return the indexed trail file with a number, if it can still be read.
 
-        Raises OptionError if there is none, and StorageError if it is gone.
+        Raises OptionError if the trail has no such file, and StorageError if it no longer exists.
         """
         file = self.file(number)
         if number in self.gone or not _exists(file):

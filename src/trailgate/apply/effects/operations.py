@@ -263,9 +263,8 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
     """Remove the values of before images that are never written, so that these values need not fit the target.
 
-    Only the key columns are written. A table of operations (append) has no key: there deletes keep
-    all their columns, and other operations the columns of the source's key that they do not log
-    after.
+    Only the key columns are written. A table of --mode append has no key. There deletes keep all
+    columns, and other operations keep the source's key columns whose after value is not logged.
     """
     if not table.key:
         rows, own = len(block), block.table.marked_keys
@@ -279,7 +278,7 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
 
 
 def _keep_only(column: StateColumn, kept: Mask) -> StateColumn:
-    """Return a column whose other values than the kept ones are null and missing, so that they are never cast."""
+    """Make all values of a column null and missing except the kept ones, so that they are never cast."""
     if column.values is None:
         return column
     values = pc.if_else(pa.array(kept), column.values, pa.scalar(None, column.values.type))

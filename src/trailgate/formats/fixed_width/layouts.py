@@ -80,8 +80,8 @@ class ElementCounter:
 class RecordLayout:
     """The layout of a fixed-width record: its columns and size.
 
-    `defined` is its table in the definitions file. `counters` are those whose arrays have a fixed
-    offset, and whose names are unique.
+    `defined` is its table in the definitions file. `counters` are the counters of arrays with a
+    fixed offset, if their names are unique.
     """
 
     name: str

@@ -182,8 +182,8 @@ class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
     Columns that are stored in the header come first. `ends` contains for each column the smallest
-    record length that includes this column and all columns before it. The offsets of the arrays of
-    `counters` include the header, and their columns those that are stored in it.
+    record length that includes this column and all columns before it. In `counters`, offsets of
+    arrays start at the header, and column numbers count the columns that are stored in the header.
     """
 
     readers: tuple[FieldReader, ...]

@@ -275,7 +275,7 @@ def check_values(
 def _state(data: Octets, at: int, length: int, width: int) -> int:
     """Return 0 for a value of a fixed width, 1 for NULL, and -1 if it is neither.
 
-    A value is 00 00 and its bytes. NULL is FF FF, either alone or followed by as many bytes.
+    A value is 00 00 and ``width`` bytes. NULL is FF FF, alone or followed by ``width`` bytes.
     """
     # Example: of width 2, 00 00 12 34 is a value, FF FF and FF FF 00 00 are NULL, and 00 00 12
     # is neither.
