@@ -33,9 +33,8 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from trailgate.browse.answers import RowsFile
 from trailgate.browse.byte_pages import bytes_page
-from trailgate.browse.exports import export_file
+from trailgate.browse.exports import RowsFile, export_file
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.guard import App, RequestGuard
 from trailgate.browse.index import TrailIndex
