@@ -268,7 +268,7 @@ CASES: Final = {
     ),
     "a damaged length in the last file": Case(
         THREE[:2], both(rewrite(THREE), damage_length(2, (20, 24))), keys(range(24)),
-        error=r"the record's length is damaged: it states 60000 bytes, and the file has \d+ from here on: \d+ bytes cannot be read, and a record follows at byte \d+ .*ot000000002, byte \d+",
+        error=r"the record's length is damaged: it states 60000 bytes, but the file has only \d+ from here on: \d+ bytes cannot be read, and a record follows at byte \d+ .*ot000000002, byte \d+",
     ),
     "a damaged length in the first record": Case(
         NOTHING, both(rewrite(THREE[:1]), damage_length(0, (0, 0))), [], error="length is damaged"

@@ -204,7 +204,7 @@ STOPPED: dict[str, tuple[Part, Part, str]] = {
     "a number in text becomes text": (
         (table(Column("A", TEXT, 10, sub_type=NUMBER)), [("I", {"id": 1, "a": "1.50"})]),
         (table(A_TEXT), [("I", {"id": 2, "a": "x"})]),
-        r"was ASCII_V\(10\), a number, and is ASCII_V\(10\) from here on",
+        r"was ASCII_V\(10\), a number, but is ASCII_V\(10\) from here on",
     ),
     "a float becomes a double": (
         (table(Column("A", FLOAT, 4)), [("I", {"id": 1, "a": 0.5})]),

@@ -290,8 +290,8 @@ ODD: Final = [
     ("tables, stream written", {"column": "MY.NOTES.XYZ=text"}, "MY.NOTES has no such column"),
     ("tables, written", {"sizes": "true"}, "--sizes applies only to PostgreSQL"),
     ("tables, written", {"discards": "d.jsonl"}, "--discards has no effect with --on-error stop"),
-    ("tables, written", {"path": "lake"}, "takes no path"),
-    ("tables, stream written", {"path": "lake"}, "takes no path"),
+    ("tables, written", {"path": "lake"}, "has no path"),
+    ("tables, stream written", {"path": "lake"}, "has no path"),
     ("trail, stream written", {"maxAgeSeconds": "0"}, "maxAgeSeconds must be a number above 0"),
     ("trail, written", {"maxAgeSeconds": "9"}, "has no option maxAgeSeconds"),
 ]  # fmt: skip

@@ -363,7 +363,7 @@ def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) ->
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not supported: {first.reason}"
     more = (
-        f" {others} more in this file {'is' if others == 1 else 'are'} not obeyed."
+        f" {others} more in this file {'is' if others == 1 else 'are'} not supported."
         if others
         else ""
     )
