@@ -462,7 +462,7 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
         return ()
     begin, place = short_position(after), short_position(published)
     return (
-        f"the position {begin} was ignored: the publication has begun, and continues after {place}",
+        f"the position {begin} was ignored: the publication continues after {place}",
     )
 
 
