@@ -378,7 +378,7 @@ class TrailIndex:
         wanted, raw, at = hash(text), text.encode(), 0
         handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
-            # The building thread may be writing: leave out an entry that is not complete yet.
+            # The building thread may be writing: skip an entry that is not complete yet.
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             # Equal hashes are rare, so that few ids are read and compared.
             for row in rows[rows["hash"] == wanted]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from trailgate.errors import TrailgateError
 
-# If this variable is set when PySpark's worker reports an error, the traceback is left out. The worker
+# If this variable is set when PySpark's worker reports an error, the traceback is omitted. The worker
 # ends after that, so setting it affects no other task.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 HELP: Final = "use absolute paths, set the option base, or call trailgate.spark.register(spark), which passes your folder on to Spark"

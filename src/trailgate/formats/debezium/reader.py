@@ -248,7 +248,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
 def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
     """Return a mask of the messages of logical decoding: events of type m, which have no image.
 
-    PostgreSQL's pg_logical_emit_message writes them. A connector may leave out the member
+    PostgreSQL's pg_logical_emit_message writes them. A connector may omit the member
     ``message`` with its content.
     """
     op, source, before, after = nodes.members(holder, ["op", "source", "before", "after"])

@@ -46,7 +46,7 @@ from trailgate.publish.senders.sender import (
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
 ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
-BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
+BROWSED: Final = 2  # messages of a restart queue that are read: it has one
 HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
