@@ -204,7 +204,8 @@ def _scan(text: str) -> Iterator[_Token]:
 def _fraction(word: str, text: str) -> _Token:
     digits = int(word[1:]) if word[1:].isdigit() else len(word)
     if not 1 <= digits <= MOST_FRACTION_DIGITS:
-        raise OptionError(f"date format {text!r} has {digits} fraction digits")
+        problem = f"date format {text!r} has {digits} fraction digits"
+        raise OptionError(problem, hint=f"A fraction has 1 to {MOST_FRACTION_DIGITS} digits")
     return _Token(DatePart.FRACTION, (digits,))
 
 

@@ -461,9 +461,7 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
     if after is None or not published or after <= published:
         return ()
     begin, place = short_position(after), short_position(published)
-    return (
-        f"the position {begin} was ignored: the publication continues after {place}",
-    )
+    return (f"the position {begin} was ignored: the publication continues after {place}",)
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:

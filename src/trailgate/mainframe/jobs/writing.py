@@ -248,7 +248,8 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
         raise OptionError(f"{os.fspath(path)!r} is not the name of a file")
     with _storage_errors(path):
         if store.get_file_info(path_in_store).type != fs.FileType.NotFound:
-            raise StorageError("the file already exists", where=Where(source=str(path)))
+            hint = "Name another file, or remove this one"
+            raise StorageError("the file already exists", where=Where(source=str(path)), hint=hint)
         stream = store.open_output_stream(path_in_store + _UNFINISHED)
     try:
         # The file gets its real name only after the caller's block has succeeded.

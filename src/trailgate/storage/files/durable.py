@@ -134,7 +134,8 @@ def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[Non
         if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
             problem = f"another run is writing this {subject}{holder and f': {holder}'}"
-            raise StorageError(problem, where=Where(source=prefix))
+            hint = "Wait until it ends, or stop it"
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
         _write_holder(handle)
         _show_locked(handle)
         yield
