@@ -436,13 +436,12 @@ def _body(
     place.sound = (at, order, place.state, place.known)
     while at < size:
         data = reader.read(at, wanted)
-        counted = _count_clean(number, (data, at, order), place)
+        counted = _count_clean(number, (data, at, order), place, finish=at + len(data) == size)
         if counted is not None:
             yield counted
             at += counted.counts.size
-            data = data[counted.counts.size :]
-            if not len(data) or (len(data) < LONGEST and at + len(data) < size):
-                continue
+            wanted = CHUNK if wanted > CHUNK else min(2 * wanted, CHUNK)
+            continue
         places, error = find_records_until_damage(data, order)
         problem = error.problem if error is not None else ""
         source = wrap_trail_bytes(data, at, order)
@@ -471,11 +470,13 @@ def _body(
 
 
 def _count_clean(
-    number: int, portion: tuple[Octets, int, ByteOrder], place: _Place
+    number: int, portion: tuple[Octets, int, ByteOrder], place: _Place, *, finish: bool
 ) -> CountedChunk | None:
-    """Count the clean records at the beginning of a portion: its bytes, their offset and order."""
+    """Count the records of a portion (its bytes, their offset and order) if all of them are clean."""
+    if place.clean is None:
+        return None
     data, at, order = portion
-    counts = place.clean and place.clean.walk(data, order, place.state, place.known)
+    counts = place.clean.count(data, order, place.state, place.known, finish=finish)
     if counts is None:
         return None
     place.state = counts.state

@@ -48,7 +48,7 @@ from trailgate.trail.values.read_kernels import cells_fit, holds_cells
 TOTALS: Final = 13
 NOT_CLEAN: Final = 255  # instead of the prefix of a record type that the loop does not check
 MOST_DIGITS: Final = 18  # of a CSN
-STOPPED, NEW_NAME = 0, 1
+NOT_ALL_CLEAN, NEW_NAME, DONE = range(3)
 
 
 class RecordRules(NamedTuple):
@@ -187,15 +187,16 @@ def walk_clean_records(
 ) -> tuple[int, int]:
     """Check clean records from ``totals[END]`` on, and add them to ``totals`` and ``types_seen`` (by IOType).
 
-    The loop stops at the first record that is not clean and at an incomplete record. An operation
-    that may continue there is not counted. ``last`` has an item for each column, -1 at the first
-    call. Returns ``STOPPED`` or, if a record names a table that is not in ``tables``, ``NEW_NAME``, and the offset of the record.
+    An operation that may continue after the data is not counted. ``last`` has an item for each
+    column, -1 at the first call. Returns ``DONE`` at the end of the complete records,
+    ``NOT_ALL_CLEAN`` at the first record that is not clean, or ``NEW_NAME`` at a record whose
+    table is not in ``tables``, and the offset of the record.
     """
-    # Example, with TransInd in parentheses: insert (0), before image (1), after image (1), insert (1), damage.
+    # Example, with TransInd in parentheses: insert (0), before image (1), after image (1), insert (1).
     # Fragments may follow the last insert, so the result ends before it: three records, two
     # operations, and the transaction is open. If its indicator were 2, it would be counted.
     at = totals[END]
-    reason = STOPPED
+    reason = NOT_ALL_CLEAN
     is_open, in_pair = totals[IS_OPEN] != 0, False
     code = pair_code = np.int64(-1)
     name_at = name_size = name_kind = np.int64(0)
@@ -212,6 +213,9 @@ def walk_clean_records(
     size, io_type = 0, 0  # of the last operation, in records
     while True:
         length = frame_length(data, at, big, rules.infos)
+        if length == 0:
+            reason = DONE
+            break
         if length < SHORTEST:
             break
         limit = at + length - FRAME

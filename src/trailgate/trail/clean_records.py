@@ -1,9 +1,9 @@
 """Check the clean records of a trail in one pass and count them, without an array of anything.
 
-`CleanRecords.walk` returns the counts of the records up to the first one that is not clean. A clean
-record is one in which `trail.record_checks` and the readers find nothing wrong and nothing unusual;
-the other records, such as metadata, are left to them. The loop knows a table by its name area. It stops at each
-new name, which is then looked up once.
+`CleanRecords.count` returns the counts of a portion if all of its records are clean: if
+`trail.record_checks` and the readers find nothing wrong and nothing unusual in them. Other portions,
+such as one with metadata, are left to these. The loop knows a table by its name area. It stops at
+each new name, which is then looked up once.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from trailgate.trail.records.record_view import TYPE_BITS
 from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.values.codecs import cell_widths
 
+_MOST_SKIPPED: Final = 15  # portions, after others that were not clean
 _FEW: Final = 64  # tables for which there is room at first
 
 
@@ -89,6 +90,7 @@ class CleanRecords:
 
     def __init__(self, definitions: Definitions | None) -> None:
         self._definitions = definitions
+        self._pause = self._skipped = 0
         self._clear(TrailTables())
 
     def _clear(self, tables: TrailTables) -> None:
@@ -105,10 +107,34 @@ class CleanRecords:
         )
         self._last = np.full(16, -1, np.int64)
 
-    def walk(
+    def count(
+        self,
+        data: Octets,
+        order: ByteOrder,
+        state: TransactionCheckState,
+        known: KnownTables,
+        *,
+        finish: bool,
+    ) -> CleanRecordCounts | None:
+        """Return the counts of the complete records of a portion, or None if one of them is not clean.
+
+        An operation at the end that may continue is not counted. With ``finish`` nothing follows
+        the data, and the counts must include all of them.
+        """
+        if self._skipped < self._pause:
+            self._skipped += 1
+            return None
+        counts = self._count_clean(data, order, state, known)
+        if counts is None or (finish and counts.size < len(data)):
+            # Trails with a large object in each portion should not be slower than without the loop.
+            self._skipped, self._pause = 0, min(2 * self._pause + 1, _MOST_SKIPPED)
+            return None
+        self._pause = 0
+        return counts
+
+    def _count_clean(
         self, data: Octets, order: ByteOrder, state: TransactionCheckState, known: KnownTables
     ) -> CleanRecordCounts | None:
-        """Return the counts of the clean records at the beginning of the data, or None if there are none."""
         kind, csn = (0, 0) if state.csn is None else csn_sort_key(state.csn)
         if kind or not isinstance(csn, int) or csn >= 10**kernels.MOST_DIGITS:
             return None
@@ -126,7 +152,9 @@ class CleanRecords:
             reason, offset = kernels.walk_clean_records(
                 data, big, _RULES, self._names, types, self._last, totals
             )
-            if reason != kernels.NEW_NAME:
+            if reason == kernels.NOT_ALL_CLEAN:
+                return None
+            if reason == kernels.DONE:
                 break
             self._add(data, order, offset)
         return _counts(data, order, totals, types, state) if totals[kernels.RECORDS] else None
