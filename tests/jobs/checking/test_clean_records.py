@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from damaged_trails import change, metadata, transaction, update, write_files
-from flipped_trails import flipped_trails
+from flipped_trails import FORMATS, clean_trails, flipped_trails
 from laws import examples
 from sample_trail import DEFINITIONS
 from trailgate.definitions.defgen import write_sourcedefs
@@ -53,7 +54,11 @@ def write(folder: Path, records: list[TrailRecord]) -> Path:
 
 @pytest.fixture(scope="module")
 def trails(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, bytes]]:
-    found = flipped_trails(tmp_path_factory.mktemp("flipped"))
+    folder = tmp_path_factory.mktemp("flipped")
+    found = {
+        **flipped_trails(folder),
+        **{f"clean, {k}": v for k, v in clean_trails(folder).items()},
+    }
     return {name: (path, path.read_bytes()) for name, path in found.items()}
 
 
@@ -71,9 +76,22 @@ def test_a_changed_byte_is_reported_as_by_an_inspection(
     flip = data.draw(st.integers(1, 255) | st.sampled_from([1 << bit for bit in range(8)]))
     path.write_bytes(good[:at] + bytes((good[at] ^ flip,)) + good[at + 1 :])
     try:
-        assert check_trail(str(path)) == inspected(str(path))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(trail_check, "CHUNK", data.draw(st.sampled_from([500, 1000, 1 << 20])))
+            assert check_trail(str(path)) == inspected(str(path))
     finally:
         path.write_bytes(good)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_records_of_every_level_are_counted(
+    trails: dict[str, tuple[Path, bytes]], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The metadata at the beginning are in a portion of their own."""
+    monkeypatch.setattr(trail_check, "CHUNK", 1000)
+    path, _ = trails[f"clean, {name}"]
+    assert counted_records(path) > 10
+    assert check_trail(str(path)) == inspected(str(path))
 
 
 ORDER = ByteOrder.BIG
@@ -115,6 +133,37 @@ def test_records_are_reported_as_by_an_inspection(
 
     monkeypatch.setattr(trail_check, "CHUNK", 400)
     assert check_trail(str(path)) == inspected(str(path))
+
+
+PARTS = st.sampled_from(
+    [
+        lambda n: transaction(n, 1),
+        lambda n: transaction(n, 3),
+        lambda n: [update(n)[0], replace(change(n, 2), io_type=15)],
+        lambda n: [update(n)[0], replace(change(n, 1), io_type=15), change(n, 2)],
+        update,
+        lambda n: [metadata(1 + n % 2)],
+        lambda n: [replace(change(n, 3), name=None, table_index=1 + n % 2, partition=0x0C)],
+        lambda n: [change(n, n % 4)],
+        lambda n: [change(n - 2, 3)],
+        lambda n: [replace(change(n, 3), undo=1)],
+    ]
+)
+
+
+@settings(
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(st.lists(PARTS, min_size=1, max_size=12), st.integers(250, 3000))
+def test_any_records_in_portions_of_any_size_are_reported_as_by_an_inspection(
+    tmp_path: Path, parts: list[Any], size: int
+) -> None:
+    path = write(tmp_path, [one for number, part in enumerate(parts, 10) for one in part(number)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trail_check, "CHUNK", size)
+        assert check_trail(str(path)) == inspected(str(path))
 
 
 def test_clean_records_are_counted(tmp_path: Path) -> None:
