@@ -87,7 +87,7 @@ class NamedTables(NamedTuple):
 
 
 @inner
-def _find_name(data: Octets, start: int, size: int, indexed: int, tables: NamedTables) -> int:
+def _find_name(data: Octets, start: int, size: int, indexed: int, tables: NamedTables) -> np.int64:
     """Return the number of the table with this name, or -1. `clean_records.hash_name` has the same hash."""
     slot = np.int64(indexed)
     for k in range(size):
@@ -95,7 +95,7 @@ def _find_name(data: Octets, start: int, size: int, indexed: int, tables: NamedT
     mask = len(tables.slots) - 1
     slot = (slot ^ (slot >> 15)) & mask
     while tables.slots[slot] >= 0:
-        number = tables.slots[slot]
+        number = np.int64(tables.slots[slot])
         at = tables.starts[number]
         same = tables.indexed[number] == indexed and tables.ends[number] - at == size
         if same:
@@ -104,19 +104,19 @@ def _find_name(data: Octets, start: int, size: int, indexed: int, tables: NamedT
         if same:
             return number
         slot = (slot + 1) & mask
-    return -1
+    return np.int64(-1)
 
 
 @inner
-def _csn_number(data: Octets, start: int, stop: int) -> int:
+def _csn_number(data: Octets, start: int, stop: int) -> np.int64:
     """Return a CSN of 1 to 18 digits as a number, or -1 if it has another form."""
     if stop <= start or stop - start > MOST_DIGITS:
-        return -1
-    number = 0
+        return np.int64(-1)
+    number = np.int64(0)
     for at in range(start, stop):
         digit = np.int64(data[at]) - 48
         if digit < 0 or digit > 9:
-            return -1
+            return np.int64(-1)
         number = 10 * number + digit
     return number
 
@@ -210,7 +210,7 @@ def walk_clean_records(
     has_ids = begin_ids
     csn, csn_start, csn_stop = begin_csn, begin_start, begin_stop
     transactions, operations = begin_transactions, totals[OPERATIONS]
-    size, io_type = 0, 0  # of the last operation, in records
+    size, io_type = 0, np.int64(0)  # of the last operation, in records
     while True:
         length = frame_length(data, at, big, rules.infos)
         if length == 0:
