@@ -58,6 +58,7 @@ test-fast: $(READY) ## the tests that need no Spark and no minutes
 # Tests that run no loop of the product.
 NO_KERNELS := columnar/compiling/test_checked_kernel.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
 test-kernels: $(READY) native ## numba's loops with their bounds checked, then native ones, compared with numba's and plain Python
+	@TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/trailgate warm
 	TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
 		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS) columnar/compiling/test_native.py) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py

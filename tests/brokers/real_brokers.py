@@ -25,6 +25,8 @@ CACHE: Final = Path(os.environ.get("TRAILGATE_BROKERS", Path.home() / ".cache/tr
 START_SECONDS: Final = 180  # a busy machine reads a long queue
 FETCH_SECONDS: Final = 240
 STOP_SECONDS: Final = 60
+# The kernel ends a server when the process that started it ends, however it does: a run of tests may be killed.
+WHILE_TESTS_RUN: Final = ("setpriv", "--pdeath-signal", "KILL") if shutil.which("setpriv") else ()
 
 
 def environment() -> dict[str, str]:
@@ -185,8 +187,9 @@ class Process:
 
     def start(self) -> None:
         with self._log.open("ab") as log:
+            command = [*WHILE_TESTS_RUN, *self._command]
             self._process = subprocess.Popen(
-                self._command, stdout=log, stderr=log, env=environment(), start_new_session=True
+                command, stdout=log, stderr=log, env=environment(), start_new_session=True
             )
         until = time.monotonic() + START_SECONDS
         while not self._ready():
