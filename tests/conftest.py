@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, settings
 
-from brokers.real_brokers import OneBroker
+from brokers.real_brokers import QUICK_JAVA, OneBroker
 from laws import FAST, FULL, QUARTER, SEED_NAME, seed
 from store_servers.azure import AzureServer
 from store_servers.bucket import KINDS, Bucket, Server
@@ -47,7 +47,7 @@ if os.environ.get("TRAILGATE_COMPARED") == "1":
     compare_calls()
 
 # Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
-os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ["JDK_JAVA_OPTIONS"] = f"{QUICK_JAVA} -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from xdist.scheduler import LoadGroupScheduling
 
 
-class FileScheduling(LoadGroupScheduling):
+class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each process complete files, those with the most tests first; a group of tests in several files stays together."""
 
     def _split_scope(self, nodeid: str) -> str:
         """Return the group of a test, or its file if it has none."""
-        return super()._split_scope(nodeid).partition("::")[0]
+        return str(super()._split_scope(nodeid)).partition("::")[0]
