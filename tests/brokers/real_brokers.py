@@ -30,7 +30,7 @@ QUICK_JAVA: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 # The kernel ends a server when the process that started it ends, however it does: a run of tests may be killed.
-WHILE_TESTS_RUN: Final = ("setpriv", "--pdeath-signal", "KILL") if shutil.which("setpriv") else ()
+WHILE_TESTS_RUN: Final = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
 
 
 def environment() -> dict[str, str]:

@@ -14,10 +14,11 @@ from brokers.real_brokers import WHILE_TESTS_RUN
 
 TESTS = Path(__file__).parents[1]
 STARTER = """
-import os, signal
+import os, signal, sys
 from pathlib import Path
 from brokers.real_brokers import Process
-server = Process(["sleep", "100"], Path(os.devnull), lambda: True)
+log = Path(sys.argv[1])
+server = Process(["sh", "-c", "echo it runs; exec sleep 100"], log, lambda: "runs" in log.read_text())
 server.start()
 print(server.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
@@ -25,13 +26,13 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.skipif(not WHILE_TESTS_RUN, reason="needs the program setpriv of Linux")
-def test_a_server_ends_with_a_killed_run() -> None:
+def test_a_server_ends_with_a_killed_run(tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)]),
     }
     done = subprocess.run(
-        [sys.executable, "-c", STARTER],
+        [sys.executable, "-c", STARTER, str(tmp_path / "log")],
         env=environment,
         capture_output=True,
         text=True,
