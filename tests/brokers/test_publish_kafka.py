@@ -94,7 +94,7 @@ def test_a_too_large_message_names_its_operation(kafka: Kafka, tmp_path: Path) -
         tmp_path / "large", [[[Op("I", 1, "x")], [Op("I", 2, "y" * 60), Op("I", 3)]]]
     )
     kafka.create("large", settings={"max.message.bytes": "420"})
-    with pytest.raises(EncodeError, match=r"takes 420 .operation at \d+.*MY.ORDERS"):
+    with pytest.raises(EncodeError, match=r"accepts at most 420 .operation at \d+.*MY.ORDERS"):
         publish_trail(trail, kafka.address("large"), "json")
 
     assert consumed(kafka, "large") == []

@@ -60,7 +60,7 @@ def test_items_are_null_by_bits(tmp_path: Path) -> None:
         [0, None, 2, 3, 4, 5, 6, 7, None],
         list(range(9)),
     ]
-    with pytest.raises(OptionError, match="BITS has 16 bits, for 17 items"):
+    with pytest.raises(OptionError, match="BITS has 16 bits, but 17 items need one each"):
         rows(path, copybook + "".join(f" 05 B{n} PIC X." for n in range(8)), indicators="*=BITS")
 
 

@@ -118,7 +118,7 @@ def test_a_part_behind_a_job_that_was_given_up_leaves_nothing(tmp_path: Path) ->
     target = prepare_writing(tmp_path / "xx", TableOptions(given))
     target.discard()
 
-    with pytest.raises(StorageError, match="the write was given up"):
+    with pytest.raises(StorageError, match="the write was abandoned"):
         write_part(target, "late", [])
 
     assert [path.name for path in tmp_path.iterdir()] == ["given.def"]
