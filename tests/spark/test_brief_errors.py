@@ -86,7 +86,7 @@ def test_a_value_that_is_not_of_the_users_type_is_our_line(
     read = reader.schema("NAME int, _position string").load(str(prefix))
     text = fails(read.collect)
 
-    assert "NAME is string, and '' cannot be read as int32 (position 0:" in text
+    assert "NAME is string, but '' cannot be read as int32 (position 0:" in text
     assert "field NAME). Read it as string, and cast it in Spark" in text
     assert "Traceback" not in text
 
