@@ -168,7 +168,7 @@ def test_a_slow_broker_does_not_look_like_a_new_group(
     browse = SendingConnection.browse
     with closing(Proxy(qpid.amqp)) as proxy:
 
-        def slowly(connection: SendingConnection, queue: str) -> list[str]:
+        def slowly(connection: SendingConnection, queue: str) -> list[Any]:
             proxy.delay = SLOW
             found = browse(connection, queue)
             proxy.delay = 0.0

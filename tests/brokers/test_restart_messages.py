@@ -241,7 +241,7 @@ def test_a_status_beside_a_run_delays_no_batch(
         ThreadPoolExecutor(1) as thread,
     ):
         status = thread.submit(lambda: [outcome(other, other.read) for _ in range(3)])
-        sent = {None}
+        sent: set[str | None] = {None}
         while not status.done():
             began, state = time.monotonic(), state_of(str(len(sent)))
             sent.add(state)

@@ -288,7 +288,7 @@ def test_nothing_is_added_behind_a_last_file_that_is_another_one(place: Place) -
         assert caught.value.where.source == str(last)
     last.unlink()
     last.mkdir()
-    with pytest.raises(StorageError, match="ot000000001' is a directory|but the manifest states"):
+    with pytest.raises(StorageError, match=r"ot000000001' is a directory|but the manifest states"):
         place.run("ot")
     last.rmdir()
 

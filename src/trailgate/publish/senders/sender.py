@@ -110,8 +110,8 @@ class StoredState(NamedTuple):
                 problem = f"the state has version {version}, not {VERSION}"
                 raise StorageError(problem, where=where)
             run, tables = fields.pop("run"), fields.pop("tables")
-            state, empty = PublishedState(**fields), asdict(PublishedState(""))
-            wrong = [one for one in fields if type(fields[one]) is not type(empty[one])]
+            state, empty = PublishedState(**fields), PublishedState("")
+            wrong = [one for one in fields if type(fields[one]) is not type(getattr(empty, one))]
             found = cls(str(run), state, tuple(map(str, tables)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the stored state cannot be understood: {error!r}"
