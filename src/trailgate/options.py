@@ -224,15 +224,19 @@ def _with_checks(
     hints = cache(lambda: _hints_of(function, owners))
     # Methods are called with numbers from arrays, too.
     plain = _plain if owners else _same
+    right: set[tuple[str, type]] = set()  # types that arguments had before, and that were right
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        known = hints()
         for name, value in (*zip(names, given, strict=False), *named.items()):
-            hint = known.get(name, Any)
-            # The first two comparisons are quick, and one is true for most arguments.
-            if not (type(value) is hint or hint is Any or _is_of(plain(value), hint)):
-                raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            kind = type(value)
+            # Usually an argument has the type that it had before. An array without dimensions is a number.
+            if (name, kind) not in right or getattr(value, "shape", None) == ():
+                hint = hints().get(name, Any)
+                if not (kind is hint or hint is Any or _is_of(plain(value), hint)):
+                    raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+                if not _has_literal(hint):
+                    right.add((name, kind))
             # Arrow and numpy would raise OverflowError without naming the argument.
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise OptionError(f"{name} must be a number of 64 bits, not a larger one")
@@ -291,6 +295,7 @@ class NamedValues(Enum):
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value is an instance of a type. The items of a container are not checked."""
+    hint = _resolve_alias(hint)
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
         return True  # `value is hint` is for None, which is its own annotation
@@ -316,8 +321,25 @@ def _is_of(value: Any, hint: Any) -> bool:
     return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
 
 
+def _resolve_alias(hint: Any) -> Any:
+    """Return the value of an alias that ``type NAME = ...`` of Python 3.12 defines, and other types unchanged.
+
+    numpy 2.5 defines ``NDArray`` in this way: ``NDArray[int64]`` becomes an ``ndarray``.
+    """
+    while type(alias := get_origin(hint) or hint).__name__ == "TypeAliasType":
+        hint = alias.__value__
+    return hint
+
+
+def _has_literal(hint: Any) -> bool:
+    """Return whether an annotation states values, so that the type of an argument is not enough."""
+    hint = _resolve_alias(hint)
+    return get_origin(hint) is Literal or any(map(_has_literal, get_args(hint)))
+
+
 def _words(hint: Any) -> str:
     """Return the name of a type for an error, such as "str or None"."""
+    hint = _resolve_alias(hint)
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     if get_origin(hint) in (Union, UnionType):
