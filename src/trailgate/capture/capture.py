@@ -55,6 +55,7 @@ from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.raw_operations import RawOperations, ordered_length
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.segments import unended_problem
+from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.messages.units import ChainedTransactions, TransactionState, open_transaction_error
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
@@ -113,7 +114,8 @@ def _parse_good(
             # Nothing was removed and the batch was not halved: messages have their numbers already.
             if len(numbers) == len(messages):
                 return [raw]
-            return [replace(raw, message=numbers[raw.message])]
+            skipped = raw.skipped.numbered(numbers[raw.skipped.message])
+            return [replace(raw, message=numbers[raw.message], skipped=skipped)]
     return []
 
 
@@ -131,7 +133,8 @@ class Parsed:
 
     `batch` excludes the operations of bad messages, but not the operations of other messages of the
     same unit: the caller drops incomplete units. A problem with message -1 belongs to the unit that
-    was open before this batch. `notes` are warnings that a run reports once.
+    was open before this batch. `notes` are warnings that a run reports once. `skipped` are the
+    messages that contain no operation.
     """
 
     batch: ChangeBatch
@@ -141,6 +144,7 @@ class Parsed:
     problems: Problems
     state: TransactionState
     notes: frozenset[str] = frozenset()
+    skipped: SkippedMessages = NOT_SKIPPED
 
     def operations(self) -> pa.RecordBatch:
         """Convert the operations to rows of the operations table.
@@ -314,6 +318,8 @@ class Capture:
         parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
         raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
+        # An unreadable message has an empty body, which is an error of some formats too.
+        bad = bad.where(~np.isin(bad.message, unreadable.message))
         problems = Problems.join([unreadable, bad])
         if by_id:
             own = self.options.operation_ids
@@ -367,6 +373,7 @@ class Capture:
             problems=problems,
             state=after,
             notes=notes,
+            skipped=raw.skipped.where(~np.isin(raw.skipped.message, problems.message)),
         )
 
     def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
@@ -383,6 +390,10 @@ class Capture:
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Combine the notes of all parsed batches into the warnings that a run prints at its end."""
         return self._parser.format.warnings(notes) | self.options.notes
+
+    def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return the warnings that are certain after a part of a run, for example a range of its messages."""
+        return self._parser.format.warnings_of_part(notes)
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Build the error for input that ends with an open transaction or waiting messages, or return None."""
@@ -492,6 +503,7 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
         opens=opens[before:],
         starts_unit=starts[before:],
         problems=problems,
+        skipped=parsed.skipped.numbered(np.maximum(parsed.skipped.message - before, -1)),
     )
 
 

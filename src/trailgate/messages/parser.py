@@ -45,6 +45,7 @@ from trailgate.messages.records import (
     MessageRecords,
     check_keys,
 )
+from trailgate.messages.skipped import SkippedMessages
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
@@ -106,6 +107,10 @@ class MessageFormat(ABC, Generic[R]):
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Combine the notes of all records into the warnings that a run prints at its end."""
         return notes
+
+    def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return the warnings that are certain after a part of a run, without those about the run as a whole."""
+        return self.warnings(notes)
 
 
 @dataclass(eq=False)
@@ -180,6 +185,7 @@ class MessageParser:
             by_id=by_id,
             segments=segments,
             boundaries=boundaries,
+            skipped=SkippedMessages.of(messages, records.messages_without(), records.no_record),
         )
 
     def ids_of(self, messages: MessageBatch) -> BadMessageIds:

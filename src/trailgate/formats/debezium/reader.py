@@ -42,7 +42,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import errors_by_row
+from trailgate.messages.records import errors_by_row, numbers_without
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
@@ -82,16 +82,25 @@ _NO_SCHEMA: Final = b""
 
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
-    """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`."""
+    """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
+
+    `undocumented` are the messages that have no JSON document and are no tombstones.
+    """
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
     passed_over: frozenset[str] = frozenset()
+    undocumented: Longs | None = None
 
     @property
     def notes(self) -> frozenset[str]:
         """Warnings about skipped Debezium messages, for the summary of a run."""
         return self.passed_over
+
+    def messages_without(self) -> Longs:
+        """Return the messages without a JSON document. Other messages without events are in `notes`."""
+        assert self.undocumented is not None
+        return self.undocumented
 
     def _text(self, name: str) -> pa.Array:
         # `a|b` means the first of the members that is present.
@@ -240,9 +249,19 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
+        undocumented=_undocumented(documents),
     )
     records.check_objects()
     return records
+
+
+def _undocumented(documents: JsonRecords) -> Longs:
+    """Return the messages without a JSON document, except those with an empty body, which are tombstones."""
+    numbers, messages = (
+        numbers_without(documents.message, len(documents.messages)),
+        documents.messages,
+    )
+    return numbers[messages.starts[numbers] < messages.ends[numbers]]
 
 
 def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
@@ -306,6 +325,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
+        undocumented=_undocumented(documents),
     )
 
 
