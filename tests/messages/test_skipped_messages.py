@@ -6,6 +6,7 @@ import codecs
 import json
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from received_messages import ListFeed
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.reader import TOMBSTONES
-from trailgate.live.jobs.run import LiveCapture, ReceiveOptions, capture_repaired
+from trailgate.live.jobs.run import BatchReport, LiveCapture, ReceiveOptions, capture_repaired
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkipReason, add_skipped, count_skipped, skipped_notes
 from trailgate.storage.live.appender import TrailAppender
@@ -87,12 +88,8 @@ def test_totals_have_the_first_place_of_each_reason() -> None:
     capture = FORMS["JSON"].capture()
     batches = [[b"[]", b""], [b" ", b"", b""], [b"[]"]]
 
-    totals = add_skipped(
-        *(
-            capture.parse(messages_of(bodies)).skipped.totals(lambda at, b=batch: f"{b}.{at}")
-            for batch, bodies in enumerate(batches)
-        )
-    )
+    found = [capture.parse(messages_of(bodies)).skipped for bodies in batches]
+    totals = add_skipped(*(one.totals(partial("{}.{}".format, at)) for at, one in enumerate(found)))
 
     assert count_skipped(totals) == 6
     assert [*skipped_notes(totals)] == [
@@ -140,11 +137,8 @@ def test_a_live_capture_counts_them_and_notes_the_first(
         closing(feed),
     ):
         capture = LiveCapture(place.capture, feed, appender, prefix, options)
-        seen = 0
-        reports = []
-        for report in capture.run(lambda: seen >= len(bodies)):
-            seen += report.messages
-            reports.append(report)
+        reports: list[BatchReport] = []
+        reports.extend(capture.run(lambda: sum(one.messages for one in reports) >= len(bodies)))
 
     assert sum(report.skipped for report in reports) == 3
     assert sum(report.operations for report in reports) == 2

@@ -43,7 +43,7 @@ _HINTS: Final = {SkipReason.NO_MATCH: ". trailgate explain shows why"}
 class SkippedCount(NamedTuple):
     """The number of messages that were skipped for one reason, and the place of the first one."""
 
-    count: int
+    messages: int
     first: str
 
 
@@ -81,7 +81,7 @@ class SkippedMessages:
     def join(parts: Sequence[SkippedMessages]) -> SkippedMessages:
         """Concatenate the skipped messages of several parts of a batch."""
         filled = [part for part in parts if len(part)]
-        if len(filled) < 2:  # noqa: PLR2004  nothing to join
+        if len(filled) < 2:
             return filled[0] if filled else NOT_SKIPPED
         names = ("message", "reason", "files", "offsets")
         return SkippedMessages(
@@ -133,13 +133,15 @@ def add_skipped(*totals: SkippedTotals) -> SkippedTotals:
     for part in totals:
         for reason, one in part.items():
             known = added.get(reason)
-            added[reason] = one if known is None else known._replace(count=known.count + one.count)
+            added[reason] = (
+                one if known is None else known._replace(messages=known.messages + one.messages)
+            )
     return added
 
 
 def count_skipped(totals: SkippedTotals) -> int:
     """Return the number of messages without operations."""
-    return sum(one.count for one in totals.values())
+    return sum(one.messages for one in totals.values())
 
 
 def skipped_notes(totals: SkippedTotals) -> Iterable[str]:
@@ -148,8 +150,8 @@ def skipped_notes(totals: SkippedTotals) -> Iterable[str]:
         one = totals.get(reason)
         if one is None or reason is SkipReason.EMPTY_FILE:
             continue
-        alone = one.count == 1
+        alone = one.messages == 1
         predicate, verb = reason.value[not alone], "was" if alone else "were"
         place = one.first if alone else f"the first is {one.first}"
-        messages = count_noun(one.count, "message")
-        yield f"{messages} {predicate} and {verb} skipped: {place}{_HINTS.get(reason, '')}"
+        counted = count_noun(one.messages, "message")
+        yield f"{counted} {predicate} and {verb} skipped: {place}{_HINTS.get(reason, '')}"

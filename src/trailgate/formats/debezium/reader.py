@@ -84,7 +84,7 @@ _NO_SCHEMA: Final = b""
 class DebeziumRecords(JsonRecords):
     """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
 
-    `undocumented` are the messages that have no JSON document and are no tombstones.
+    `undocumented` are the messages that have no JSON document and are not tombstones.
     """
 
     options: DebeziumOptions | None = None
