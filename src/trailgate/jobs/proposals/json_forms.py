@@ -64,7 +64,9 @@ def _refuse_canal(_: Sequence[Member], __: int) -> NoReturn:
 
 def _is_maxwell(member: Member) -> bool:
     names = {"database", "table", "type", "ts", "data"}
-    return names <= member.keys() and isinstance(member["data"], dict)
+    return (
+        names <= member.keys() and isinstance(member["data"], dict) and str(member["ts"]).isdigit()
+    )
 
 
 def _propose_maxwell(members: Sequence[Member], count: int) -> str:
@@ -82,7 +84,7 @@ def _propose_maxwell(members: Sequence[Member], count: int) -> str:
         draft.note("Rows that follow one another with the same xid are a transaction.")
         draft.put("json.txid", "xid")
     _put_only_table(draft, [f"{one['database']}.{one['table']}" for one in rows])
-    if all(str(one["ts"]).isdigit() and len(str(one["ts"])) == _SECONDS for one in rows):
+    if all(len(str(one["ts"])) <= _SECONDS for one in rows):
         draft.note("The member ts has seconds since 1970, which a capture does not read as a time:")
         draft.note("operations have the time of the capture. Milliseconds, of 13 digits, are read.")
         draft.put("json.timestamp", "*ts")
