@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import parser_row
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import BadRowIsolation, distinct_numbers
+from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
@@ -84,7 +84,33 @@ def isolate_bad(
         return parts, NO_PROBLEMS
     bad.add(*alone.first_of_each())
     numbers, errors = bad.first_of_each()
+    errors = _with_first_records(parser, messages.only(numbers), errors)
     return parts, Problems.at(numbers, errors, parser.ids_of(messages.only(numbers)))
+
+
+def _with_first_records(
+    parser: MessageParser, messages: MessageBatch, errors: ErrorColumns
+) -> ErrorColumns:
+    """Replace the errors of bad messages in which an earlier record is faulty too: that one is named.
+
+    A check covers all records of a batch, so another check may have found a later record first.
+    """
+    offsets = np.asarray(pc.fill_null(errors.column("offset"), 0))
+    earlier = parser.format.records_before(messages, offsets) if offsets.any() else None
+    if earlier is None:
+        return errors
+    # Each record is a message now, so this call ends here.
+    _, problems = isolate_bad(parser, earlier.batch)
+    if not len(problems):
+        return errors
+    rows, first = first_of_each(earlier.message[problems.message])
+    record = problems.message[first]
+    own = problems.errors.take(first)
+    offset = pc.add(pc.fill_null(own.column("offset"), 0), pa.array(earlier.offset[record]))
+    own = own.replace(record=earlier.number[record], offset=offset)
+    which = np.arange(len(errors))
+    which[rows] = len(errors) + np.arange(len(rows))
+    return ErrorColumns.join([errors, own]).take(which)
 
 
 def _parse_good(

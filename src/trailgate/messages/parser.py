@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -53,6 +53,19 @@ from trailgate.model.tables import Definitions, Table
 R = TypeVar("R", bound=MessageRecords)
 # By operation type: itself, but an update for an insert.
 _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: UPDATE})
+
+
+class EarlierRecords(NamedTuple):
+    """Records of bad messages, each as a message of its own.
+
+    `message` is the index of the message that a record is from, `number` its number in it, from 1,
+    and `offset` its byte offset.
+    """
+
+    batch: MessageBatch
+    message: Longs
+    number: Longs
+    offset: Longs
 
 
 class MessageFormat(ABC, Generic[R]):
@@ -96,6 +109,17 @@ class MessageFormat(ABC, Generic[R]):
     def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows
         """Whether each message can be read without the messages before it."""
         return True
+
+    def records_before(
+        self,
+        messages: MessageBatch,  # noqa: ARG002  for formats with several records in a message
+        offsets: Longs,  # noqa: ARG002  as above
+    ) -> EarlierRecords | None:
+        """Return the records of bad messages that end before the offsets of their faults.
+
+        Returns None if there are none, or if the format does not cut messages.
+        """
+        return None
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
         """Return the transaction ids of messages whose records cannot be read.

@@ -32,6 +32,7 @@ from trailgate.formats.debezium.values import (
     parse_schema,
 )
 from trailgate.formats.json.documents import JsonNodes, JsonRecords, JsonScanner, document_records
+from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
@@ -39,7 +40,7 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
-from trailgate.messages.parser import MessageFormat
+from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import errors_by_row, numbers_without
@@ -367,6 +368,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         strings = nodes.strings(schema).dictionary_encode("encode")
         every: Longs = strings.indices.to_numpy().astype(np.int64)
         return every
+
+    def records_before(self, messages: MessageBatch, offsets: Longs) -> EarlierRecords | None:
+        """Return the JSON documents before the faults of bad messages."""
+        return documents_before(self._scanner, messages, offsets)
 
     def images(
         self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
