@@ -136,9 +136,11 @@ class KafkaSender:
             self._producer.begin_transaction()
             self._begun = time.monotonic()
             try:
+                # First, so that the library adds its partition to the transaction together with
+                # those of the messages. As the last message it costs another request and its wait.
+                self._producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
                 for part in parts:
                     self._produce(part, self._names.of_messages(part.origins))
-                self._producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
                 self._commit()
             except BaseException:
                 # The producer is not used again: after an abort its sequence numbers may be wrong.
@@ -335,12 +337,12 @@ class KafkaSender:
         sizes = pc.binary_length(part.messages.bodies).to_numpy()
         least = min(self._limits[topic] for topic in set(topics))
         margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
-        # Look at single messages only if the largest body could exceed the lowest limit, with the
-        # most that its headers may add. That is rare, and an array of limits is saved.
-        if (
-            int(sizes.max(initial=0)) + 2 * LIMIT // 1000 + margin < least
-            and part.messages.keys is None
-        ):
+        # Look at single messages only if the largest body and key together could exceed the lowest
+        # limit, with the most that headers may add. That is rare, and an array of limits is saved.
+        longest_key = 0
+        if part.messages.keys is not None:
+            longest_key = pc.max(pc.binary_length(part.messages.keys)).as_py() or 0
+        if int(sizes.max(initial=0)) + longest_key + 2 * LIMIT // 1000 + margin < least:
             return
         keys = pc.binary_length(self._key_column(part)).to_numpy(zero_copy_only=False)
         totals = sizes + keys + margin

@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -84,6 +84,9 @@ class PublishedState:
             raise StorageError(f"{what} published {difference}", where=where, hint=hint)
 
 
+_STORED: Final = tuple(one.name for one in fields(PublishedState) if one.name != "counts")
+
+
 class StoredState(NamedTuple):
     """A publication's state as a broker stores it: the run that stored it, and the tables with separate topics."""
 
@@ -93,9 +96,8 @@ class StoredState(NamedTuple):
 
     def encode(self) -> str:
         """Encode the state for the broker as JSON."""
-        known = asdict(self.state)
         # The counts by table would grow with the tables, and every commit stores the state.
-        del known["counts"]
+        known = {name: getattr(self.state, name) for name in _STORED}
         return json.dumps({"version": VERSION, "run": self.run, **known, "tables": self.tables})
 
     @classmethod
