@@ -67,7 +67,7 @@ def test_rows_of_maxwell_are_read_and_their_seconds_are_named() -> None:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_change_events_in_cloud_events_are_read(*, wrapped: bool) -> None:
-    images = [
+    images: list[tuple[str, dict[str, Any]]] = [
         ("c", {"before": None, "after": {"pk": 1, "name": "Bob"}}),
         ("u", {"before": {"pk": 1, "name": "Bob"}, "after": {"pk": 1, "name": "Ann"}}),
         ("d", {"before": {"pk": 1, "name": "Ann"}, "after": None}),

@@ -176,3 +176,18 @@ def test_repaired_messages_without_operations_are_noted(tmp_path: Path) -> None:
     assert summary.notes == (
         f"2 messages are empty and were skipped: the first is {repaired}, line 1",
     )
+
+
+def test_skipped_messages_do_not_hide_that_most_others_are_bad(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = Place(tmp_path)
+    (place.messages / "a.jsonl").write_text('{"body":""}\n' * 9 + '{"body":"bad"}\n')
+
+    properties = ["--properties", str(tmp_path / "p.properties"), "--on-error", "quarantine"]
+    code = run(
+        ["capture", *properties, "--from", str(place.messages), "--to", str(tmp_path / "ot")]
+    )
+
+    assert code == 1
+    assert "quarantined: 1 message, which is more than were captured" in capfd.readouterr().out

@@ -140,6 +140,8 @@ def _bad_messages(summary: CaptureSummary) -> str:
     """
     if not summary.mostly_bad:
         return count_noun(summary.quarantined, "message")
+    if summary.skipped_messages:
+        return f"{count_noun(summary.quarantined, 'message')}, which is more than were captured"
     total = count_noun(summary.messages, "message")
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {total}, which is most of them"

@@ -93,7 +93,8 @@ def _decode(
 
 def _spans(text: str) -> _Spans:
     """Return the spans of the complete documents at the beginning of a text. The elements of an array are documents."""
-    decoder, spans, at = json.JSONDecoder(), [], 0
+    decoder, at = json.JSONDecoder(), 0
+    spans: _Spans = []
     while True:
         # Between documents are blanks; within an array also its brackets and commas.
         while at < len(text) and text[at] in f"{_BLANKS}\ufeff[],":

@@ -108,8 +108,8 @@ class CaptureSummary:
 
     @property
     def mostly_bad(self) -> bool:
-        """Whether more messages were quarantined than captured."""
-        return 2 * self.quarantined > self.messages
+        """Whether more messages were quarantined than captured. Messages without operations are neither."""
+        return 2 * self.quarantined > self.messages - self.skipped_messages
 
     @classmethod
     @check_arguments

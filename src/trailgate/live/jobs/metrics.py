@@ -111,7 +111,7 @@ class CaptureStatistics:
     @property
     def mostly_bad(self) -> bool:
         """Whether the live capture has quarantined more messages than it captured."""
-        return 2 * self.quarantined > self.messages
+        return 2 * self.quarantined > self.messages - self.skipped
 
     def since(self, before: CaptureStatistics) -> Self:
         """Return the capture's totals since ``before``.
