@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,10 @@ from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for
 from trailgate.options import check_calls
 
+EXAMINED: Final = (
+    64  # messages with an error that names no record, in which an earlier one is sought
+)
+
 
 def isolate_bad(
     parser: MessageParser, messages: MessageBatch
@@ -84,32 +89,41 @@ def isolate_bad(
         return parts, NO_PROBLEMS
     bad.add(*alone.first_of_each())
     numbers, errors = bad.first_of_each()
-    errors = _with_first_records(parser, messages.only(numbers), errors)
+    errors = _with_first_records(parser, messages, numbers, errors)
     return parts, Problems.at(numbers, errors, parser.ids_of(messages.only(numbers)))
 
 
 def _with_first_records(
-    parser: MessageParser, messages: MessageBatch, errors: ErrorColumns
+    parser: MessageParser, messages: MessageBatch, numbers: Longs, errors: ErrorColumns
 ) -> ErrorColumns:
     """Replace the errors of bad messages in which an earlier record is faulty too: that one is named.
 
     A check covers all records of a batch, so another check may have found a later record first.
+    `numbers` are the bad messages.
     """
-    offsets = np.asarray(pc.fill_null(errors.column("offset"), 0))
-    earlier = parser.format.records_before(messages, offsets) if offsets.any() else None
+    record = errors.column("record")
+    later = np.flatnonzero(np.asarray(pc.fill_null(record, 1)) > 1)
+    # An error of the syntax has no record, and may be in any. Few such messages are examined, because
+    # each takes longer than a good one.
+    unknown = np.flatnonzero(np.asarray(record.is_null()))[:EXAMINED]
+    rows = np.sort(np.append(later, unknown))
+    offsets = np.asarray(pc.fill_null(errors.column("offset"), 0))[rows]
+    if not offsets.any():
+        return errors
+    earlier = parser.format.records_before(messages, numbers[rows], offsets)
     if earlier is None:
         return errors
     # Each record is a message now, so this call ends here.
     _, problems = isolate_bad(parser, earlier.batch)
     if not len(problems):
         return errors
-    rows, first = first_of_each(earlier.message[problems.message])
-    record = problems.message[first]
+    owners, first = first_of_each(earlier.message[problems.message])
+    faulty = problems.message[first]
     own = problems.errors.take(first)
-    offset = pc.add(pc.fill_null(own.column("offset"), 0), pa.array(earlier.offset[record]))
-    own = own.replace(record=earlier.number[record], offset=offset)
+    offset = pc.add(pc.fill_null(own.column("offset"), 0), pa.array(earlier.offset[faulty]))
+    own = own.replace(record=earlier.number[faulty], offset=offset)
     which = np.arange(len(errors))
-    which[rows] = len(errors) + np.arange(len(rows))
+    which[rows[owners]] = len(errors) + np.arange(len(owners))
     return ErrorColumns.join([errors, own]).take(which)
 
 

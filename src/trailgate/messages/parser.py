@@ -58,8 +58,8 @@ _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: U
 class EarlierRecords(NamedTuple):
     """Records of bad messages, each as a message of its own.
 
-    `message` is the index of the message that a record is from, `number` its number in it, from 1,
-    and `offset` its byte offset.
+    `message` is the index of the bad message that a record is from, `number` its number in it, from
+    1, and `offset` its byte offset.
     """
 
     batch: MessageBatch
@@ -113,11 +113,13 @@ class MessageFormat(ABC, Generic[R]):
     def records_before(
         self,
         messages: MessageBatch,  # noqa: ARG002  for formats with several records in a message
+        numbers: Longs,  # noqa: ARG002  as above
         offsets: Longs,  # noqa: ARG002  as above
     ) -> EarlierRecords | None:
-        """Return the records of bad messages that end before the offsets of their faults.
+        """Return the records of some bad messages that end before the offsets of their faults.
 
-        Returns None if there are none, or if the format does not cut messages.
+        `numbers` are these messages, and the result refers to indexes into them. Returns None if
+        there are none, or if the format does not cut messages.
         """
         return None
 

@@ -369,9 +369,11 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         every: Longs = strings.indices.to_numpy().astype(np.int64)
         return every
 
-    def records_before(self, messages: MessageBatch, offsets: Longs) -> EarlierRecords | None:
+    def records_before(
+        self, messages: MessageBatch, numbers: Longs, offsets: Longs
+    ) -> EarlierRecords | None:
         """Return the JSON documents before the faults of bad messages."""
-        return documents_before(self._scanner, messages, offsets)
+        return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
         self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors

@@ -20,8 +20,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import EarlierRecords
 from trailgate.messages.records import BadMessagesError
 
-# Messages that are not JSON are decoded one by one: this many messages, and this many bytes before their faults.
-_MOST: Final = 64
+# Messages that are not JSON are decoded one by one, up to so many bytes before their faults.
 _MOST_BYTES: Final = 64 << 20
 _BLANKS: Final = " \t\r\n\x1e"
 
@@ -76,7 +75,7 @@ def _decode(
 ) -> list[tuple[Longs, Longs, Longs]]:
     """Return the spans of the documents before the syntax errors of some messages."""
     found, left, data = [], _MOST_BYTES, memoryview(messages.data)
-    for number in numbers[:_MOST].tolist():
+    for number in numbers.tolist():
         left -= int(offsets[number])
         if left < 0:
             break

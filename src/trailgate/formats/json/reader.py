@@ -93,9 +93,11 @@ class JsonFormat(MessageFormat[JsonOperations]):
         records.check_objects()
         return records
 
-    def records_before(self, messages: MessageBatch, offsets: Longs) -> EarlierRecords | None:
+    def records_before(
+        self, messages: MessageBatch, numbers: Longs, offsets: Longs
+    ) -> EarlierRecords | None:
         """Return the JSON documents before the faults of bad messages."""
-        return documents_before(self._scanner, messages, offsets)
+        return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
