@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,20 @@ def flipped_trails(folder: Path) -> dict[str, Path]:
     return found
 
 
-def _written(folder: Path, form: TrailFormat) -> Path:
+def clean_trails(folder: Path) -> dict[str, Path]:
+    """Write trails of every level without large objects and truncates; return the file of each."""
+    operations = [one for one in OPERATIONS if one[0] == KINDS.name]
+    return {
+        name: _written(folder / f"clean-{name.replace(' ', '-')}", form, operations * 3)
+        for name, form in FORMATS.items()
+    }
+
+
+def _written(
+    folder: Path,
+    form: TrailFormat,
+    operations: Sequence[tuple[str, str, str, dict[str, Any], dict[str, Any]]] = OPERATIONS,
+) -> Path:
     folder.mkdir()
     rows = [
         {
@@ -77,7 +91,7 @@ def _written(folder: Path, form: TrailFormat) -> Path:
             "after": after,
             "tokens": {"TK-A": "b", "ORATAG": "00"} if i == 2 else {},
         }
-        for i, (table, kind, ind, before, after) in enumerate(OPERATIONS)
+        for i, (table, kind, ind, before, after) in enumerate(operations)
     ]
     encoded = encode(batch_of(DEFINITIONS, rows), form, DEFINITIONS)
     header = encode_file_start(FileHeader(TrailInfo()), form, DEFINITIONS)

@@ -234,15 +234,19 @@ def _with_checks(
     hints = cache(lambda: _hints_of(function, owners))
     # Methods are called with numbers from arrays, too.
     plain = _plain if owners else _same
+    right: set[tuple[str, type]] = set()  # types that arguments had before, and that were right
 
     @wraps(function)
     def checked(*given: Any, **named: Any) -> Any:
-        known = hints()
         for name, value in (*zip(names, given, strict=False), *named.items()):
-            hint = known.get(name, Any)
-            # The first two comparisons are quick, and one is true for most arguments.
-            if not (type(value) is hint or hint is Any or _is_of(plain(value), hint)):
-                raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            kind = type(value)
+            # Usually an argument has the type that it had before. An array without dimensions is a number.
+            if (name, kind) not in right or getattr(value, "shape", None) == ():
+                hint = hints().get(name, Any)
+                if not (kind is hint or hint is Any or _is_of(plain(value), hint)):
+                    raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+                if not _has_literal(hint):
+                    right.add((name, kind))
             # Arrow and numpy would raise OverflowError without naming the argument.
             if isinstance(value, int) and not -(2**63) <= value < 2**63:
                 raise OptionError(f"{name} must be a number of 64 bits, not a larger one")
@@ -324,6 +328,11 @@ def _is_of(value: Any, hint: Any) -> bool:
         return False
     of_kind = isinstance(value, kind)
     return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
+
+
+def _has_literal(hint: Any) -> bool:
+    """Return whether an annotation states values, so that the type of an argument is not enough."""
+    return get_origin(hint) is Literal or any(map(_has_literal, get_args(hint)))
 
 
 def _words(hint: Any) -> str:

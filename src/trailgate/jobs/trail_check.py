@@ -32,6 +32,7 @@ from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
+from trailgate.trail.clean_records import CleanRecordCounts, CleanRecords
 from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
@@ -270,6 +271,15 @@ class CheckedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class CountedChunk:
+    """A step of the check: consecutive records of a file that are clean, of which only counts are known."""
+
+    number: int
+    base: int
+    counts: CleanRecordCounts
+
+
+@dataclass(frozen=True, slots=True)
 class UnreadableGap:
     """A step of the check: bytes that are not records, up to the next good record."""
 
@@ -305,7 +315,7 @@ class FileEnd:
     resume: ResumePoint
 
 
-Step = FileBeginning | CheckedChunk | UnreadableGap | FileEnd
+Step = FileBeginning | CheckedChunk | CountedChunk | UnreadableGap | FileEnd
 
 
 @dataclass(slots=True)
@@ -316,6 +326,7 @@ class _Place:
     known: KnownTables = field(default_factory=KnownTables)
     reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
+    clean: CleanRecords | None = None  # if clean records need only be counted
     # After the last chunk.
     sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = None
 
@@ -331,15 +342,19 @@ def check_steps(
     *,
     values: bool = False,
     after: FileEnd | None = None,
+    counts: bool = False,
 ) -> Iterator[Step]:
     """Yield the steps of checking these trail files: beginnings, chunks, gaps and ends. Raises StorageError.
 
     Damage is reported as a step instead of an error. With ``values`` values are decoded as well.
-    ``after`` is the end of the file before the first one.
+    With ``counts`` chunks of clean records are only counted. ``after`` is the end of the file
+    before the first one.
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     reading = ReaderCheck(trail.definitions or Definitions(()), values=values)
     place = _Place(TransactionCheckState(elsewhere=elsewhere), reading=reading)
+    if counts and not values:
+        place.clean = CleanRecords(trail.definitions)
     last: TrailFile | None = None
     if after is not None:
         place.state, last = after.resume.state, after.file
@@ -421,6 +436,12 @@ def _body(
     place.sound = (at, order, place.state, place.known)
     while at < size:
         data = reader.read(at, wanted)
+        counted = _count_clean(number, (data, at, order), place, finish=at + len(data) == size)
+        if counted is not None:
+            yield counted
+            at += counted.counts.size
+            wanted = CHUNK if wanted > CHUNK else min(2 * wanted, CHUNK)
+            continue
         places, error = find_records_until_damage(data, order)
         problem = error.problem if error is not None else ""
         source = wrap_trail_bytes(data, at, order)
@@ -446,6 +467,21 @@ def _body(
             place.state = replace(place.state, is_open=False)
             place.known = replace(place.known, lost=True)
             at, wanted = lost.end, min(AFTER_DAMAGE, CHUNK)
+
+
+def _count_clean(
+    number: int, portion: tuple[Octets, int, ByteOrder], place: _Place, *, finish: bool
+) -> CountedChunk | None:
+    """Count the records of a portion (its bytes, their offset and order) if all of them are clean."""
+    if place.clean is None:
+        return None
+    data, at, order = portion
+    counts = place.clean.count(data, order, place.state, place.known, finish=finish)
+    if counts is None:
+        return None
+    place.state = counts.state
+    place.sound = (at + counts.size, order, place.state, place.known)
+    return CountedChunk(number, at, counts)
 
 
 def _chunk(number: int, source: TrailBytes, view: RecordColumns, place: _Place) -> CheckedChunk:
@@ -526,8 +562,11 @@ class FileTotals:
     operations: int = 0
     types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
 
-    def add(self, step: CheckedChunk) -> None:
-        """Count the records of a checked chunk."""
+    def add(self, step: CheckedChunk | CountedChunk) -> None:
+        """Count the records of a chunk."""
+        if isinstance(step, CountedChunk):
+            self._add_counts(step.counts)
+            return
         found, followed = step.found, step.followed
         view = found.view
         change = view.role == RecordRole.CHANGE
@@ -537,6 +576,18 @@ class FileTotals:
         self.transactions += int(((followed.marks & BEGINS != 0) & view.readable).sum())
         self.types += np.bincount(view.io_type[view.readable], minlength=256)
         self._add_facts(step, change)
+
+    def _add_counts(self, counts: CleanRecordCounts) -> None:
+        facts = self.facts
+        self.records += counts.records
+        self.operations += counts.operations
+        self.transactions += counts.transactions
+        self.types += counts.types
+        if facts.first_time is None:
+            csn = self.csn if counts.first_csn is None else counts.first_csn
+            facts = replace(facts, first_csn=csn, first_time=counts.first_time)
+        self.csn = counts.state.csn
+        self.facts = replace(facts, last_csn=self.csn, last_time=counts.last_time)
 
     def _add_facts(self, step: CheckedChunk, change: Any) -> None:
         found, facts = step.found, self.facts
@@ -707,7 +758,7 @@ def check_files(
     begun: FileBeginning | None = None
     listed_tables = trail.definitions is not None
     is_open = False
-    for step in check_steps(trail, files, values=values):
+    for step in check_steps(trail, files, values=values, counts=watch is None):
         if watch is not None:
             watch(step)
         if isinstance(step, FileBeginning):
@@ -722,12 +773,14 @@ def check_files(
             yield totals, begun
         else:
             assert totals is not None
+            # after the last step this is whether the trail ends inside a transaction
+            is_open = False
             if isinstance(step, CheckedChunk):
                 totals.add(step)
-                # after the last step this is whether the trail ends inside a transaction
                 is_open = step.followed.is_open
-            else:
-                is_open = False
+            elif isinstance(step, CountedChunk):
+                totals.add(step)
+                is_open = step.counts.state.is_open
             add_step_findings(step, totals.file, findings)
     if is_open and totals is not None:
         findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))

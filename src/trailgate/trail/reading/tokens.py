@@ -269,6 +269,8 @@ def _text_bytes() -> Longs:
 
 
 _TEXT_BYTES: Final = _text_bytes()
+IS_TEXT: Final = _TEXT_BYTES >= 0  # by token id: whether the payload begins with text
+IS_TEXT.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from trailgate.trail.records.kernels import MIN_RECORD
 INDICATOR_AT, IO_TYPE_AT = (
     2 * FRAME + HEAD_PLACES[name] for name in ("indicator", "io_type")
 )  # in a record
-_RECORD_INFO: Final = byte_mask(RECORD_INFOS)  # the second byte of a record
+RECORD_INFO: Final = byte_mask(RECORD_INFOS)  # the second byte of a record
 FOLLOWERS: Final = 3  # records that must follow before an offset counts as the start of a record
 
 SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
@@ -79,7 +79,7 @@ def _find(data: Octets, start: int, order: ByteOrder) -> RecordSpans:
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     big = order is ByteOrder.BIG
-    count, end, _ = kernels.find_frames(data, start, big, _RECORD_INFO, offsets, lengths)
+    count, end, _ = kernels.find_frames(data, start, big, RECORD_INFO, offsets, lengths)
     # Copy, since a view would keep the complete array alive, which has room for the most
     # records that fit into the data.
     return RecordSpans(offsets[:count].copy(), lengths[:count].copy(), end)
@@ -113,7 +113,7 @@ def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
     A record is only accepted if three more records follow it without a gap, or all remaining data
     are records.
     """
-    return int(kernels.find_chain(data, start, order is ByteOrder.BIG, _RECORD_INFO, FOLLOWERS))
+    return int(kernels.find_chain(data, start, order is ByteOrder.BIG, RECORD_INFO, FOLLOWERS))
 
 
 def find_records_of_type(data: Octets, order: ByteOrder, io_type: int) -> Longs:

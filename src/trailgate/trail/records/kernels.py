@@ -89,14 +89,14 @@ CROWDED: Final = -2
 
 
 @inner
-def _half(data: Octets, at: int, big: bool) -> np.int64:
+def read_half(data: Octets, at: int, big: bool) -> np.int64:
     """Return the u16 at an offset."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
 
 
 @inner
-def _long(data: Octets, at: int, big: bool) -> np.int64:
+def read_long(data: Octets, at: int, big: bool) -> np.int64:
     """Return the i64 at an offset. ``big`` reverses the bytes of a little-endian load."""
     word = load8(data, at)
     if not big:
@@ -113,7 +113,7 @@ def _long(data: Octets, at: int, big: bool) -> np.int64:
 
 
 @inner
-def _frame(data: Octets, at: int, big: bool, infos: Mask) -> int:
+def frame_length(data: Octets, at: int, big: bool, infos: Mask) -> int:
     """Return the length of the record at an offset, 0 if it is incomplete, or -1 if it cannot be a record."""
     size = len(data)
     if at < size and data[at] != RECORD:
@@ -122,7 +122,7 @@ def _frame(data: Octets, at: int, big: bool, infos: Mask) -> int:
         return -1
     if at + FRAME > size:
         return 0
-    length = _half(data, at + 2, big)
+    length = read_half(data, at + 2, big)
     if length < MIN_RECORD:
         return -1
     if at + length > size:
@@ -147,7 +147,7 @@ def find_frames(
     count = 0
     touched = np.uint8(0)
     while count < len(offsets):
-        length = _frame(data, at, big, infos)
+        length = frame_length(data, at, big, infos)
         if length <= 0:
             break
         offsets[count] = at
@@ -170,7 +170,7 @@ def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int)
     for start_of_chain in range(start, len(data)):
         at = start_of_chain
         for _ in range(followers + 1):
-            length = _frame(data, at, big, infos)
+            length = frame_length(data, at, big, infos)
             if length <= 0:
                 break
             at += length
@@ -182,7 +182,7 @@ def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int)
 
 
 @inner
-def _header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
+def header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
     """Return the problems that make a header unreadable."""
     problems = 0
     if data[at + FRAME] != HEADER:
@@ -195,7 +195,7 @@ def _header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
 
 
 @inner
-def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length: int) -> int:
+def field_problems(data: Octets, at: int, name_end: int, kind: int, data_length: int) -> int:
     """Return the problems of the fields of a readable header.
 
     ``kind`` are the bits of the record type (``KNOWN`` and others).
@@ -232,7 +232,7 @@ def _field_problems(data: Octets, at: int, name_end: int, kind: int, data_length
 
 
 @inner
-def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
+def rare_marks(data: Octets, at: int, kind: int, data_length: int) -> int:
     """Return the bits of rare properties: an undo flag, a system key, data that are not column lists, an unknown format."""
     marks = UNDO if data[at + UNDO_AT] else 0
     if data[at + FORMAT_AT] != FROM_LOG and data[at + FORMAT_AT] != FETCHED:
@@ -257,12 +257,12 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
     if indicator > 3 and data[at + 32] <= 3:
         indicator = data[at + 32]  # one printed 11.2.1.0.1 record has it here (trail format §5)
     small[TRANSACTION * count + r] = indicator
-    longs[IO_TIME * count + r] = _long(data, at + 16, big)
-    longs[STATED_LENGTH * count + r] = _half(data, at + 12, big)
+    longs[IO_TIME * count + r] = read_long(data, at + 16, big)
+    longs[STATED_LENGTH * count + r] = read_half(data, at + 12, big)
 
 
 @inner
-def _walk_parts(data: Octets, offset: int, limit: int, big: bool) -> tuple[int, ...]:
+def walk_parts(data: Octets, offset: int, limit: int, big: bool) -> tuple[int, ...]:
     """Return the problems of a record's parts and the spans of D, T and U.
 
     D, T and U must come in this order, each at most once, and nothing else may follow.
@@ -278,7 +278,7 @@ def _walk_parts(data: Octets, offset: int, limit: int, big: bool) -> tuple[int, 
     while offset < limit:
         code = data[offset]
         start = min(offset + FRAME, limit)
-        stop = offset + FRAME + _half(data, offset + 2, big)
+        stop = offset + FRAME + read_half(data, offset + 2, big)
         if stop > limit:
             problems |= PART_OVER
             stop = limit
@@ -336,8 +336,8 @@ def read_records(
         parts = (0, limit, limit, limit, limit, limit, limit)
         if lengths[r] >= SHORTEST:
             _read_fields(data, at, big, r, small, longs)
-            name_end = at + 2 * FRAME + _half(data, at + 6, big)
-            problems = _header_problems(data, at, limit, name_end)
+            name_end = at + 2 * FRAME + read_half(data, at + 6, big)
+            problems = header_problems(data, at, limit, name_end)
         else:
             for column in range(SMALL_COLUMNS):
                 small[column * count + r] = 0
@@ -348,13 +348,13 @@ def read_records(
         else:
             data_length = longs[STATED_LENGTH * count + r]
             kind = types[small[IO_TYPE * count + r]]
-            problems = _field_problems(data, at, name_end, kind, data_length)
-            small[MARKS * count + r] = _marks(data, at, kind, data_length)
+            problems = field_problems(data, at, name_end, kind, data_length)
+            small[MARKS * count + r] = rare_marks(data, at, kind, data_length)
             if small[TRANSACTION * count + r] > 3:
                 problems |= TRANS_IND
             if data_length and name_end + FRAME + data_length > limit:
                 problems |= DATA_OVER
-            parts = _walk_parts(data, name_end, limit, big)
+            parts = walk_parts(data, name_end, limit, big)
             problems |= parts[0]
             if parts[2] - parts[1] != data_length:
                 problems |= DATA_LENGTH
@@ -469,7 +469,7 @@ def find_token(
             return OUTSIDE
         while offset < limit:
             start = offset + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
+            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
             if stop > limit:
                 faulty += 1
                 faults[r] = True
@@ -511,7 +511,7 @@ def list_tokens(
             first = count
         while offset < limit:
             start = offset + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
+            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
             if stop > limit:
                 return count, r, offset
             code = np.int64(data[offset])
@@ -574,7 +574,7 @@ def carry_tokens(
             starts[i * count + r] = -1
         while offset < limit:
             start = offset + FRAME
-            stop = limit + 1 if start > limit else start + _half(data, offset + 2, big)
+            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
             if stop > limit:
                 return r
             for i in range(len(ids)):

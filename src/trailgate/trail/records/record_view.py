@@ -51,7 +51,7 @@ def _types() -> Octets:
     return table
 
 
-_TYPES: Final = _types()
+TYPE_BITS: Final = _types()  # by IOType
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def view_records(source: TrailBytes, spans: RecordSpans) -> RecordColumns:
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     faulty = kernels.read_records(
-        source.data, spans.offsets, spans.lengths, source.big, _TYPES, small, longs
+        source.data, spans.offsets, spans.lengths, source.big, TYPE_BITS, small, longs
     )
     if faulty == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")

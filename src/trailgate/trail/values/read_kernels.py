@@ -136,7 +136,7 @@ def place_cells(
 
 
 @inner
-def _holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -> bool:
+def holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -> bool:
     """Return whether at most ``columns`` cells with indexes below ``columns`` fill [offset, end) exactly."""
     cells = 0
     while offset < end:
@@ -154,11 +154,11 @@ def _holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -
 def check_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, columns: int, good: Mask
 ) -> int:
-    """Write a mask of the areas that cells fill exactly (see ``_holds_cells``). Return the number of other areas."""
+    """Write a mask of the areas that cells fill exactly (see ``holds_cells``). Return the number of other areas."""
     bad = 0
     for r in range(len(starts)):
         within = starts[r] >= ends[r] or (starts[r] >= 0 and ends[r] <= len(data))
-        good[r] = within and _holds_cells(data, starts[r], ends[r], big, columns)
+        good[r] = within and holds_cells(data, starts[r], ends[r], big, columns)
         if not good[r]:
             bad += 1
     return bad
@@ -226,8 +226,8 @@ def split_images(
             if split > end:
                 continue
             if kinds[r] == width or (
-                _holds_cells(data, start + width, split, big, columns)
-                and _holds_cells(data, split, end, big, columns)
+                holds_cells(data, start + width, split, big, columns)
+                and holds_cells(data, split, end, big, columns)
             ):
                 widths[r] = width
                 borders[r] = split
@@ -247,27 +247,49 @@ def check_values(
     ``last`` has as many items, all -1 at the start. Returns False at the first cell that is damaged, that
     repeats a column, or whose width is not known; ``count_cells`` and the loops of each type then find out which.
     """
-    # Example: with the widths 2 and VARYING, 00 00 00 04 00 00 12 34 | 00 01 00 02 FF FF is good: the
-    # number 0x1234 and NULL.
     for r in range(len(starts)):
         offset, end = starts[r], ends[r]
         if offset < end and (offset < 0 or end > len(data)):
             return False
-        while offset < end:
-            at = offset + CELL_HEAD
-            if at + INDICATOR_BYTES > end:
+        if not cells_fit(data, offset, end, big, widths, 0, len(widths), last, r):
+            return False
+    return True
+
+
+@inner
+def cells_fit(
+    data: Octets,
+    offset: int,
+    end: int,
+    big: bool,
+    widths: Longs,
+    first: int,
+    columns: int,
+    last: Longs,
+    area: int,
+) -> bool:
+    """Return whether cells fill [offset, end), and each value has the width of its column, or is NULL.
+
+    ``widths[first : first + columns]`` are the widths of the table's columns. ``last`` has the area
+    in which each column was seen last, and ``area`` is the number of this one.
+    """
+    # Example: with the widths 2 and VARYING, 00 00 00 04 00 00 12 34 | 00 01 00 02 FF FF is good: the
+    # number 0x1234 and NULL.
+    while offset < end:
+        at = offset + CELL_HEAD
+        if at + INDICATOR_BYTES > end:
+            return False
+        column, length = _half(data, offset, big), _half(data, offset + 2, big)
+        offset = at + length
+        if column >= columns or last[column] == area or offset > end:
+            return False
+        last[column] = area
+        width = widths[first + column]
+        if width == VARYING:
+            if _counted_size(data, at, length, big) == INVALID:
                 return False
-            column, length = _half(data, offset, big), _half(data, offset + 2, big)
-            offset = at + length
-            if column >= len(widths) or last[column] == r or offset > end:
-                return False
-            last[column] = r
-            width = widths[column]
-            if width == VARYING:
-                if _counted_size(data, at, length, big) == INVALID:
-                    return False
-            elif width == UNKNOWN_WIDTH or _state(data, at, length, width) < 0:
-                return False
+        elif width == UNKNOWN_WIDTH or _state(data, at, length, width) < 0:
+            return False
     return True
 
 
