@@ -179,7 +179,7 @@ def _put_transactions(draft: PropertiesDraft, named: bool) -> None:
 
 
 def _note_infinity(draft: PropertiesDraft, payloads: Sequence[Member]) -> None:
-    """Name the columns in which PostgreSQL's infinity was seen, which is no time."""
+    """Name the columns in which PostgreSQL's infinity was seen, which a trail does not have."""
     images = (one.get(name) for one in payloads for name in ("before", "after"))
     found = {
         f"{name} ({value})"

@@ -1,6 +1,6 @@
 """Recognize JSON messages of other tools that capture changes, and propose properties for them.
 
-`FORMS` are tried in order. A form that no properties can read raises an error that says what it is,
+`FORMS` are tried in order. A form that no properties can read raises an error that names it,
 instead of a proposal that takes its members for columns. All other messages are proposed by
 `json.py`.
 """
