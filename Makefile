@@ -17,8 +17,10 @@ EXTRAS := duckdb,spark,jre,delta,iceberg,postgresql,connect,kafka,s3,azure,gs,hd
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
-# These tests wait for servers more than they work, and one process runs all that need a broker.
+# These tests wait for servers more than they work, and two processes run all that need a broker.
 SERVER_WORKERS := 4
+# Others wait now and then, for Spark or a process: one more than there are cores keeps all of these busy.
+TEST_WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 EXAMPLES := quarter
 # Some environments forbid compiled modules; tests start a thousand short commands, which would each compile what they import.
 unexport PYTHONDONTWRITEBYTECODE
@@ -41,7 +43,7 @@ demo-spark: $(SPARK)
 
 test: $(READY) ## all tests that start no server, the ones on a real Spark too
 	@$(BIN)/trailgate warm
-	$(BIN)/python -m pytest -q -rs -n auto --dist loadgroup -m "not servers" --hypothesis-profile $(EXAMPLES)
+	$(BIN)/python -m pytest -q -rs -n $(TEST_WORKERS) --dist loadgroup -m "not servers" --hypothesis-profile $(EXAMPLES)
 
 test-servers: $(SERVERS) ## the tests with brokers, stores, HDFS and clusters, and kills by the dozen
 	@$(BIN)/trailgate warm
@@ -58,6 +60,7 @@ test-fast: $(READY) ## the tests that need no Spark and no minutes
 # Tests that run no loop of the product.
 NO_KERNELS := columnar/compiling/test_checked_kernel.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
 test-kernels: $(READY) native ## numba's loops with their bounds checked, then native ones, compared with numba's and plain Python
+	@TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/trailgate warm
 	TRAILGATE_LOOPS=numba NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
 		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS) columnar/compiling/test_native.py) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import HealthCheck, settings
 
-from brokers.real_brokers import OneBroker
+from brokers.real_brokers import QUICK_JAVA, OneBroker
 from laws import FAST, FULL, QUARTER, SEED_NAME, seed
 from store_servers.azure import AzureServer
 from store_servers.bucket import KINDS, Bucket, Server
@@ -47,7 +47,7 @@ if os.environ.get("TRAILGATE_COMPARED") == "1":
     compare_calls()
 
 # Java that starts quickly, and compiles little of what runs for seconds: for the programs that tests start too.
-os.environ["JDK_JAVA_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ["JDK_JAVA_OPTIONS"] = f"{QUICK_JAVA} -XX:+UseSerialGC"
 os.environ["COLUMNS"] = "140"  # tables are printed for this width, whatever the terminal is
 
 
@@ -59,16 +59,37 @@ setattr(os, "fsync", _no_wait)  # noqa: B010  a function to all but tests
 
 LINES, WIDTH = 10, 300  # what is shown of an error of the first try
 
+ONLY_SERVERS = "servers"  # the expression of ``make test-servers``
 SERVERS = frozenset(
     {"one_broker", "bucket", "s3_server", "azure_server", "gs_server", "hdfs_server"}
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start a server: ``make test-servers`` runs these, ``make test`` all others."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start a server: ``make test-servers`` runs these, those that take minutes first, and ``make test`` all others."""
     for item in items:
         if not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.servers)
+    if config.option.markexpr == ONLY_SERVERS:
+        items.sort(key=_order)
+
+
+def _order(item: pytest.Item) -> tuple[bool, int]:
+    """Return when a test is run: one that takes minutes would leave the other processes idle at the end. Groups keep their own order."""
+    limit = item.get_closest_marker("timeout")
+    if item.get_closest_marker("xdist_group") or limit is None:
+        return item.get_closest_marker("slow") is None, 0
+    return item.get_closest_marker("slow") is None, -limit.args[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute complete files; tests with servers one by one, since many take longer than a file."""
+    if config.option.dist != "loadgroup" or config.option.markexpr == ONLY_SERVERS:
+        return None
+    from file_scheduling import FileScheduling  # noqa: PLC0415  a run may have no xdist
+
+    return FileScheduling(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

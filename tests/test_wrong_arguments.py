@@ -7,7 +7,7 @@ import logging
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,8 @@ import trailgate
 from capture_place import Place, row
 from laws import sampled
 from sample_trail import Op, write_trail
-from trailgate import TrailgateError, apply_trail, read_records, write_records
+from trailgate import OptionError, TrailgateError, apply_trail, read_records, write_records
+from trailgate.options import check_arguments
 
 COPYBOOK: Final = "01 R. 05 A PIC 9(2). 05 B PIC X(3)."
 BATCH: Final = pa.record_batch({"A": [1, 2], "B": ["x", "y"]})
@@ -208,3 +209,19 @@ def test_an_empty_text_is_an_error_and_writes_nothing(
             with pytest.raises(trailgate.OptionError, match=r"empty|not the name of a file"):
                 _use(getattr(trailgate, name)(**{**GOOD[name](tmp_path), parameter: ""}))
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_type_alias_stands_for_its_value() -> None:
+    """``type NAME = ...`` of Python 3.12, with which numpy 2.5 defines NDArray there."""
+    aliases = pytest.importorskip("typing_extensions")
+    item = TypeVar("item")
+    items = aliases.TypeAliasType("items", list[item] | None, type_params=(item,))
+
+    def count(of: Any) -> int:
+        return len(of or ())
+
+    count.__annotations__["of"] = items[int]
+    checked = check_arguments(count)
+    assert (checked([1, 2]), checked(None)) == (2, 0)
+    with pytest.raises(OptionError, match="of must be list or None, not 3"):
+        checked(3)

@@ -236,6 +236,18 @@ def build(source: Path, *, trust: bool) -> Path:
     return source / OUTPUT
 
 
+def are_built() -> bool:
+    """Return whether the extension in this checkout has every kernel as its code is now, and was built by these tools."""
+    from trailgate.cli.commands.warm import kernels  # noqa: PLC0415  a build starts without it
+    from trailgate.columnar.compiling.native import native_loop  # noqa: PLC0415  as above
+
+    output = ROOT / "src" / OUTPUT
+    tools = (Path(__file__), ROOT / "tools/loops.c")
+    if not output.exists() or output.stat().st_mtime < max(one.stat().st_mtime for one in tools):
+        return False
+    return all(native_loop(kernel.function) is not None for kernel in kernels())
+
+
 def main() -> None:
     """Build the extension, or one level of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -247,6 +259,9 @@ def main() -> None:
     if options.level is not None:
         level = LEVELS[platform.machine()][options.level]
         compile_level(level, options.level, options.folder, trust=options.trust)
+        return
+    if not options.trust and options.source == ROOT / "src" and are_built():
+        print("all loops are native already")
         return
     output = build(options.source.resolve(), trust=options.trust)
     print(f"{output}: {output.stat().st_size:,} bytes")

@@ -305,6 +305,7 @@ class NamedValues(Enum):
 
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value is an instance of a type. The items of a container are not checked."""
+    hint = _resolve_alias(hint)
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
         return True  # `value is hint` is for None, which is its own annotation
@@ -330,13 +331,25 @@ def _is_of(value: Any, hint: Any) -> bool:
     return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
 
 
+def _resolve_alias(hint: Any) -> Any:
+    """Return the value of an alias that ``type NAME = ...`` of Python 3.12 defines, and other types unchanged.
+
+    numpy 2.5 defines ``NDArray`` in this way: ``NDArray[int64]`` becomes an ``ndarray``.
+    """
+    while type(alias := get_origin(hint) or hint).__name__ == "TypeAliasType":
+        hint = alias.__value__
+    return hint
+
+
 def _has_literal(hint: Any) -> bool:
     """Return whether an annotation states values, so that the type of an argument is not enough."""
+    hint = _resolve_alias(hint)
     return get_origin(hint) is Literal or any(map(_has_literal, get_args(hint)))
 
 
 def _words(hint: Any) -> str:
     """Return the name of a type for an error, such as "str or None"."""
+    hint = _resolve_alias(hint)
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
     if get_origin(hint) in (Union, UnionType):

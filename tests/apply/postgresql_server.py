@@ -77,11 +77,22 @@ def _started(programs: Path, folder: Path) -> Iterator[PostgreSQL]:
         except AssertionError:  # another process may have taken the port
             if attempt == ATTEMPTS - 1:
                 raise AssertionError(log.read_text()) from None
+    # The server is a child of none of ours. This waits for the end of its input, which comes too if the tests are killed.
+    stop = (programs / "pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+    stopping = subprocess.Popen(
+        _command("sh", "-c", 'cat; exec "$@"', "sh", *stop),
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         again = _command(*control, "-m", "immediate", "-o", options, "restart")
         yield PostgreSQL(f"postgresql://me@127.0.0.1:{port}/postgres", folder, again)
     finally:
-        _run(folder, programs / "pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+        stopping.communicate(timeout=WAIT)
+        assert stopping.returncode == 0, log.read_text()
 
 
 def _run(folder: Path, *words: object) -> None:

@@ -122,7 +122,7 @@ def test_a_killed_run_that_is_started_again_applies_each_change_once(
     for _ in range(TRANSACTIONS):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
-    killed(own, tmp_path, database, kills(20))
+    killed(own, tmp_path, database, kills(8))
 
     assert rows(database) == source.rows
 

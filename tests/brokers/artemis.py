@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from brokers.real_brokers import Process, answers, fetched, free_ports, one_at_a_time, run
+from brokers.real_brokers import Process, answers, fetched, free_ports, run, two_at_a_time
 from brokers.stomp_sender import Sender
 
 COORDINATES: Final = "org.apache.activemq:apache-artemis:2.44.0:tar.gz:bin"
@@ -142,7 +142,7 @@ def _property(item: tuple[str, str]) -> Mapping[str, str]:
 def running(folder: Path, acceptors: Sequence[str] = ()) -> Iterator[Artemis]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
-    with one_at_a_time():
+    with two_at_a_time():
         broker = Artemis(home, folder, acceptors)
         try:
             yield broker

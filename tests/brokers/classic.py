@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from brokers.real_brokers import Process, answers, fetched, free_ports, one_at_a_time, run
+from brokers.real_brokers import Process, answers, fetched, free_ports, run, two_at_a_time
 
 COORDINATES: Final = "org.apache.activemq:apache-activemq:5.18.3:tar.gz:bin"
 LOGIN: Final = ("admin", "secret word")
@@ -79,7 +79,7 @@ class Classic:
 def running(folder: Path) -> Iterator[Classic]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
-    with one_at_a_time():
+    with two_at_a_time():
         broker = Classic(home, folder)
         try:
             yield broker

@@ -1,4 +1,4 @@
-"""Real brokers for the tests that need one: one runs at a time, for as long as tests need it."""
+"""Real brokers for the tests that need one: a process of tests has one at a time, for as long as they need it."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ BROKERS = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that start a broker; where tests run in several processes, one of them runs all of these, broker by broker."""
+    """Mark the tests that start a broker; where tests run in several processes, one runs those of Artemis and one all others, broker by broker."""
     places: dict[int, pytest.Item] = {}
     for place, item in enumerate(items):
         if "one_broker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-            item.add_marker(pytest.mark.xdist_group("brokers"))
+            used = getattr(item, "fixturenames", ())
+            item.add_marker(pytest.mark.xdist_group("artemis" if "artemis" in used else "brokers"))
             places[place] = item
     for place, item in zip(places, sorted(places.values(), key=_order), strict=True):
         items[place] = item

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from brokers.real_brokers import Process, fetched_jars, free_ports, one_at_a_time, run
+from brokers.real_brokers import Process, fetched_jars, free_ports, run, two_at_a_time
 from brokers.small_disk import LimitedFiles, MountedDisk
 
 COORDINATES: Final = (
@@ -176,7 +176,7 @@ def running(
 ) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
-    with one_at_a_time():
+    with two_at_a_time():
         broker = Kafka(jars, folder, listeners, more, scram, disk)
         try:
             yield broker

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from spark.interpreted import INTERPRETED
 from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
 # Tests work on little data: more threads, and code compiled for speed, cost more than they bring.
 SMALL = {
+    **INTERPRETED,
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }

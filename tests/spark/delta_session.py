@@ -28,6 +28,7 @@ from apply.value_histories import counted, mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from oracles.modes_naive import KEPT
+from spark.interpreted import INTERPRETED
 from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, StorageError, apply_trail
 from trailgate.apply.spark import delta as session_delta
@@ -50,6 +51,8 @@ ENDS = one_of(PLACES, "ends delta")
 def spark() -> Iterator[SparkSession]:
     assert __version__ == os.environ["SESSION_SPARK"]
     settings = {
+        **INTERPRETED,
+        "spark.sql.adaptive.enabled": "false",  # plans each of its queries several times
         "spark.jars": os.environ["SESSION_JARS"],
         "spark.sql.extensions": EXTENSION,
         "spark.sql.catalog.spark_catalog": CATALOG,

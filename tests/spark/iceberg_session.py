@@ -23,6 +23,7 @@ from apply.test_net_effects import history
 from apply.value_histories import mixed_histories, run_histories
 from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation, Source
+from spark.interpreted import INTERPRETED
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
 from trailgate.apply.effects.batch import TableChanges
@@ -45,6 +46,8 @@ ENDS = one_of(PLACES, "ends iceberg")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     assert __version__ == os.environ["SESSION_SPARK"]
     settings = {
+        **INTERPRETED,
+        "spark.sql.adaptive.enabled": "false",  # plans each of its queries several times
         "spark.jars": os.environ["SESSION_JARS"],
         # A driver of JDBC is found only among the JVM's own classes.
         "spark.driver.extraClassPath": os.environ["SESSION_JARS"].replace(",", os.pathsep),
