@@ -36,6 +36,9 @@ PHRASES: Final[Mapping[str, str]] = MappingProxyType(
         r"\b(?:the begin of|from the begin)\b": "the beginning of",
         r"\bfor the eye\b": "for reading",
         r"\b[Ll]eaf\b": "field, subclass",
+        r"\b[Ll]ooked at\b": "examined, read",
+        r"\b(?:left|[Ll]eaves?|[Ll]eaving) (?:it |them |one )?out\b": "omit, exclude, skip",
+        r"\bnothing states\b": "is unknown",
     }
 )
 

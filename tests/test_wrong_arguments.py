@@ -215,7 +215,7 @@ def test_a_type_alias_stands_for_its_value() -> None:
     """``type NAME = ...`` of Python 3.12, with which numpy 2.5 defines NDArray there."""
     aliases = pytest.importorskip("typing_extensions")
     item = TypeVar("item")
-    items = aliases.TypeAliasType("items", list[item] | None, type_params=(item,))
+    items = aliases.TypeAliasType("items", list[item] | None, type_params=(item,))  # type: ignore[valid-type]
 
     def count(of: Any) -> int:
         return len(of or ())

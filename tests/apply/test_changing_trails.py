@@ -219,7 +219,7 @@ CASES: Final = {
     ),
     "files purged before they were read": Case(
         THREE[:1], both(rewrite(THREE), remove(0, 1)), keys(range(10)),
-        error=r"files number 0 to 1 are missing: the trail was read up to position 0:\d+, and now begins at file number 2 .*--after-csn 1009",
+        error=r"files number 0 to 1 are missing: the trail was read up to position 0:\d+, but now begins at file number 2 .*--after-csn 1009",
     ),
     "a gap before the first run": Case(
         NOTHING, both(rewrite(THREE), remove(1)), [], error="files are missing between ot000000000 and ot000000002: numbers 1 to 1"
@@ -268,7 +268,7 @@ CASES: Final = {
     ),
     "a damaged length in the last file": Case(
         THREE[:2], both(rewrite(THREE), damage_length(2, (20, 24))), keys(range(24)),
-        error=r"the record's length is damaged: it states 60000 bytes, and the file has \d+ from here on: \d+ bytes cannot be read, and a record follows at byte \d+ .*ot000000002, byte \d+",
+        error=r"the record's length is damaged: it states 60000 bytes, but the file has only \d+ from here on: \d+ bytes cannot be read, and a record follows at byte \d+ .*ot000000002, byte \d+",
     ),
     "a damaged length in the first record": Case(
         NOTHING, both(rewrite(THREE[:1]), damage_length(0, (0, 0))), [], error="length is damaged"

@@ -90,7 +90,7 @@ def test_a_type_for_no_column_is_a_note(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"sizes": True}, "--sizes applies only to PostgreSQL, and the target is duckdb"),
+        ({"sizes": True}, "--sizes applies only to PostgreSQL, but the target is duckdb"),
         ({"discards": "d.jsonl"}, "--discards has no effect with --on-error stop"),
         (
             {"discards": "d.jsonl", "on_error": "ignore"},

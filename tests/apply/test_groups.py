@@ -79,7 +79,7 @@ def test_a_table_joins_a_group_as_changed_maps_states(
     applied(tmp_path, *before)
     with pytest.raises(StorageError) as caught:
         applied(tmp_path, *after)
-    assert f"{named} would lack what lies before it" in caught.value.problem
+    assert f"{named} would lack the earlier operations" in caught.value.problem
     assert "--changed-maps catch-up" in caught.value.hint
 
     caught_up = applied(tmp_path, *after, changed_maps="catch-up")
@@ -174,7 +174,7 @@ def test_fewer_of_all_tables_are_of_the_same_group(tmp_path: Path) -> None:
     apply_trail(tmp_path / "ot", to)
     write_bank(tmp_path / "ot", HISTORY[6:], 6)
     assert [*apply_trail(tmp_path / "ot", to, tables=["BANK.CUST"]).tables] == ["bank.cust"]
-    with pytest.raises(StorageError, match="all tables would lack what lies before it"):
+    with pytest.raises(StorageError, match="all tables would lack the earlier operations"):
         apply_trail(tmp_path / "ot", to)
     apply_trail(tmp_path / "ot", to, changed_maps="catch-up")
     found = rows_of(tmp_path / "x.duckdb", "bank.orders", "order_id, amount")
@@ -183,7 +183,7 @@ def test_fewer_of_all_tables_are_of_the_same_group(tmp_path: Path) -> None:
 
 PATTERNS = {
     "MAP banc.cust, TARGET b.cust;": "line 3, MAP banc.cust: no table of the trail fits; there are BANK.CUST, BANK.ORDERS. Did you mean BANK.CUST?",
-    "MAP *.*.*, TARGET b.*;": "MAP *.*.*: no table of the trail fits; there are BANK.CUST, BANK.ORDERS. A pattern has the parts",
+    "MAP *.*.*, TARGET b.*;": "MAP *.*.*: no table of the trail fits; there are BANK.CUST, BANK.ORDERS. A pattern must have as many parts",
     "MAP pdb.bank.cust, TARGET b.cust;": "MAP pdb.bank.cust: no table",
     "SOURCECATALOG pdb\nMAP bank.cust, TARGET b.cust;": "MAP pdb.bank.cust: no table",
 }

@@ -145,7 +145,7 @@ def test_another_run_of_the_group_stops_this_one(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", [Operation("I", 2, 2, FULL, 2)])
     apply_trail(tmp_path / "ot", address(tmp_path))
 
-    with pytest.raises(TargetConflictError, match="another run applies group trailgate"):
+    with pytest.raises(TargetConflictError, match="another run is applying group trailgate"):
         slow.rows(table, pa.table({"id": [1]}), keys_alone=False)
 
 
@@ -227,7 +227,7 @@ REFUSED_NAMES: Final = {
     'HR."a/b"': "cannot be the name of a folder",
     'HR.".."': "cannot be the name of a folder",
     'HR."T?"': "cannot write a table to a path with '\\?'",
-    "N": "needs a namespace, and n has none.*iceberg:CATALOG.NAMESPACE",
+    "N": "needs a namespace, but n has none.*iceberg:CATALOG.NAMESPACE",
 }
 
 
@@ -546,6 +546,6 @@ def test_a_configured_catalog_is_found_by_its_name(tmp_path: Path) -> None:
 
     printed = done.stdout + done.stderr
     assert done.returncode == 0, printed
-    assert "the rows are as the trail makes them" in printed
+    assert "the rows match the trail" in printed
     own = SqlCatalog("shop", uri=settings["URI"], warehouse=settings["WAREHOUSE"])
     assert rows_by_id(own.load_table("north.hr.t").scan().to_arrow().to_pylist()) == {1: FULL}

@@ -194,37 +194,37 @@ STOPPED: dict[str, tuple[Part, Part, str]] = {
     "an integer becomes text": (
         (table(A_INT), [("I", {"id": 1, "a": 5})]),
         (table(A_TEXT), [("I", {"id": 2, "a": "007"}), ("I", {"id": 3, "a": "x"})]),
-        r"was BIN64_S, and is ASCII_V\(10\) from here on, and the target's column has type int64 \(position 0:\d+, table hr.t, field A\).*--column hr.t.A=text",
+        r"was BIN64_S, but is ASCII_V\(10\) from here on, and the target's column has type int64 \(position 0:\d+, table hr.t, field A\).*--column hr.t.A=text",
     ),
     "text becomes an integer": (
         (table(A_TEXT), [("I", {"id": 1, "a": "x"})]),
         (table(A_INT), [("I", {"id": 2, "a": 7})]),
-        r"was ASCII_V\(10\), and is BIN64_S from here on, and the target's column has type string",
+        r"was ASCII_V\(10\), but is BIN64_S from here on, and the target's column has type string",
     ),
     "a number in text becomes text": (
         (table(Column("A", TEXT, 10, sub_type=NUMBER)), [("I", {"id": 1, "a": "1.50"})]),
         (table(A_TEXT), [("I", {"id": 2, "a": "x"})]),
-        r"was ASCII_V\(10\), a number, and is ASCII_V\(10\) from here on",
+        r"was ASCII_V\(10\), a number, but is ASCII_V\(10\) from here on",
     ),
     "a float becomes a double": (
         (table(Column("A", FLOAT, 4)), [("I", {"id": 1, "a": 0.5})]),
         (table(Column("A", DOUBLE, 8)), [("I", {"id": 2, "a": 0.1})]),
-        r"was IEEE_REAL, and is IEEE_DOUBLE from here on, and the target's column has type float",
+        r"was IEEE_REAL, but is IEEE_DOUBLE from here on, and the target's column has type float",
     ),
     "digits after the point": (
         (table(Column("A", BIN64, 8, scale=2)), [("I", {"id": 1, "a": None})]),
         (table(Column("A", BIN64, 8, scale=4)), [("I", {"id": 2, "a": None})]),
-        r"was BIN64_S, scale 2, and is BIN64_S, scale 4 from here on",
+        r"was BIN64_S, scale 2, but is BIN64_S, scale 4 from here on",
     ),
     "the key changes": (
         (table(A_INT), [("I", {"id": 1, "a": 5})]),
         (table(A_INT, key="A"), [("I", {"id": 2, "a": 5})]),
-        r"the key was ID, and is A from here on \(position 0:\d+, table hr.t\).*KEYCOLS",
+        r"the key was ID, but is A from here on \(position 0:\d+, table hr.t\).*KEYCOLS",
     ),
     "the key is lost": (
         (table(A_INT), [("I", {"id": 1, "a": 5})]),
         (table(A_INT, key=""), [("I", {"id": 2, "a": 5})]),
-        "the key was ID, and is none from here on",
+        "the key was ID, but is none from here on",
     ),
     "a table without a key gets a column": (
         (table(A_INT, key=""), [("I", {"id": 1, "a": 5})]),

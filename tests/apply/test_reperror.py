@@ -124,7 +124,7 @@ def test_refusals_of_the_target_have_their_error_number(
 
 
 def test_digits_after_the_point_are_not_too_large_a_number(folder: Path) -> None:
-    """Oracle rounds them, and has no error for them: it is the response to all errors."""
+    """Oracle rounds them, and has no error for them: the response to all errors is the same."""
     with duckdb.connect("x.duckdb") as connection:
         connection.execute("CREATE SCHEMA x.hr").fetchall()
         connection.execute("CREATE TABLE x.hr.t (id BIGINT, a DECIMAL(4,1))").fetchall()
@@ -171,7 +171,7 @@ def test_the_response_without_an_exceptions_map_is_that_of_default2() -> None:
     assert found.on_error == "ignore"
     assert [(one.line, one.reason) for one in found.unused] == [
         (2, "it applies only if the response to DEFAULT is EXCEPTION"),
-        (4, "it is the response to all errors"),
+        (4, "the response to all errors is the same"),
     ]
 
 
@@ -185,20 +185,20 @@ def test_reset_clears_earlier_settings() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("REPERROR (1722, DISCARD)", r"\(1722, DISCARD\) is not obeyed: the error is not distinguished"),
+        ("REPERROR (1722, DISCARD)", r"\(1722, DISCARD\) is not supported: the error is not distinguished"),
         ("REPERROR (-803, IGNORE)", r"Oracle errors that are: 1, 1403, 1400"),
         ("REPERROR (1400, DISCARD)", "1400 and 1407 are one error here.* to 1407 is ABEND"),
-        ("REPERROR (DEFAULT, EXCEPTION)", "EXCEPTION is not obeyed: there is no exceptions table"),
-        ("REPERROR (1403, EXCEPTION)", "EXCEPTION is not obeyed: there is no exceptions table"),
-        ("REPERROR (60, RETRYOP MAXRETRIES 3)", "RETRYOP MAXRETRIES 3 is not obeyed: operations are not"),
-        ("REPERROR (1403, TRANSABORT)", "TRANSABORT is not obeyed: operations are not retried"),
-        ("REPERROR (1, TRANSEXCEPTION)", "TRANSEXCEPTION is not obeyed: there is no exceptions"),
-        ("REPERROR (1, DISCARDS)", "the response DISCARDS is not obeyed.*Responses are ABEND, DISCARD"),
+        ("REPERROR (DEFAULT, EXCEPTION)", "EXCEPTION is not supported: there is no exceptions table"),
+        ("REPERROR (1403, EXCEPTION)", "EXCEPTION is not supported: there is no exceptions table"),
+        ("REPERROR (60, RETRYOP MAXRETRIES 3)", "RETRYOP MAXRETRIES 3 is not supported: operations are not"),
+        ("REPERROR (1403, TRANSABORT)", "TRANSABORT is not supported: operations are not retried"),
+        ("REPERROR (1, TRANSEXCEPTION)", "TRANSEXCEPTION is not supported: there is no exceptions"),
+        ("REPERROR (1, DISCARDS)", "the response DISCARDS is not supported.*Responses are ABEND, DISCARD"),
         ("REPERROR (ORA-1, DISCARD)", "expected"),
         ("REPERROR (DUPLICATE, DISCARD)", "expected DEFAULT or the number of an error"),
         ("REPERROR 1403", "expected .DEFAULT, ABEND."),
         ("MAP a.b, TARGET c.d; REPERROR (1, DISCARD)", "REPERROR follows a MAP"),
-        ("MAP a.b, TARGET c.d, REPERROR (1, DISCARD);", "REPERROR.*is not obeyed: .*the first MAP"),
+        ("MAP a.b, TARGET c.d, REPERROR (1, DISCARD);", "REPERROR.*is not supported: .*the first MAP"),
     ],
 )  # fmt: skip
 def test_what_would_be_answered_otherwise_is_refused_with_its_line(line: str, problem: str) -> None:
@@ -209,7 +209,7 @@ def test_what_would_be_answered_otherwise_is_refused_with_its_line(line: str, pr
 
 
 def test_a_response_is_stated_in_one_place_and_once(folder: Path) -> None:
-    with pytest.raises(OptionError, match=r"--on-error is discard, and the parameter file states"):
+    with pytest.raises(OptionError, match=r"--on-error is discard, but the parameter file states"):
         applied(folder, parameters("1403, IGNORE"), [inserted(1, 1)], on_error="discard")
     with pytest.raises(OptionError, match="the response to 1403 is given twice"):
         parse_replicat(parameters("1403, IGNORE", "1403, ABEND"))

@@ -215,16 +215,16 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not obeyed: there is no database"),
+        ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not supported: there is no database"),
         ("HANDLECOLLISIONS THREADS (1-3)", "HANDLECOLLISIONS THREADS .*some threads only"),
-        ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not obeyed"),
+        ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not supported"),
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
         ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),
         ("MAP a.b;", "expected TARGET"),
         ("MAP a.b, TARGET c..d;", "expected SCHEMA.TABLE after TARGET"),
         ("MAP a.b, TARGET c.d, COLMAP (x = a, X = b);", "COLMAP sets the column X twice"),
         ("MAP a.b, TARGET c.d, COLMAP (x);", "expected COLUMN = value in COLMAP"),
-        ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
+        ("MAP a.b, TARGET c.d", "MAP hr.t is not supported: unknown parameter"),
     ],
 )
 def test_unsupported_parameters_are_refused_with_their_line(line: str, problem: str) -> None:

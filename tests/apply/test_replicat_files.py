@@ -93,7 +93,7 @@ def test_ddl_that_the_trail_has_is_an_error_where_the_file_asks_for_it(tmp_path:
 
     with pytest.raises(
         OptionError,
-        match=r"DDL INCLUDE MAPPED is not obeyed: position 0:\d+ has DDL, 'ALTER TABLE bank.cust DROP COLUMN city'.*line 2",
+        match=r"DDL INCLUDE MAPPED is not supported: position 0:\d+ has DDL, 'ALTER TABLE bank.cust DROP COLUMN city'.*line 2",
     ):
         apply_trail(tmp_path / "ot", to, **options)
     apply_trail(tmp_path / "ot", to, ignore_unsupported=True, **options)

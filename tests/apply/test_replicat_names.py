@@ -45,7 +45,7 @@ def test_a_parameter_has_a_row(name: str) -> None:
     problem = refusal_of(f"{name} x\n{MAP};")
     assert "unknown parameter" not in problem
     if name in REFUSED and name != "TABLE":  # which would end at a semicolon
-        assert problem == f"{name} x is not obeyed: {REFUSED[name]}"
+        assert problem == f"{name} x is not supported: {REFUSED[name]}"
     if name in NOTED:
         assert problem == ""
 
@@ -56,13 +56,13 @@ def test_an_option_of_map_has_a_row(name: str) -> None:
     problem = refusal_of(f"{MAP}, {name} (x);")
     assert "unknown" not in problem
     if name in MAP_REFUSED:
-        assert problem == f"{name} (x) is not obeyed: {MAP_REFUSED[name]}"
+        assert problem == f"{name} (x) is not supported: {MAP_REFUSED[name]}"
 
 
 @pytest.mark.parametrize("name", [*NAMES["globals"], *NAMES["manager"]])
 def test_a_parameter_of_another_file_is_named_so(name: str) -> None:
-    assert f"{name} is not obeyed: it belongs to" in refusal_of(f"{name}\n{MAP};")
-    with pytest.raises(OptionError, match=f"{name} is not obeyed: it belongs to"):
+    assert f"{name} is not supported: it belongs to" in refusal_of(f"{name}\n{MAP};")
+    with pytest.raises(OptionError, match=f"{name} is not supported: it belongs to"):
         parse_extract(LEAST + name)
 
 

@@ -291,7 +291,7 @@ def test_the_command_shows_what_differs_and_exits_with_1(
     shown = capsys.readouterr()
     assert "hr.t id=2 is different: operations 0:" in shown.out
     assert "  a: 9 in the trail, 0 in the table" in shown.out
-    assert "the rows are not as the trail makes them" in shown.out
+    assert "the rows differ from the trail" in shown.out
     assert run([*command, "--verify", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)["tables"]["hr.t"]
     assert (found["different"], found["rows"][0]["columns"]) == (1, {"a": [9, 0]})

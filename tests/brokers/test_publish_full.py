@@ -206,6 +206,6 @@ def test_a_slow_quota_of_kafka_loses_nothing(
     finally:
         kafka.tool("kafka.admin.ConfigCommand", *quota, "--delete-config", "producer_byte_rate")
     assert summary.messages == 3 * COUNT
-    assert "Kafka has not taken the batch yet; waiting until " in caplog.text
+    assert "Kafka has not accepted the batch yet; waiting until " in caplog.text
     found = [one.value["after"]["ID"] for one in consumed(kafka, "quota")]
     assert found == list(range(3 * COUNT))

@@ -181,7 +181,7 @@ def test_a_slow_broker_does_not_look_like_a_new_group(
 
 def test_a_restart_queue_takes_no_messages(tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "own", [TRANSACTIONS])
-    with pytest.raises(OptionError, match="has the positions of publications"):
+    with pytest.raises(OptionError, match="reserved for the positions of publications"):
         publish_trail(trail, "stomp://127.0.0.1:1/trailgate.restart.other", "json")
 
 

@@ -80,7 +80,7 @@ def test_what_does_not_fit_is_refused(kafka: Kafka, tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "refused", [TRANSACTIONS])
     with pytest.raises(BrokerRefusedError, match="the topic missing does not exist"):
         publish_trail(trail, kafka.address("missing"), "json", group="missing")
-    with pytest.raises(OptionError, match="has the positions of publications"):
+    with pytest.raises(OptionError, match="reserved for the positions of publications"):
         publish_trail(trail, kafka.address("trailgate-positions"), "json", group="own")
     with pytest.raises(OptionError, match="depends on the table"):
         publish_trail(trail, kafka.address("a.${table}"), "delimited", group="whole")

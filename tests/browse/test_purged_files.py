@@ -42,7 +42,7 @@ def check_what_remains(ask: Any, gone: list[int]) -> None:
         position = f"{number}:583"
         for page in ("bytes", "transaction"):
             text = plain(ask(f"{page}?at={position}", 422 if number in gone else 200))
-            assert (f"file {number} is gone: it was purged" in text) == (number in gone)
+            assert (f"file {number} no longer exists: it was purged" in text) == (number in gone)
     assert len(re.findall(r'<td class="op op-', ask("operations?text=file"))) == 3 * (4 - len(gone))
     counted = plain(ask("sql?sql=" + quote("SELECT count(*) AS n FROM operations")))
     if {0, 3} & {*gone} and gone != [1, 3]:

@@ -125,7 +125,7 @@ def test_one_statement_runs_at_a_time_and_other_pages_are_answered(served: Serve
     rest(connection)
 
     assert re.search(
-        r"another statement has been running for \d+ s, and only one runs at a time", refused
+        r"another statement has been running for \d+ s, and only one can run at a time", refused
     )
     assert all(others)
     assert "answer 42" in plain(served.get(f"sql?sql={quote(SHORT)}"))

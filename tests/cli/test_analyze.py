@@ -76,7 +76,7 @@ def test_a_prefix_stands_for_all_its_files(file: Path, capsys: pytest.CaptureFix
     assert run(["analyze", prefix, "--from-position", "7:9"]) == 2
     assert "the trail has no file 7" in capsys.readouterr().err
     assert run(["analyze", prefix, "--from", "9"]) == 2
-    assert "9 is a byte offset, and the trail has the files 0 to 1" in capsys.readouterr().err
+    assert "9 is a byte offset, but the trail has the files 0 to 1" in capsys.readouterr().err
 
 
 def test_damage_is_shown_and_sets_the_exit_code(

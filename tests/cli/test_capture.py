@@ -144,7 +144,10 @@ def test_more_bad_messages_than_allowed_publish_nothing(
     given = [*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]
     assert run([*given, "--max-bad", "2"]) == 1
     error = capsys.readouterr().err
-    assert "3 messages are bad, and at most 2 may be: 2 x table NO.TABLE is not" in error
+    assert (
+        "3 messages are bad, but --max-bad (max_bad) allows at most 2: 2 x table NO.TABLE is not"
+        in error
+    )
     assert not Path("dirdat/ot000000000").exists()
     assert run([*given, "--max-bad", "2", "--dry-run"]) == 1
     assert run([*given, "--max-bad", "3", "--dry-run"]) == 0
@@ -225,9 +228,9 @@ def test_unsupported_parameters_stop_a_run_before_anything_is_written(
     assert captured("ENCRYPTTRAIL AES256", "COLMATCH PREFIX A_", "TABLE GG.*;") == 2
 
     error = capsys.readouterr().err
-    assert "ENCRYPTTRAIL AES256 is not obeyed: the trail would not be encrypted" in error
+    assert "ENCRYPTTRAIL AES256 is not supported: the trail would not be encrypted" in error
     assert "(dirprm/shop.prm, line 4, field ENCRYPTTRAIL)" in error
-    assert "1 more in this file is not obeyed" in error
+    assert "1 more in this file is not supported" in error
     assert list(Path("dirdat").iterdir()) == []
 
 

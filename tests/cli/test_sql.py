@@ -60,7 +60,7 @@ def test_statements_come_from_standard_input(
     [
         (b"", ["-"], "standard input has no statement"),
         (b"SELECT '\xff'", ["-"], "byte 8 is 0xff"),
-        (b"SELECT 1; SELECT 2", ["-", "--to", "rows.csv"], "one statement, not of 2"),
+        (b"SELECT 1; SELECT 2", ["-", "--to", "rows.csv"], "one statement, but there are 2"),
         (b"SELECT 1", [], "a SELECT statement is missing"),
         (b"", ["  ;"], "there is no statement"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trailgate.cobol.copybook.items import flat_columns
+from trailgate.cobol.copybook.flat_columns import flat_columns
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import find_layout_fault, read_sourcedefs, write_sourcedefs

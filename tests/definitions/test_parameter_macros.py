@@ -177,6 +177,6 @@ def test_any_text_gives_lines_or_our_error(words: list[str]) -> None:
 def test_a_file_is_not_read_within_a_macro() -> None:
     text = "MACRO #m BEGIN INCLUDE x END;\n#m\nMAP a.b, TARGET c.d;"
     with pytest.raises(
-        OptionError, match="INCLUDE x is not obeyed: it is not obeyed inside a macro"
+        OptionError, match="INCLUDE x is not supported: it is not supported inside a macro"
     ):
         parse_replicat(text)

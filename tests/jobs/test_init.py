@@ -328,7 +328,7 @@ def test_only_the_first_of_many_messages_are_read_with_a_notice(
     Path("in.csv").write_text(f"I,S.C,{AT},1,Alice\n" * 10)
 
     assert run(["init", "--from", "in.csv", "--message-per", "line"]) == 0
-    assert "only the first megabytes of the messages were looked at" in capfd.readouterr().err
+    assert "only the first megabytes of the messages were examined" in capfd.readouterr().err
 
 
 def test_each_form_has_a_case() -> None:

@@ -238,7 +238,7 @@ def test_a_merge_that_is_repeated_makes_no_second_commit(
     version = DeltaTable(tmp_path / "lake/hr/t").version()
 
     again = SessionDeltaTarget(f"{tmp_path}/lake", "trailgate", spark)
-    with pytest.raises(StorageError, match="another run applies group"):
+    with pytest.raises(StorageError, match="another run is applying group"):
         again._merge(effects, at)
     assert DeltaTable(tmp_path / "lake/hr/t").version() == version
 

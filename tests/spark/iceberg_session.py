@@ -222,7 +222,7 @@ def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(SessionIcebergTarget, "write", noting)
     place.apply()
 
-    with pytest.raises(StorageError, match="another run applies group"):
+    with pytest.raises(StorageError, match="another run is applying group"):
         write(place.target, *given[0])
     assert len(place.snapshots("hr.t")) == 1
 

@@ -118,9 +118,9 @@ def test_an_option_that_is_not_known_is_refused(spark: SparkSession, tmp_path: P
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"trail": "ot"}, "the option to is not given"),
+        ({"trail": "ot"}, "the option 'to' is missing"),
         ({"to": "duckdb:x", "trail": "ot"}, "without the column position have no order"),
-        ({"to": "duckdb:x"}, "neither the option trail nor the option definitions is given"),
+        ({"to": "duckdb:x"}, "one of the options trail and definitions is required"),
         ({"to": "duckdb:x", "onCollision": "never"}, "onCollision must be stop, overlay or"),
     ],
 )

@@ -109,7 +109,7 @@ def test_messages_of_a_frame_that_are_bad_are_our_line(spark: SparkSession, tmp_
 @pytest.mark.parametrize(
     ("schema", "line"),
     [
-        ("body int", "the column body is int, and a message is text or bytes"),
+        ("body int", "the column body is int, but a message is text or bytes"),
         ("value array<string>", "the column value is array<string>"),
         ("body string, headers string", "the column headers is string"),
         ("body string, headers map<string,int>", r"the column headers is map<string,int>"),

@@ -78,7 +78,7 @@ def test_relative_paths_are_the_users(tmp_path: Path, kind: str) -> None:
     for name in ("unregistered", "unregistered properties"):
         error = found.pop(name)
         if kind == "connect":
-            assert "is a folder of Spark's: give absolute paths, or the option base" in error
+            assert "is the working folder of Spark's process: use absolute paths" in error
         else:
             assert not error
     assert found == SAME

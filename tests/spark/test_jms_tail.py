@@ -122,7 +122,7 @@ def test_a_journal_that_is_not_the_streams_is_an_error(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         journal.append(received(["a"]))
 
-    with pytest.raises(StorageError, match="ends before message 1, and the stream continues at 5"):
+    with pytest.raises(StorageError, match="ends before message 1, but the stream continues at 5"):
         tail(tmp_path).latestOffset({"message": 5}, ALL)
 
 

@@ -253,9 +253,7 @@ def test_options_of_streams_are_refused_in_a_batch(
     good = way.good(tmp_path)
     for option, value in given.items():
         said = outcome(way, {**good, option: value}, notices)
-        assert "applies only to streams, and this is a batch" in said or "has no option" in said, (
-            option
-        )
+        assert "applies only to streams, not to a batch" in said or "has no option" in said, option
 
 
 # Values that are good alone: where they are, and what the line says.
@@ -292,8 +290,8 @@ ODD: Final = [
     ("tables, stream written", {"column": "MY.NOTES.XYZ=text"}, "MY.NOTES has no such column"),
     ("tables, written", {"sizes": "true"}, "--sizes applies only to PostgreSQL"),
     ("tables, written", {"discards": "d.jsonl"}, "--discards has no effect with --on-error stop"),
-    ("tables, written", {"path": "lake"}, "takes no path"),
-    ("tables, stream written", {"path": "lake"}, "takes no path"),
+    ("tables, written", {"path": "lake"}, "has no path"),
+    ("tables, stream written", {"path": "lake"}, "has no path"),
     ("trail, stream written", {"maxAgeSeconds": "0"}, "maxAgeSeconds must be a number above 0"),
     ("trail, written", {"maxAgeSeconds": "9"}, "has no option maxAgeSeconds"),
 ]  # fmt: skip

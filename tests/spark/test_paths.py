@@ -116,7 +116,7 @@ def test_a_table_with_columns_is_refused_when_it_is_read(spark: SparkSession, pl
     """Spark asks the format nothing when such a table is created."""
     spark.sql(f"CREATE TABLE held (position string) USING trail LOCATION '{place.folder}/oa'")
 
-    with pytest.raises(PySparkException, match="takes no list of columns"):
+    with pytest.raises(PySparkException, match="without a list of columns"):
         spark.table("held").count()
 
 

@@ -253,7 +253,7 @@ class OperationFilters:
 def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
     """Parse the filters in a page's address.
 
-    Raises OptionError if they are invalid, or if no table that they choose has their column.
+    Raises OptionError if they are invalid, or if none of the chosen tables has the column.
     """
     filters = OperationFilters.of(query, index.known_csn)
     known = _columns_of(index, filters.tables) if filters.column else None
@@ -268,10 +268,10 @@ def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
 
 
 def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | None:
-    """Return the names of the columns of the chosen tables, or None if some may not be known.
+    """Return the names of the columns of the chosen tables, or None if some may be unknown.
 
-    Not all are known while the trail is read, if a table has no definition, or if it has so many
-    that the index does not keep them all.
+    Some may be unknown while the trail is still being read, if a table has no definition, or if a
+    table has more definitions than the index keeps.
     """
     with index.lock:
         totals = [one for name, one in index.tables.items() if tables is None or tables.fits(name)]

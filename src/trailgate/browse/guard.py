@@ -75,14 +75,14 @@ class RequestGuard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
         if not self._is_own(host):
-            return 421, "this server does not answer for that host"
+            return 421, "this server does not serve that host name"
         # browsers send Origin with requests from other sites
         if origin not in (None, f"http://{host}", f"https://{host}"):
-            return 403, "pages of other sites may not ask this server"
+            return 403, "requests from pages of other sites are refused"
         token, slash, path = scope["path"].removeprefix("/").partition("/")
         if scope["method"] not in READING:
             if scope["method"] != "POST" or f"/{path}" not in self.posted:
-                return 405, "nothing can be written here"
+                return 405, "this page accepts no data"
             if origin is None:
                 return 403, "a POST needs the Origin header that browsers send"
         # compare_digest takes equally long for every wrong token

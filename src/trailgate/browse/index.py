@@ -165,7 +165,7 @@ class TrailIndex:
         self._asked = (path, definitions)
         self.lock = RLock()
         self._stop = Event()
-        self.builds = 0  # how often the index was begun anew
+        self.builds = 0  # the number of times that the index was built
         self._begin()
         self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
         self._texts = tempfile.TemporaryFile()  # noqa: SIM115  the ids themselves
@@ -328,13 +328,13 @@ class TrailIndex:
     def readable_file(self, number: int) -> TrailFile:
         """Return the indexed trail file with a number, if it can still be read.
 
-        Raises OptionError if there is none, and StorageError if it is gone.
+        Raises OptionError if the trail has no such file, and StorageError if it no longer exists.
         """
         file = self.file(number)
         if number in self.gone or not _exists(file):
             self.look_for_gone()
             raise StorageError(
-                f"file {number} is gone: it was purged or replaced since it was read",
+                f"file {number} no longer exists: it was purged or replaced after it was read",
                 where=Where(source=file.path),
             )
         return file
@@ -378,7 +378,7 @@ class TrailIndex:
         wanted, raw, at = hash(text), text.encode(), 0
         handle, texts = self._ids.fileno(), self._texts.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
-            # The building thread may be writing: leave out an entry that is not complete yet.
+            # The building thread may be writing: skip an entry that is not complete yet.
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             # Equal hashes are rare, so that few ids are read and compared.
             for row in rows[rows["hash"] == wanted]:

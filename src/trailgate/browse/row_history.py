@@ -62,7 +62,7 @@ def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], 
         versions = [one for one in index.definitions if one.name == table]
     columns = tuple(column.name for one in versions[-1:] for column in one.columns if column.key)
     if not columns:
-        raise OptionError(f"the key of {table} is not known, so that its rows have no history")
+        raise OptionError(f"the key of {table} is not known, so its rows have no history")
     if "key" not in query:
         problem = f"the address has no key of a row of {table}"
         raise OptionError(problem, hint='For example key=1003, or key=["1003","A"]')
@@ -82,7 +82,7 @@ def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], 
     if not all(map(_is_text, key)):
         raise OptionError(
             f"the key {text} has a value that is neither a text nor a number",
-            hint="Rows whose key is NULL are found by the filters of the operations",
+            hint="Use the filters of the operations to find rows whose key is NULL",
         )
     return table, tuple(key), columns
 

@@ -33,9 +33,8 @@ from starlette.responses import (
 )
 from starlette.routing import Route
 
-from trailgate.browse.answers import RowsFile
 from trailgate.browse.byte_pages import bytes_page
-from trailgate.browse.exports import export_file
+from trailgate.browse.exports import RowsFile, export_file
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.guard import App, RequestGuard
 from trailgate.browse.index import TrailIndex
@@ -167,7 +166,7 @@ class _TrailPages:
 
     def routes(self) -> list[Route]:
         """Return the routes of all pages, including SQL."""
-        # What takes longest is kept from one request to the next.
+        # Slow results are kept from one request to the next.
         kept: dict[str, Page] = {
             "operations": partial(operations_page, summaries=self.summaries),
             "matches": partial(matches_part, summaries=self.summaries),

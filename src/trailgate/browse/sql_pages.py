@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from markupsafe import escape
 
-from trailgate.browse.answers import WRITERS, RowsFile, row_texts, write_rows
+from trailgate.browse.exports import WRITERS, RowsFile, row_texts, write_rows
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import CHARACTERS, LONGEST
 from trailgate.browse.pages import Query, link_to

@@ -54,9 +54,9 @@ class StatementRunner:
 
     @contextmanager
     def run(self, text: str, cancellation: QueryCancellation, seconds: float) -> Iterator[None]:
-        """Reserve the runner for an SQL statement within the block, and cancel it after ``seconds``.
+        """Prevent other SQL statements while the block runs this one, and cancel it after ``seconds``.
 
-        Raises OptionError if another statement is running.
+        Raises OptionError if another statement is still running.
         """
         mine = RunningStatement(text, monotonic(), cancellation)
         with self._changed:
@@ -67,7 +67,7 @@ class StatementRunner:
                 raise OptionError(ENDING)
             if self.running is not None:
                 raise OptionError(
-                    f"another statement has been running for {self.running.seconds} s, and only one runs at a time",
+                    f"another statement has been running for {self.running.seconds} s, and only one can run at a time",
                     hint="Wait for it, or cancel it below",
                 )
             self.running = mine

@@ -96,6 +96,7 @@ def round_times(begin: int, end: int) -> list[tuple[int, str]]:
     for step in STEPS + STEPS_OF_HOURS:
         if length / step <= LABELS:
             return list(_labelled(_multiples(begin, end, step), step))
+    # 30 days a month are close enough, since LABELS is only the number that is readable.
     months = next((one for one in MONTHS if length / (30 * DAY * one) <= LABELS), MONTHS[-1])
     return [
         (at, f"{moment:%Y}" if months >= 12 else f"{moment:%Y-%m}")

@@ -22,7 +22,7 @@ from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 
 OPERATIONS: Final = 100  # the most operations of a message
-# What a proposal leaves out, because not all messages have it.
+# What a proposal omits, because not all messages have it.
 TRANSACTIONS: Final = """
 # The transaction of an operation, and whether it begins or ends it.
 json.txid=xid

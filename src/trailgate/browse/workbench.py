@@ -50,7 +50,7 @@ POSTED: Final = 4 * LARGEST  # the most bytes of a request, in which texts are e
 LISTED: Final = 500  # the most messages listed of the folder
 OPERATIONS: Final = 50  # the most operations shown
 FAULTS: Final = 20  # the most faults shown
-# Show everything that messages contain, even what the options of a capture would leave out.
+# Show everything that messages contain, even what the options of a capture would skip.
 RULES: Final = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
 NEW: Final = "capture.properties"  # the default name of properties
 MESSAGE: Final = "the message"

@@ -98,6 +98,7 @@ def _interleave(
     """Return the values row by row, without the values of missing columns."""
     offsets, data = text_view(pa.concat_arrays(columns))
     kept = _ALL if keep is None else keep.reshape(-1)
+    # One offset more than values. SPARE bytes follow, because values are copied in words.
     items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)
     out = np.empty(int(offsets[-1] - offsets[0]) + SPARE, np.uint8)
     size = kernels.interleave(data, offsets, len(columns), kept, items, out)

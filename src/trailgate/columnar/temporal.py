@@ -204,7 +204,8 @@ def _scan(text: str) -> Iterator[_Token]:
 def _fraction(word: str, text: str) -> _Token:
     digits = int(word[1:]) if word[1:].isdigit() else len(word)
     if not 1 <= digits <= MOST_FRACTION_DIGITS:
-        raise OptionError(f"date format {text!r} has {digits} fraction digits")
+        problem = f"date format {text!r} has {digits} fraction digits"
+        raise OptionError(problem, hint=f"A fraction has 1 to {MOST_FRACTION_DIGITS} digits")
     return _Token(DatePart.FRACTION, (digits,))
 
 
@@ -254,7 +255,7 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
             return "F" * len(word) if len(word) > 2 and word[0] in "sS" else word.upper()
 
         raise OptionError(
-            f"date format {text!r} has small letters, which stand for themselves",
+            f"date format {text!r} has lower-case letters, which are literal text",
             hint=f"Did you mean {_WORDS.sub(ours, text)}?",
         )
 
@@ -412,10 +413,13 @@ def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
     fields: list[tuple[int, ...]] = []
     literals: list[tuple[int, ...]] = []
     for layout in fmt.layouts:
+        # All layouts share flat tables: a layout has the ranges of its rows in them. Literals with
+        # several allowed bytes come first: those of one byte are usually compared by the shape.
         before = len(fields), len(literals)
         fields += [(_PARTS[f.part], f.start, f.width, f.letters) for f in layout.fields]
         several = [row for row in layout.literals if len(row[1]) > 1]
         single = [row for row in layout.literals if len(row[1]) == 1]
+        # The kernel always compares with three bytes: b"-/" is stored as - / -, b":" as : : :.
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
         start_of = {field.part: field.start for field in layout.fields}
         starts = (start_of.get(part, -1) for part in list(DatePart)[:6])

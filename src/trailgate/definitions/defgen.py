@@ -292,7 +292,8 @@ def parse_number(
 ) -> int:
     """Parse a word of a Defgen file as a number.
 
-    Raises DefinitionError if it is not a number, or out of range.
+    Raises DefinitionError if it is not a number, or out of range. The error states the ``meaning``
+    of the number; ``codec`` is the file's encoding.
     """
     value = int(word.text) if _NUMBER.fullmatch(word.text) else None
     if value is None or not least <= value <= greatest:
@@ -344,7 +345,10 @@ def _attribute(column: Column, attribute: ColumnAttribute) -> str:
     value = int(getattr(column, attribute.field))
     if not attribute.least <= value <= attribute.greatest:
         where = Where(field=column.name)
-        raise EncodeError(f"{attribute.label} {value} does not fit a line", where=where)
+        raise EncodeError(
+            f"{attribute.label} {value} is not from {attribute.least} to {attribute.greatest}",
+            where=where,
+        )
     return f"{value:>{attribute.width}}"
 
 
@@ -618,7 +622,9 @@ def _heading(database: DatabaseLines, version: str, count: int) -> list[str]:
         value = getattr(database, key)
         if value:
             if value != value.strip(" \t") or CONTROL.search(value):
-                raise EncodeError(f"{label} {value!r} does not fit a line")
+                raise EncodeError(
+                    f"{label} {value!r} begins or ends with a blank, or has control characters"
+                )
             lines.append(f"{label} {value}")
     return [*lines, "*"]
 
@@ -645,7 +651,7 @@ def _table_lines(table: Table, count: int) -> list[str]:
 
 def _quote(name: str, where: Where) -> str:
     if not name or CONTROL.search(name):
-        raise EncodeError(f"name {name!r} does not fit a line", where=where)
+        raise EncodeError(f"the name {name!r} is empty, or has control characters", where=where)
     if any(c in name for c in ' "') or name[0] == "*":
         return '"' + name.replace('"', '""') + '"'
     return name
@@ -654,5 +660,5 @@ def _quote(name: str, where: Where) -> str:
 def _quoted_table(name: str, where: Where) -> str:
     parts = split_table_name(name)
     if not parts:
-        raise EncodeError(f"table name {name!r} does not fit a line", where=where)
+        raise EncodeError(f"{name!r} is not the name of a table, such as HR.JOBS", where=where)
     return ".".join(part if part[0] == '"' else _quote(part, where) for part in parts)

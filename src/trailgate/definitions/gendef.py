@@ -1,6 +1,6 @@
 """Build definitions for the tables of copybooks, as gendef does (capture properties §8).
 
-A copybook's table has the flat columns of its layout (``cobol.copybook.items``), with the types
+A copybook's table has the flat columns of its layout (``cobol.copybook.flat_columns``), with the types
 that the adapter assigns to them.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from trailgate.cobol.copybook.items import FlatColumn, flat_columns
+from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, NumberFormat, Usage
 from trailgate.columnar.temporal import DatePart, compile_format
 from trailgate.definitions.defgen import complete_table, write_sourcedefs

@@ -81,7 +81,7 @@ def _as_text(text: str, _: Value) -> Value:
 
 def _as_number(text: str, other: Value) -> Value:
     if not re.search(NUMBER, text.strip()):
-        raise OptionError(f"{text!r} is not a number, and {_name(other)} is compared with it")
+        raise OptionError(f"{text!r} is not a number, but {_name(other)} is compared with it")
     return Value(pa.scalar(text.strip(), pa.string()), ExpressionValueType.NUMBER)
 
 
@@ -98,7 +98,7 @@ def _as_datetime(text: str, other: Value) -> Value:
 
 def _as_bytes(text: str, other: Value) -> Value:
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
-        raise OptionError(f"{text!r} is not hexadecimal, and {_name(other)} is compared with it")
+        raise OptionError(f"{text!r} is not hexadecimal, but {_name(other)} is compared with it")
     return Value(pa.scalar(text.upper(), pa.string()), ExpressionValueType.BYTES)
 
 

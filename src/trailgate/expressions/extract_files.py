@@ -69,7 +69,7 @@ _OTHER_EXTRACTS: Final = {
 }
 
 # Parameters that ``parameter_macros`` obeys before lines become statements.
-IN_MACRO: Final = "it is not obeyed inside a macro"
+IN_MACRO: Final = "it is not supported inside a macro"
 OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 
@@ -361,9 +361,9 @@ def parse_extract(
 def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
     """Build the error for unsupported parameters: it names the first and counts the rest."""
     first, others = refused[0], len(refused) - 1
-    problem = f"{first.text} is not obeyed: {first.reason}"
+    problem = f"{first.text} is not supported: {first.reason}"
     more = (
-        f" {others} more in this file {'is' if others == 1 else 'are'} not obeyed."
+        f" {others} more in this file {'is' if others == 1 else 'are'} not supported."
         if others
         else ""
     )
@@ -582,7 +582,7 @@ def read_variable(statement: ParameterStatement) -> tuple[str, str]:
 
 def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
     draft.add("environment", read_variable(statement))
-    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) uses it")
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) reads it")
 
 
 def _recovery(draft: _Draft, statement: ParameterStatement) -> None:

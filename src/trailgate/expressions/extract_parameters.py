@@ -24,13 +24,13 @@ _BAD_TEXT: Final = "text that is not UTF-8 is an error of its message"
 _NO_TAGS: Final = "messages carry no tags"
 _ONE_MACHINE: Final = "nothing is sent to another machine"
 _EVERY_UPDATE: Final = "every update of the messages is captured"
-_UNKNOWN_WRITER: Final = "messages do not state who wrote them: EXCLUDEUSER leaves a user out"
+_UNKNOWN_WRITER: Final = "messages do not state who wrote them: EXCLUDEUSER excludes a user"
 
 NOTED: Final = expand_reasons(
     {
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
-        "memory is bounded by itself": "CACHEMGR NUMFILES LOBMEMORY TRANSMEMORY FUNCTIONSTACKSIZE",
-        "what is published is the checkpoint": "CHECKPOINTSECS BR",
+        "memory is limited automatically": "CACHEMGR NUMFILES LOBMEMORY TRANSMEMORY FUNCTIONSTACKSIZE",
+        "the published trail is the checkpoint": "CHECKPOINTSECS BR",
         "a comment": "COMMENT",
         _NO_DATABASE: "DBOPTIONS DSOPTIONS DYNAMICRESOLUTION NODYNAMICRESOLUTION FETCHOPTIONS MAXFETCHSTATEMENTS HAVEUDTWITHNCHAR SOURCEDB USERID USERIDALIAS",
         "messages carry no DDL": "DDL DDLERROR DDLOPTIONS DDLRULEHINT DDLSUBST",
@@ -45,7 +45,7 @@ NOTED: Final = expand_reasons(
         _ONE_MACHINE: "TCPSOURCETIMER NOTCPSOURCETIMER RMTHOST RMTHOSTOPTIONS",
         _NO_TRAIL: "PASSTHRU NOPASSTHRU",
         "files are written with the process's own umask": "OUTPUTFILEUMASK",
-        "files of the trail are kept, and one is full by its size": "PURGEOLDEXTRACTS ROLLOVER",
+        "files of the trail are kept, and a new one begins by size": "PURGEOLDEXTRACTS ROLLOVER",
         "messages carry no sequences": "SEQUENCE",
         "messages carry no procedures": "PROCEDURE PROCEDUREEXCLUDE",
         "text is always captured unchanged": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL NOVARWIDTHNCHAR NOBINARYCHARS",
@@ -63,8 +63,8 @@ REFUSED: Final = expand_reasons(
         _NO_TRAIL: "DECRYPTTRAIL",
         "the trail would not be encrypted: keep it on an encrypted disk": "ENCRYPTTRAIL",
         _NO_TAGS: "EXCLUDETAG",
-        "TABLEEXCLUDE holds for all tables": "EXCLUDEWILDCARDOBJECTSONLY",
-        "a trail is written, and no other format": "FORMATASCII FORMATSQL FORMATXML",
+        "TABLEEXCLUDE applies to all tables": "EXCLUDEWILDCARDOBJECTSONLY",
+        "a trail is the only output format": "FORMATASCII FORMATSQL FORMATXML",
         _UNKNOWN_WRITER: "IGNOREAPPLOPS IGNOREREPLICATES",
         "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
         "it belongs to Replicat: write TABLE": "MAP",
@@ -124,7 +124,7 @@ _LOG_NOTED: Final = expand_reasons(
 _LOG_REFUSED: Final = expand_reasons(
     {
         _NO_TAGS: "EXCLUDETAG",
-        "messages name users: EXCLUDEUSER leaves one out": "EXCLUDEUSERID",
+        "messages name users: EXCLUDEUSER excludes one": "EXCLUDEUSERID",
         _UNKNOWN_WRITER: "FILTERTABLE EXCLUDEFILTERTABLE",
         "messages do not state how rows were loaded": "IGNOREDIRECTLOADINSERTS GETCTASDML",
         _EVERY_UPDATE: "SUPPRESSNOOOPUPDATES",

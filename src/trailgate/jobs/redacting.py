@@ -72,7 +72,10 @@ def redact_trail(
     for file in source.files:
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
         if target.exists():
-            raise StorageError("the file exists already", where=Where(source=str(target)))
+            hint = "Name another prefix, or remove the file"
+            raise StorageError(
+                "the file exists already", where=Where(source=str(target)), hint=hint
+            )
         with convert_write_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")

@@ -122,7 +122,7 @@ class RecordGroups:
 
     @classmethod
     def of(cls, step: CheckedChunk) -> RecordGroups:
-        """Group the records of a chunk by transaction."""
+        """Divide the records of a checked chunk into transactions, and find those that can be salvaged."""
         found, followed = step.found, step.followed
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
         reason = np.full(len(found), -1)

@@ -645,7 +645,7 @@ def _size(
             findings.add(Finding(kinds.UNLISTED.name, name))
             return file if trail.alone else None
         if entry.size != file.size:
-            detail = f"{entry.size} bytes there, {file.size} here"
+            detail = f"{entry.size} bytes in the manifest, {file.size} in the file"
             findings.add(Finding(kinds.MANIFEST.name, name, detail=detail))
         return replace(file, size=min(entry.size, file.size))
 
@@ -677,15 +677,15 @@ def check_header(begun: FileBeginning, totals: FileTotals, findings: FindingColl
     if is_newer(header):
         findings.add(Finding(kinds.NEWER.name, name, detail=f"level {trail.compatibility}"))
     if trail.file_size not in (None, file.size):
-        detail = f"{trail.file_size} bytes there, {file.size} here"
+        detail = f"{trail.file_size} bytes in the header, {file.size} in the file"
         findings.add(Finding(kinds.SIZE.name, name, detail=detail))
     other = find_other_number(header, file.number) if number_digits(file.path) else None
     if other is not None:
-        detail = f"{other} there, {file.number} in the name"
+        detail = f"{other} in the header, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
     for what, stated, actual in _facts(header, totals.facts):
         if stated is not None and actual is not None and stated != actual:
-            detail = f"{what} is {stated} there, {actual} here"
+            detail = f"{what} is {stated} in the header, {actual} in the records"
             findings.add(Finding(kinds.FACT.name, name, detail=detail))
 
 

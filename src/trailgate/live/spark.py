@@ -71,11 +71,20 @@ OPTIONS: Final = Options(
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         option_from_annotation("on_error", OnError, "stop"),
-        Option("max_messages_per_trigger", COUNT, "the most messages in a stream's batch"),
+        Option(
+            "max_messages_per_trigger",
+            COUNT,
+            "the maximum number of messages in a batch of a stream",
+        ),
         Option(
             "split_bytes", COUNT, "the bytes of messages that a task parses", JOURNAL_SPLIT_BYTES
         ),
-        Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
+        Option(
+            "idle_seconds",
+            COUNT,
+            "the seconds without a new message after which availableNow ends",
+            IDLE_SECONDS,
+        ),
         BASE,
     ),
 )
@@ -177,7 +186,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     if wanted is False or not named:
         for name in ("user", "password", "idle_seconds"):
             if values[name] != OPTIONS.row(name).default:
-                problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, and no broker is given"
+                problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, but no broker is given"
                 raise OptionError(problem, hint="Give url, for example stomp://HOST/QUEUE")
         return None
     # The options replace the login of the properties, but may not contradict that in the url.
@@ -309,7 +318,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         # receiver has synced.
         end = held if self._receiver is None else min(held, self._receiver.end)
         if end < begin:
-            problem = f"the journal ends before message {end}, and the stream continues at {begin}"
+            problem = f"the journal ends before message {end}, but the stream continues at {begin}"
             hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
             raise StorageError(problem, where=Where(source=str(self._options.journal)), hint=hint)
         if self._to_the_end and self._receiver is None:

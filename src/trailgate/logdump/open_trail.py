@@ -494,6 +494,8 @@ class OpenTrail:
         places: list[int] = []
         end = len(raw)
         while end > (LONGEST if base > self.header_length else 0):
+            # A trailer is 5A, one more byte, and the record's length in two bytes: 5A 01 00 9C
+            # before offset 500 means that the record begins at 500 - 0x9C = 344.
             start = end - self.order.number(raw[end - 2 : end])
             framed = end >= FRAME and raw[end - FRAME] == TRAILER and 0 <= start <= end - FRAME
             if not framed or not self._whole(data, start):

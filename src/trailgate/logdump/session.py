@@ -15,7 +15,7 @@ from trailgate.logdump.open_trail import OpenTrail
 from trailgate.logdump.results import FailureResult, LogdumpSettings, Result
 from trailgate.logdump.syntax import CommandArguments, read_arguments, split_commands
 from trailgate.storage.files.addresses import URI
-from trailgate.storage.files.listing import files_at
+from trailgate.storage.files.trail_files import find_files_at
 
 # In the arguments that the help prints, words in capitals are keywords: RECORDS in n RECORDS.
 KEYWORD: Final = re.compile(r"[A-Z]{2,}")
@@ -132,7 +132,7 @@ class LogdumpSession:
     def open(self, path: str) -> OpenTrail:
         """Open a trail file at its beginning, and close the file that was open."""
         try:
-            trail = OpenTrail(files_at(self.path(path))[0].path)
+            trail = OpenTrail(find_files_at(self.path(path))[0].path)
         except StorageError as error:
             error.hint = (
                 error.hint or "OPEN takes one file with its number, such as dirdat/ot000000000"

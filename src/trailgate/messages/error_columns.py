@@ -555,6 +555,8 @@ def _quote(texts: pa.StringArray) -> pa.StringArray:
 def _are_plain(data: Octets, offsets: Longs) -> Mask:
     """Return a mask of the values that are ASCII, without control characters and without leading or trailing blanks."""
     begins, ends = offsets[:-1], offsets[1:]
+    # The first and the last byte must not be blanks, which could not be seen in an error. An empty
+    # value has neither byte: `filled` excludes it, as its offsets are those of other values' bytes.
     filled = ends > begins
     kinds = _KINDS[data[offsets[0] : offsets[-1]]]
     plain: Mask = filled & (_counts(kinds > _BLANK, offsets - offsets[0]) == 0)

@@ -8,12 +8,13 @@
 - A delete has the before values of the keys, or of all columns with NOCOMPRESSDELETES.
 
 If no column is marked as key, all columns identify the row (decision 0008): updates and deletes
-then have all before values.
+then have all before values. ``check_keys`` refuses before images in which a key is NULL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.rows import mask_differing_rows, nullify_rows
 from trailgate.expressions.selection import CaptureRules
+from trailgate.messages.records import MessageRecordGroup, R, RowErrors
 from trailgate.model.changes import (
     ABSENT,
     DELETE,
@@ -30,6 +32,10 @@ from trailgate.model.changes import (
     ChangeBlock,
     Image,
     StateColumn,
+)
+
+_NULL_KEY_HINT: Final = (
+    "The row cannot be found by such a key. Are before values sent with this record?"
 )
 
 
@@ -163,3 +169,37 @@ def _mask(column: StateColumn, kept: Mask) -> StateColumn:
         return ABSENT
     missing = ~kept if column.missing is None else ~kept | column.missing
     return StateColumn(nullify_rows(column.values, missing), missing)
+
+
+def check_keys(group: MessageRecordGroup[R], before: Image) -> None:
+    """Add an error to each record whose before image has a NULL key (decision 0008).
+
+    A key column that is not nullable must have a value. Definitions of Oracle tables declare all
+    columns nullable (capture properties §9.2), so of the nullable key columns only one needs a
+    value.
+    """
+    nulls = {key: _nulls(before[key], len(group.rows)) for key in group.table.marked_keys}
+    if not any(mask.any() for mask in nulls.values()):
+        return
+    # A nullable column is an error only in rows in which all key columns are NULL.
+    all_null = np.logical_and.reduce(list(nulls.values()))
+    for key, mask in nulls.items():
+        column = group.table.columns[key]
+        group.add(
+            group.rows[all_null if column.nullable else mask], _null_key_error(group, column.name)
+        )
+
+
+def _nulls(column: StateColumn, rows: int) -> Mask:
+    values = column.values
+    if values is None or not values.null_count:
+        return np.zeros(rows, bool)
+    nulls: Mask = values.is_null().to_numpy(zero_copy_only=False)
+    return nulls if column.missing is None else nulls & ~column.missing
+
+
+def _null_key_error(group: MessageRecordGroup[R], name: str) -> RowErrors:
+    problem = f"the before value of key column {name} is NULL"
+    return lambda rows: group.records.errors(
+        rows, problem, _NULL_KEY_HINT, table=group.table.name, field=name
+    )

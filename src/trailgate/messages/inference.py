@@ -40,9 +40,9 @@ class TableInference(Protocol):
 
 
 def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Infer tables from a batch: call `read` with the messages that are not bad.
+    """Call `read` with a batch. If it raises BadMessagesError, call it again without these messages.
 
-    Returns None if all are bad.
+    Returns its result, or None if no message is left.
     """
     left = np.arange(len(messages))
     while len(left):
@@ -66,7 +66,7 @@ def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
         earlier = columns_by_name.setdefault(column.name.casefold(), column)
         if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
             was, now = describe_type(earlier), describe_type(column)
-            problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was}, and as {now}"
+            problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was} and as {now}"
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)
     columns = tuple(replace(column, fetch_offset=0) for column in columns_by_name.values())

@@ -132,6 +132,8 @@ def may_follow(data: Octets, at: int, number: int) -> bool:
         return False
     if number > 1:
         return True
+    # Example: E0 9F BF would be U+07FF, which has the two bytes DF BF. ED A0 80 would be the
+    # surrogate U+D800, and F4 90 80 80 the character U+110000.
     if (first == 0xE0 and byte < 0xA0) or (first == 0xF0 and byte < 0x90):
         return False
     return not ((first == 0xED and byte >= 0xA0) or (first == 0xF4 and byte >= 0x90))

@@ -26,12 +26,13 @@ from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import encode_distinct, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError, TransactionError
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import Problem
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageRecords, errors_by_row
+from trailgate.messages.records import MessageRecords
 from trailgate.model.table_patterns import join_table_name
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"

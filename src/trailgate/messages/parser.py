@@ -32,19 +32,14 @@ from trailgate.expressions.selection import (
     find_excluded,
 )
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.images import with_operation_types
+from trailgate.messages.images import check_keys, with_operation_types
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.raw_operations import RawOperations
-from trailgate.messages.records import (
-    BadMessagesError,
-    MessageRecordGroup,
-    MessageRecords,
-    check_keys,
-)
+from trailgate.messages.records import BadMessagesError, MessageRecordGroup, MessageRecords
 from trailgate.messages.skipped import SkippedMessages
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.positions import format_positions

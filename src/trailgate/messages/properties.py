@@ -505,7 +505,7 @@ class PropertyReader:
             return None
         if _JAVA_CLASS.fullmatch(entry.value):
             hint = "Use ogg, time, wmq, activemq or the name of a message header"
-            problem = "jms.id names a Java class, and no Java runs here"
+            problem = "jms.id names a Java class, but no Java runs here"
             raise self.properties.error(problem, entry, hint)
         word = entry.value.casefold()
         return word if word in MESSAGE_ID_WORDS else entry.value

@@ -320,7 +320,7 @@ JSON: Final[tuple[PropertyRow, ...]] = (
     _OWN_JSON.row("timestamp.format", FORMAT, "format of the commit time"),
     _OWN_JSON.source(
         "seqid",
-        doc="sequence id of a record; must increase. `pos` leaves out messages that were sent twice",
+        doc="sequence id of a record; must increase. `pos` skips messages that were sent twice",
     ),
     _OWN_JSON.source("txid", sources=(*FIELD_OR_HEADER, SourceKind.MESSAGE_ID, SourceKind.TX_ID)),
     *map(_OWN_JSON.source, ("txowner", "txname", "txind")),

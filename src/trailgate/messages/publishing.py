@@ -39,10 +39,12 @@ class PublishOptions:
     """
 
     content: Annotated[
-        Literal["transaction", "row"], "what a message holds: one transaction, or one operation"
+        Literal["transaction", "row"], "the content of a message: one transaction, or one operation"
     ] = TRANSACTION
     max_message_bytes: Annotated[
-        int, COUNT, "the most bytes of a message; a longer transaction becomes several messages"
+        int,
+        COUNT,
+        "the maximum size of a message in bytes; a larger transaction becomes several messages",
     ] = MAX_MESSAGE_BYTES
     now: Annotated[
         int,
@@ -157,6 +159,6 @@ def cut_messages(
     if count < 0:
         # A record that is too long is returned as -1 for row 0, -2 for row 1, and so on.
         row, limit = -1 - count, options.max_message_bytes
-        problem = f"the operation has {int(sizes[row]) + overhead} bytes, and a message may have at most {limit}"
+        problem = f"the operation has {int(sizes[row]) + overhead} bytes, but a message may have at most {limit}"
         raise EncodeError(problem, where=Where(record=row), hint="Set max-message-bytes")
     return MessageCuts(first[:count], segment[:count])

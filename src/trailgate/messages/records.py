@@ -11,50 +11,29 @@ the bad messages and parses the rest again.
 
 from __future__ import annotations
 
-import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, NoReturn, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import encode_distinct, first_of_each, octets
+from trailgate.columnar.rows import encode_distinct, first_of_each
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages import kernels
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.skipped import SkipReason
-from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 
 RETURNS: Final = (
     "the carriage return before a line feed that ends a record is not part of the record"
 )
-_NULL_KEY_HINT: Final = (
-    "The row cannot be found by such a key. Are before values sent with this record?"
-)
-_HINT = "Convert the messages to UTF-8 before capture"
-_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
-# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
-_MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
-# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
-_REGISTRY_HEAD = 5
-_FIRST_OF_OTHERS: Final = np.array([0, *{mark[0] for mark, _ in _MARKS}], np.uint8)
 
-C = TypeVar("C", bound="ValueColumn")
 R = TypeVar("R", bound="MessageRecords")
 
 
@@ -74,107 +53,6 @@ class BadMessagesError(Exception):
     def errors(self) -> dict[int, TrailgateError]:
         """The errors as exceptions, by message."""
         return dict(zip(self.messages.tolist(), self.columns, strict=True))
-
-
-def errors_by_row(
-    convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
-) -> tuple[Longs, ErrorColumns]:
-    """Return the rows whose values `convert` rejects, in order, with the error of each.
-
-    `error` is the error of the whole column.
-    """
-    coded = values.dictionary_encode()
-    found, errors = find_errors(convert, coded.dictionary)
-    if not len(found):
-        raise error
-    # ``which`` is the index of a distinct value's error, or -1 if the value is good. Example: of
-    # the values a, b, a, null only b is bad: which = -1 0, of_row = -1 0 -1 -1, rows = 1.
-    which = np.full(len(coded.dictionary), -1)
-    which[found] = np.arange(len(found))
-    of_row = which[np.asarray(coded.indices.fill_null(0))]
-    if coded.indices.null_count:
-        of_row[np.asarray(coded.indices.is_null())] = -1
-    rows = np.flatnonzero(of_row >= 0)
-    return rows, errors.take(of_row[rows])
-
-
-class ValueColumn(Protocol):
-    """The interface of columns that can be sliced and taken from like an Arrow array."""
-
-    def __len__(self) -> int: ...
-    def slice(self, at: int, count: int, /) -> Self:
-        """Return `count` consecutive values of the column, from index `at` on."""
-        ...
-
-    def take(self, rows: pa.Array, /) -> Self:
-        """Return the column's values at these row indexes."""
-        ...
-
-
-def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
-    """Return the indexes of the values that `convert` rejects, in order, with the error of each.
-
-    An error may list all values with the same fault (`alike`). These are removed and the rest is
-    converted again. If it lists none, the values are converted in parts.
-    """
-    errors = MessageErrors()
-    rows = np.arange(len(values))
-    while len(rows):
-        part = values if len(rows) == len(values) else values.take(pa.array(rows))
-        try:
-            convert(part)
-        except DecodeError as error:
-            # The error concerns only one value: search for the others in slices.
-            if len(error.alike) < 2:
-                alone = _find_in_slices(convert, part)
-                places = np.fromiter(alone, np.int64, len(alone))
-                errors.add(rows[places], ErrorColumns.of_errors(list(alone.values())))
-                break
-            alike = np.asarray(error.alike, np.int64)
-            errors.add(rows[alike], _as_rows(error, part, alike))
-            rows = np.delete(rows, alike)
-        else:
-            break
-    return errors.first_of_each()
-
-
-def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
-    """Return an error as columns, one row for each of several rows."""
-    strings = values if isinstance(values, pa.Array) else values.strings
-    raw = strings.take(pa.array(rows))
-    return ErrorColumns.of(len(rows), error.problem, error.hint, record=rows, raw=raw)
-
-
-def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
-    """Find the bad values by converting slices whose size adapts to the distance between bad values.
-
-    After a good slice, the next one is twice as long. After a bad value, it is as long as the good
-    stretch before that value. So both a few and many bad values need few attempts. Texts are
-    converted in sorted order, because similar texts tend to be bad together.
-    """
-    if isinstance(values, pa.Array):
-        order = pc.array_sort_indices(values)
-        found = _find_in_slices_of(convert, values.take(order))
-        return {order[at].as_py(): found[at] for at in found}
-    return _find_in_slices_of(convert, values)
-
-
-def _find_in_slices_of(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
-    errors = {}
-    # Example: of 100 values number 40 is bad. The slice [0, 100) finds it, and the next ones, [41, 82)
-    # and [82, 100), are good: three calls.
-    at, size = 0, len(values)
-    while at < len(values):
-        size = min(size, len(values) - at)
-        try:
-            convert(values.slice(at, size))
-        except DecodeError as error:
-            good = error.where.record or 0
-            errors[at + good] = error
-            at, size = at + good + 1, 1 + good
-        else:
-            at, size = at + size, 2 * size
-    return errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,9 +260,9 @@ class MessageRecordGroup(Generic[R]):
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
-        """Add the errors of values in the column `name`.
+        """Add errors of values in the column `name` to the records of the group.
 
-        `at` are their rows in the group, ascending.
+        `at` are the rows of these values in the group, ascending.
         """
         wrong = self.rows[at]
 
@@ -395,116 +273,3 @@ class MessageRecordGroup(Generic[R]):
             return located.replace(raw=own.columns.get("raw"))
 
         self.add(wrong, errors)
-
-
-def check_keys(group: MessageRecordGroup[R], before: Image) -> None:
-    """Add an error to each record whose before image has a NULL key (decision 0008).
-
-    A key column that is not nullable must have a value. Definitions of Oracle tables declare all
-    columns nullable (capture properties §9.2), so of the nullable key columns only one needs a
-    value.
-    """
-    nulls = {key: _nulls(before[key], len(group.rows)) for key in group.table.marked_keys}
-    if not any(mask.any() for mask in nulls.values()):
-        return
-    # A nullable column is an error only in rows in which all key columns are NULL.
-    all_null = np.logical_and.reduce(list(nulls.values()))
-    for key, mask in nulls.items():
-        column = group.table.columns[key]
-        group.add(
-            group.rows[all_null if column.nullable else mask], _null_key_error(group, column.name)
-        )
-
-
-def _nulls(column: StateColumn, rows: int) -> Mask:
-    values = column.values
-    if values is None or not values.null_count:
-        return np.zeros(rows, bool)
-    nulls: Mask = values.is_null().to_numpy(zero_copy_only=False)
-    return nulls if column.missing is None else nulls & ~column.missing
-
-
-def _null_key_error(group: MessageRecordGroup[R], name: str) -> RowErrors:
-    problem = f"the before value of key column {name} is NULL"
-    return lambda rows: group.records.errors(
-        rows, problem, _NULL_KEY_HINT, table=group.table.name, field=name
-    )
-
-
-def registry_hint(body: bytes) -> str:
-    """Return a hint if a body looks like data in a schema registry's format, for example Avro, otherwise ""."""
-    if body[:1] != b"\0" or len(body) < _REGISTRY_HEAD:
-        return ""
-    number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
-    return (
-        f"It begins like a value from a schema registry (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
-        "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
-    )
-
-
-def encoding_error(body: bytes, where: Where) -> DecodeError | None:
-    """Build an error if a message body begins with the byte order mark of UTF-16 or UTF-32; otherwise return None."""
-    for mark, name in _MARKS:
-        if body.startswith(mark):
-            problem = f"the message is not UTF-8 text: it begins with the byte order mark of {name}"
-            return DecodeError(problem, where=where, hint=_MARK_HINT.format(mark=name))
-    return None
-
-
-def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
-    """Check that all message bodies are UTF-8. Raises BadMessagesError with the messages that are not."""
-    if not are_utf8(messages):
-        errors = _utf8_errors(messages, hint)
-        if errors:  # otherwise the invalid bytes lie between the messages
-            raise BadMessagesError(errors)
-
-
-def are_utf8(messages: MessageBatch) -> bool:
-    """Return whether the bytes from the first body to the end of the last one are UTF-8."""
-    if not len(messages):
-        return True
-    low, high = int(messages.starts[0]), int(messages.ends[-1])
-    return is_utf8(messages.data.slice(low, high - low))
-
-
-def is_utf8(text: pa.Buffer | bytes) -> bool:
-    """Return whether the bytes of a message are UTF-8.
-
-    Uses Arrow's validation, which is several times as fast as decoding.
-    """
-    data = pa.py_buffer(text)
-    offsets = pa.py_buffer(np.array([0, data.size], np.int64))
-    try:
-        pa.LargeStringArray.from_buffers(1, offsets, data).validate(full=True)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _utf8_errors(messages: MessageBatch, hint: str) -> MessageErrors:
-    data, starts, ends = octets(messages.data), messages.starts, messages.ends
-    places, stops = np.empty(len(messages), np.int64), np.empty(len(messages), np.int64)
-    kernels.find_not_utf8(data, starts, ends, places, stops)
-    bad = np.flatnonzero(places >= 0)
-    begins, at = starts[bad], places[bad]
-    raw = gather(data, np.maximum(begins, at - 8), np.minimum(ends[bad], stops[bad] + 8))
-    errors = ErrorColumns.of(
-        len(bad), "the message is not UTF-8 text", hint, offset=at - begins, raw=raw
-    )
-    found = MessageErrors()
-    # Another encoding, or a schema registry's format, is only recognized if the first byte may begin it.
-    odd = np.flatnonzero(np.isin(data[begins], _FIRST_OF_OTHERS))
-    if len(odd):
-        others = [_other_format(messages, bad[at], errors[at], hint) for at in odd.tolist()]
-        found.add(bad[odd], ErrorColumns.of_errors(others))
-    found.add(bad, errors)  # of a message with two errors the first one counts
-    return found
-
-
-def _other_format(
-    messages: MessageBatch, message: int, error: TrailgateError, hint: str
-) -> TrailgateError:
-    begin, end = int(messages.starts[message]), int(messages.ends[message])
-    body = bytes(memoryview(messages.data)[begin : min(end, begin + _REGISTRY_HEAD)])
-    error.hint = registry_hint(body) or hint
-    return encoding_error(body, error.where) or error

@@ -118,9 +118,9 @@ class TransactionState:
 
     `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
     transactions are identified by their ids, `count` is the number of its operations so far.
-    `segment` is the number of its last message, if messages have segment numbers, and `last`
-    describes that message otherwise. `waiting` are messages of the open unit that wait for later
-    ones; `unreadable` are the problems of the bad ones among them.
+    If messages have segment numbers, `segment` is that of its last message; otherwise `last`
+    describes its last message. `waiting` are the messages of the open unit that need later
+    messages, and `unreadable` are the problems of bad messages among them.
     """
 
     tx_id: str | None = None

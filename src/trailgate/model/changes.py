@@ -238,7 +238,9 @@ class ChangeBatch:
             matches = np.flatnonzero(block.order == order)
             if len(matches):
                 return block, int(matches[0])
-        raise OptionError(f"there is no operation {order} among {self.rows}")
+        raise OptionError(
+            f"there is no operation {order}: the batch has {self.rows}, numbered from 0"
+        )
 
     @check_arguments
     def where(self, keep: Mask) -> ChangeBatch:

@@ -83,7 +83,7 @@ def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -
     near = did_you_mean(pattern, known)
     parts = len(split_table_name(pattern))
     if not near and all(len(split_table_name(one)) != parts for one in known):
-        near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
+        near = f"A pattern must have as many parts as the table's name, but {pattern} has {parts}."
     shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
     verb = "is" if len(known) == 1 else "are"
     return f"{where} {pattern}: no table of {of} fits; there {verb} {shown}. {near}".strip()

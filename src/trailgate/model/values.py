@@ -49,7 +49,7 @@ def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert
     """Return the converter from text to the block column of a type.
 
     The converter raises DecodeError with the row in ``where.record``. Raises DefinitionError for a type
-    without a public layout.
+    without a documented layout.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
@@ -213,7 +213,7 @@ def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
 def _refuse(column: Column) -> DefinitionError:
     return DefinitionError(
         f"column {column.name} has type {column.type_row.name} ({column.data_type}), "
-        "whose values have no public layout"
+        "whose layout is not documented, so it can only be NULL"
     )
 
 
@@ -222,7 +222,10 @@ def _unsupported_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _numbered_parser(column: Column, _: DateFormat) -> Convert:
-    raise DefinitionError(f"column {column.name} is numbered: its values are only guessed")
+    problem = (
+        f"nothing defines column {column.name}: it has a number instead of a name, and no type"
+    )
+    raise DefinitionError(problem, hint="Give a definition of its table")
 
 
 _INTEGER: Final = FamilyCodec(_integer_parser, lambda _: format_integers, _integer_typed)

@@ -68,10 +68,10 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 
 FILE_BYTES: Final = 64 << 20
 OTHER_TRAIL: Final = (
-    "Restore the files, or publish what there is now to another folder, or with another --group"
+    "Restore the files, or publish the present ones to another folder or with another --group"
 )
 PUBLISHED: Final = TrailUse("published", OTHER_TRAIL, OTHER_TRAIL)
-NO_GROUP: Final = "a group is for a broker, and not for a folder"
+NO_GROUP: Final = "a group applies only to brokers, not to folders"
 WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 # The bytes of a trail whose messages are written at once. Messages take several times as much memory,
 # once for the batch that is sent and once for the next one. A larger chunk does not save time.
@@ -273,7 +273,9 @@ class Publication:
         with ExitStack() as stack:
             if is_address(str(to)):
                 if settings.message_per != "json":
-                    raise OptionError("message_per is for files of a folder, and not for a broker")
+                    raise OptionError(
+                        "message_per applies only to files of a folder, not to brokers"
+                    )
                 address = parse_address(str(to), direction=Direction.SENT)
                 self._sink: Sink = broker_sink(
                     address,
@@ -439,7 +441,11 @@ class Publication:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether operations are missing from the trail, as for ``ApplyRun``: in its first files, or in bytes of its last one."""
+        """Whether the trail lacks operations, as for ``ApplyRun``.
+
+        Then its first files are missing, or its last file does not have the size that its header
+        states.
+        """
         rest = self._stream.rest(self._place)
         return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
 
@@ -455,9 +461,7 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
     if after is None or not published or after <= published:
         return ()
     begin, place = short_position(after), short_position(published)
-    return (
-        f"the position {begin} to begin after was not used: the publication continues after {place}",
-    )
+    return (f"the position {begin} was ignored: the publication continues after {place}",)
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:

@@ -120,9 +120,12 @@ class OriginFinder:
     def _update_open(
         self, batch: ChangeBatch, begins: Mask, rows: Longs, found: MessageOrigins
     ) -> None:
+        # The last transaction that begins in this batch is taken as the open one. If it ends here
+        # too, the next batch begins with another one and has no row that refers to it.
         if begins.any():
             first = int(np.flatnonzero(begins)[-1])
             block, row = batch.find(first)
+            # Messages of this transaction so far; the next batch continues their numbers.
             mine = found.numbers[rows == first]
             place = str(block.position[row].as_py())
             count = int(mine[-1]) + 1 if len(mine) else 0

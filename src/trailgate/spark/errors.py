@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from trailgate.errors import TrailgateError
 
-# If this variable is set when PySpark's worker reports an error, the traceback is left out. The worker
+# If this variable is set when PySpark's worker reports an error, the traceback is omitted. The worker
 # ends after that, so setting it affects no other task.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
-HELP: Final = "give absolute paths, or the option base, or call trailgate.spark.register(spark), which sends yours"
+HELP: Final = "use absolute paths, set the option base, or call trailgate.spark.register(spark), which passes your folder on to Spark"
 WORKER_DAEMON: Final = "trailgate.spark.worker_daemon"  # the module of our daemon
 C = TypeVar("C", bound=type)
 
@@ -82,7 +82,7 @@ def _name_folder(error: TrailgateError) -> None:
     """
     folder = str(Path.cwd())
     if _in_worker() and folder != os.environ.get("PWD") and folder in str(error):
-        here = f"{folder} is a folder of Spark's: {HELP}"
+        here = f"{folder} is the working folder of Spark's process: {HELP}"
         error.add_hint(here)
 
 

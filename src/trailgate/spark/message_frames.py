@@ -41,7 +41,7 @@ from trailgate.spark.options import check_frame
 from trailgate.spark.schemas import cast_batches, spark_schema
 
 LOG: Final = logging.getLogger(__name__)
-COLUMNS: Final = Option("columns", NAMES, "only these columns")
+COLUMNS: Final = Option("columns", NAMES, "only these columns, comma-separated")
 FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
 BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
 
@@ -157,7 +157,7 @@ def _check_types(frame: DataFrame) -> None:
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     if not isinstance(kinds[body], (*text, NullType)):
         problem = (
-            f"the column {body} is {kinds[body].simpleString()}, and a message is text or bytes"
+            f"the column {body} is {kinds[body].simpleString()}, but a message is text or bytes"
         )
         raise OptionError(problem, hint=f"Cast it, for example frame.{body}.cast('string')")
     headers = kinds.get("headers", NullType())

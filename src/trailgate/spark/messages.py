@@ -65,8 +65,10 @@ LOG: Final = logging.getLogger(__name__)
 
 def _stop(text: str) -> str:
     if text != "stop":
-        problem = "reading stops at the first bad message"
-        raise OptionError(problem, hint="The capture job can quarantine bad messages")
+        problem = (
+            f"{text!r} is not supported here, only stop: reading stops at the first bad message"
+        )
+        raise OptionError(problem, hint="A capture into a trail can quarantine bad messages")
     return text
 
 

@@ -20,17 +20,19 @@ from trailgate.storage.files.file_search import addresses_of
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
-MaxFiles = Annotated[int | None, COUNT, "the most files in a stream's batch"]
+MaxFiles = Annotated[int | None, COUNT, "the maximum number of files in a batch of a stream"]
 MaxBytes = Annotated[
-    int | None, COUNT, "the most bytes in a stream's batch, of complete files or transactions"
+    int | None,
+    COUNT,
+    "the maximum size of a batch of a stream in bytes; files and transactions are never split",
 ]
 BASE: Final = Option("base", PATH, "the folder that relative paths start from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
 OF_CATALOG: Final = ("owner", "provider")  # options that together only a catalog's table has
 GIVEN: Final = "option."  # Spark repeats the OPTIONS of CREATE TABLE with this prefix
 TABLE: Final = (
-    "CREATE TABLE ... USING takes no list of columns (with one, Spark gives the format no options), "
-    "and absolute paths, or the option base"
+    "Use CREATE TABLE ... USING without a list of columns (with one, Spark passes no options to the format), "
+    "and with absolute paths or the option base"
 )
 KEPT: Final = "trailgate.options"  # the key of the options in the metadata of a column
 OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
@@ -144,7 +146,7 @@ def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
     This does not apply to a table of a catalog, because it may be used in streams too.
     """
     names = [name for name in OF_STREAMS if options.knows(name)]
-    refuse_misplaced(given, options, names, "applies only to streams, and this is a batch")
+    refuse_misplaced(given, options, names, "applies only to streams, not to a batch")
 
 
 def _list(paths: Any) -> Any:

@@ -91,7 +91,7 @@ def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
     place = next((batch[name] for name in POSITIONS if name in batch.schema.names), None)
     source = None if place is None else f"position {short_position(place[row].as_py())}"
     problem = (
-        f"{field.name} is {column.type}, and {column[row].as_py()!r} cannot be read as {field.type}"
+        f"{field.name} is {column.type}, but {column[row].as_py()!r} cannot be read as {field.type}"
     )
     hint = f"Read it as {from_arrow_type(column.type).simpleString()}, and cast it in Spark"
     return DecodeError(problem, where=Where(source=source, field=field.name), hint=hint)

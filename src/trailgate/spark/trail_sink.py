@@ -55,7 +55,7 @@ from trailgate.trail.writing.trail_format import TrailFormat
 WRITING: Final = Options(
     "trail",
     (
-        Option("definitions", PATH, "the definitions file, if the trail has none or not all"),
+        Option("definitions", PATH, "a definitions file, if the trail lacks definitions"),
         option_from_annotation("max_bytes", MaxBytes, MAX_BYTES),
         option_from_annotation("seq_digits", SeqDigits),
         option_from_annotation("format_release", FormatRelease),
@@ -68,7 +68,11 @@ STREAMING: Final = Options(
     "trail",
     (
         *WRITING,
-        Option("max_age_seconds", COUNT, "the age at which a stream starts a new file"),
+        Option(
+            "max_age_seconds",
+            COUNT,
+            "the age of a file, in seconds, after which a stream starts a new one",
+        ),
     ),
 )
 

@@ -65,7 +65,9 @@ def command(
         if not statements:
             raise OptionError("standard input has no statement")
         if to is not None and len(statements) != 1:
-            raise OptionError(f"--to takes the rows of one statement, not of {len(statements)}")
+            raise OptionError(
+                f"--to writes the rows of one statement, but there are {len(statements)}"
+            )
         for number, one in enumerate(statements, 1):
             try:
                 output.answer(one.text)

@@ -117,7 +117,7 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
         return text
     first, last = files[0].number, files[-1].number
     if len(files) > 1:
-        problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
+        problem = f"{text} is a byte offset, but the trail has the files {first} to {last}"
         raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
     return f"{first}:{int(text, 16 if 'x' in text else 10)}"
 

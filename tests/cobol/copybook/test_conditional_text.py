@@ -227,7 +227,7 @@ def test_directives_that_do_not_concern_items_are_skipped() -> None:
         ("       >>IF X'41' = 'A'\n       >>END-IF\n", "the literal X'41'"),
         (
             "       >>DEFINE A AS 1\n       >>DEFINE A AS 2\n",
-            "A is 1 already, and is defined as 2 .*line 3",
+            "A is already 1, but is defined as 2 here .*line 3",
         ),
         ("       >>DEFINE 7 AS 1\n", "a name was expected, not 7"),
         ("       >>FROBNICATE\n", ">>FROBNICATE is not a known directive .*line 2"),
@@ -242,7 +242,7 @@ def test_a_wrong_directive_is_an_error_with_its_line(text: str, message: str) ->
 def test_settings_of_sizes_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         sizes("      $SET IBMCOMP\n       05 A PIC X.\n")
-    assert "$SET IBMCOMP is not obeyed" in caplog.text
+    assert "$SET IBMCOMP is not supported" in caplog.text
 
 
 # A constant of $SET CONSTANT in pictures, OCCURS and other constants; the sizes of A and B.

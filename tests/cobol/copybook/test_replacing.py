@@ -207,8 +207,8 @@ def test_rules_that_match_are_not_reported(caplog: pytest.LogCaptureFixture) -> 
     ("rules", "message"),
     [
         ("==A== ==B==", "REPLACING needs BY"),
-        ("==A== BY", "REPLACING ends before its last text"),
-        ("==== BY ==B==", "the text that is replaced is empty"),
+        ("==A== BY", "REPLACING ends before its new text"),
+        ("==== BY ==B==", "a text to replace, but it is empty"),
         ("==A BY B", "COPY without the period"),
     ],
 )

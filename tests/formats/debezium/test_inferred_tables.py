@@ -134,7 +134,7 @@ def test_columns_that_come_later_are_added_and_those_that_go_are_kept() -> None:
 def test_a_column_whose_type_changes_is_refused() -> None:
     with pytest.raises(
         DefinitionError,
-        match=r"column id of S\.T is described in two ways.*: as BIN\d+_S \(13\d\) of length \d, and as ASCII_V \(64\) of length \d+",
+        match=r"column id of S\.T is described in two ways.*: as BIN\d+_S \(13\d\) of length \d and as ASCII_V \(64\) of length \d+",
     ) as bad:
         infer_tables(event(ID), event({"field": "id", "type": "string"}))
 

@@ -61,7 +61,7 @@ def test_a_trail_that_is_not_continued_is_refused(
     write_trail(trail, FILES)
     change(trail)
 
-    with pytest.raises(StorageError, match=f"{problem}.*publish what there is now"):
+    with pytest.raises(StorageError, match=f"{problem}.*publish the present ones"):
         publish_trail(trail, tmp_path / "to", "json")
 
 

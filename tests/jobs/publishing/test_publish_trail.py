@@ -318,7 +318,7 @@ def test_an_address_that_is_neither_a_broker_nor_a_store_is_refused(trail: Path,
         ("json", {"options": {"now": "9" * 30}}, "in the years 1 to 9999"),
         ("json", {"options": {"now": 253_402_300_800_000_000}}, "0 is the commit time"),
         ("json", {"file_bytes": 0}, "file_bytes must be a number above 0, not 0"),
-        ("json", {"group": "a"}, "a group is for a broker"),
+        ("json", {"group": "a"}, "a group applies only to brokers"),
     ],
 )
 def test_contradictions_and_options_without_effect_are_refused(
@@ -333,7 +333,7 @@ def test_contradictions_and_options_without_effect_are_refused(
 @pytest.mark.parametrize(
     ("to", "named", "problem"),
     [
-        ("kafka://h:1/q", {"message_per": "line"}, "message_per is for files of a folder"),
+        ("kafka://h:1/q", {"message_per": "line"}, "message_per applies only to files of a folder"),
         ("kafka://h:1/q?tombstones=false", {}, "the format json has no tombstones"),
         ("stomp://h:1/q.${table}", {}, "a queue has all tables .*Only topics of Kafka"),
         ("amqp://h:1/${schema}", {}, "a queue has all tables"),
@@ -365,7 +365,7 @@ def test_the_status_is_refused_for_another_trail(trail: Path, tmp_path: Path) ->
 
     with pytest.raises(StorageError, match=f"published with trail {trail}, not {other}"):
         read_status(find_trail(other), tmp_path / "to")
-    with pytest.raises(OptionError, match="a group is for a broker"):
+    with pytest.raises(OptionError, match="a group applies only to brokers"):
         read_status(find_trail(trail), tmp_path / "to", "a")
 
 

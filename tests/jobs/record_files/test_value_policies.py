@@ -67,7 +67,7 @@ def test_a_number_after_blanks_is_read_and_others_are_errors_that_name_the_optio
     found = rows(files, errors="column")
 
     assert [row["N"] for row in found] == [12, 12, None, None]
-    assert found[3]["_errors"][0]["reason"].endswith("by the option padding")
+    assert found[3]["_errors"][0]["reason"].endswith("with the option padding")
     with pytest.raises(DecodeError, match=r"not a zoned number.*record 1.*option padding"):
         rows(files, padding="error")
 

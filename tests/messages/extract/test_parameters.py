@@ -59,7 +59,7 @@ def test_vam_names_the_properties_file(vam: str) -> None:
 
 
 def test_further_items_of_params_are_refused() -> None:
-    with pytest.raises(OptionError, match=r"b\.ini is not obeyed: only the first item"):
+    with pytest.raises(OptionError, match=r"b\.ini is not supported: only the first item"):
         parse_extract("EXTRACT g\nVAM lib.so, PARAMS (a.properties, b.ini)")
 
 
@@ -108,7 +108,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
         parse_extract(LEAST + "GETUPDATEBEFORE")
 
     assert caught.value.problem == (
-        "GETUPDATEBEFORE is not obeyed: unknown parameter; did you mean GETUPDATEBEFORES?"
+        "GETUPDATEBEFORE is not supported: unknown parameter; did you mean GETUPDATEBEFORES?"
     )
     assert caught.value.where.line == 3
 
@@ -137,14 +137,14 @@ def test_what_would_change_the_data_is_refused_or_listed(line: str) -> None:
         parse_extract(LEAST + line, "e.prm")
     ignored = parse_extract(LEAST + line, ignore_unsupported=True).ignored
 
-    assert " is not obeyed: " in caught.value.problem
+    assert " is not supported: " in caught.value.problem
     assert (caught.value.where.source, caught.value.where.line) == ("e.prm", 3)
     assert "--ignore-unsupported" in caught.value.hint
     assert [remark.line for remark in ignored] == [3]
 
 
 def test_a_refusal_counts_the_others() -> None:
-    with pytest.raises(OptionError, match="2 more in this file are not obeyed"):
+    with pytest.raises(OptionError, match="2 more in this file are not supported"):
         parse_extract(LEAST + "ENCRYPTTRAIL\nCOLMATCH x\nMAP y;")
 
 
@@ -401,7 +401,7 @@ def test_files_and_macros_are_read() -> None:
     }
     text = LEAST + "INCLUDE lib\nOBEY tables\nREPORT"
     with pytest.raises(
-        OptionError, match=r"BATCHSQL \(tables\) is not obeyed: it belongs to Replicat"
+        OptionError, match=r"BATCHSQL \(tables\) is not supported: it belongs to Replicat"
     ):
         parse_extract(text, "e.prm", read=files.__getitem__)
     found = parse_extract(text, read=files.__getitem__, ignore_unsupported=True)

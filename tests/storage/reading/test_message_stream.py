@@ -84,15 +84,15 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
     del folder.files[0]  # archived
     folder.files.append(ListedFile("in/m0000a", 1, 0))
 
-    with pytest.raises(StorageError, match=r"m0002 was taken, which sorts after it \(in/m0000a\)"):
+    with pytest.raises(StorageError, match=r"m0002 was read, which sorts after it \(in/m0000a\)"):
         stream.latest(at)
 
 
 @pytest.mark.parametrize(
     ("late", "problem"),
     [
-        (ListedFile("in/m0000a", 1, 0), "4 files sort up to m0002, but only 3 of them were taken"),
-        (ListedFile("in/m0000a", 1, 99), "was added or changed after m0002 was taken"),
+        (ListedFile("in/m0000a", 1, 0), "4 files sort up to m0002, but only 3 of them were read"),
+        (ListedFile("in/m0000a", 1, 99), "was added or changed after m0002 was read"),
     ],
 )
 def test_a_file_that_comes_too_late_is_an_error_after_a_restart(

@@ -85,7 +85,7 @@ def patched(data: bytes, offset: int, text: str) -> bytes:
         (DATA_AT + 2, "00 01", "no null indicator .*field ID"),
         (DATA_AT + 4, "00 01", "00 00 or ff ff was expected .*table S.T, field ID, bytes 00 01"),
         (DATA_AT + 14, "00 00", "a column appears twice .*field ID"),
-        (DATA_AT + 14, "00 06", "no public layout"),
+        (DATA_AT + 14, "00 06", "layout .* is not documented"),
         (DATA_AT + 18, "00 01", "length does not agree with its value .*field NAME"),
         (DATA_AT + 22, "FF", "not UTF-8 .*field NAME, bytes"),
     ],
@@ -113,7 +113,7 @@ def test_a_bad_byte_is_named_with_its_place(offset: int, raw: str, message: str)
         ({"AT": "2024-01-02"}, "19 characters was expected .*field AT"),
         ({"AT": "2024-01-02T03:04:05"}, "blank in between were expected .*field AT"),
         ({"AMOUNT": Decimal("92233720368547758.08")}, "out of the range of BIN64_S .*AMOUNT"),
-        ({"FLOAT": "1"}, "DOUBLE .141. have no public layout .*field FLOAT"),
+        ({"FLOAT": "1"}, "type DOUBLE .141. is not documented .*field FLOAT"),
     ],
 )
 def test_a_value_that_cannot_be_written_is_named(after: dict[str, Any], message: str) -> None:

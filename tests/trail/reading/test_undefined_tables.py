@@ -170,7 +170,7 @@ def test_columns_without_a_public_layout_leave_the_others_readable() -> None:
 
     assert dict(to_operations(read(b"\xff\xff\0\0\0\0")).to_pylist()[0]["after"])["ID"] == "k"
     assert to_typed(read(b"\xff\xff"), definitions.table("S.T")).column("PACKED").null_count == 1
-    with pytest.raises(DecodeError, match=r"PACKED \(189\) have no public layout .*logdump"):
+    with pytest.raises(DecodeError, match=r"PACKED \(189\) is not documented .*logdump"):
         read(b"\0\0\1\2\3\4")
 
 

@@ -137,7 +137,7 @@ def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
     if arguments.metrics is not None and not arguments.follow:
         raise OptionError("--metrics needs --follow", hint="Add --follow")
     if arguments.force and arguments.repaired is None:
-        raise OptionError("--force needs --from", hint="Name a file of discards")
+        raise OptionError("--force needs --from", hint="Name the discard file: --from FILE")
     if arguments.status:
         from trailgate.apply.commands.status import show_status
 
@@ -221,7 +221,7 @@ def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyR
     for one in run.mapped.unused:
         say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
     for one in run.mapped.ignored:
-        say(f"line {one.line}: {one.text} is not obeyed: {one.reason}")
+        say(f"line {one.line}: {one.text} is not supported: {one.reason}")
     return run
 
 
@@ -333,5 +333,5 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
                     print(f"  {column}: {expected!r} in the trail, {actual!r} in the table")
     print_notices(report.notices)
     at = short_position(report.position.position)
-    verdict = "as the trail makes them" if report.is_equal else "not as the trail makes them"
-    say(f"{target} up to position {at}: the rows are {verdict}")
+    verdict = "match the trail" if report.is_equal else "differ from the trail"
+    say(f"{target} up to position {at}: the rows {verdict}")

@@ -30,9 +30,9 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The position of a group in its trail, the lag after that position, and notices.
+    """How far a group has applied its trail: its position, its lag, and notices.
 
-    ``problem`` is the error if apply cannot continue the trail at that position.
+    ``problem`` is the error if apply cannot continue from the position.
     """
 
     at: GroupPosition

@@ -111,6 +111,6 @@ def _type_of(type_name: str, text: str) -> pa.DataType:
         raise OptionError(f"{type_name!r} of {text!r} is not a type", hint=f"Types are {known}")
     digits, scale = int(match[1]), int(match[2])
     if not 0 < digits <= MOST_DIGITS or scale > digits:
-        problem = f"decimal({digits},{scale}) is not possible: the precision is 1 to {MOST_DIGITS}, and the scale at most the precision"
+        problem = f"decimal({digits},{scale}) is not possible: the precision is 1 to {MOST_DIGITS}, the scale at most the precision"
         raise OptionError(problem)
     return pa.decimal128(digits, scale)

@@ -245,6 +245,8 @@ class _Replay:
             key = tuple(values[at] for at in self._table.key)
             self._stored_keys.add(key)
             self._rows[key] = [_Row(values)] if exists else []
+        # Keys that are not in the table of known keys have no row if it is whole; otherwise
+        # nothing is known about them.
         for key in keys:
             self._rows.setdefault(key, [] if is_whole else [self._unknown_row(certain=False)])
 

@@ -38,7 +38,7 @@ from trailgate.model.positions import short_position
 
 MISSING: Final = "_missing"  # a column of the tables of --mode append
 NULL: Final = pa.scalar(None, pa.string())
-KEYCOLS: Final = "Name columns that are always logged with KEYCOLS, or log the key columns"
+KEYCOLS: Final = "With KEYCOLS, name columns that are always logged; or log the key columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +263,8 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
     """Remove the values of before images that are never written, so that these values need not fit the target.
 
-    Only the key columns are written. A table of operations (append) has no key: there deletes keep
-    all their columns, and other operations the columns of the source's key that they do not log
-    after.
+    Only the key columns are written. A table of --mode append has no key. There deletes keep all
+    columns, and other operations keep the source's key columns whose after value is not logged.
     """
     if not table.key:
         rows, own = len(block), block.table.marked_keys
@@ -279,7 +278,7 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
 
 
 def _keep_only(column: StateColumn, kept: Mask) -> StateColumn:
-    """Return a column whose other values than the kept ones are null and missing, so that they are never cast."""
+    """Make all values of a column null and missing except the kept ones, so that they are never cast."""
     if column.values is None:
         return column
     values = pc.if_else(pa.array(kept), column.values, pa.scalar(None, column.values.type))
@@ -361,7 +360,7 @@ def _check_key(
         if missing[row]:
             problem = "the operation does not log the key column"
         if table.keyless:
-            problem = "the table has no known key, so all its columns are used as the key, and the operation does not log this one"
+            problem = "the table has no known key, so all its columns are used as the key, but the operation does not log this one"
         where = Where(
             source=_position_text(block, row), table=block.table.name, field=table.columns[at].name
         )

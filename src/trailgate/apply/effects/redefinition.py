@@ -24,7 +24,7 @@ TYPE_HINT: Final = (
     "Give the target's column a type that can hold both, such as text, and name it with --column {}=text; "
     "or apply the rest to another target with another --group"
 )
-KEY_HINT: Final = "Name a key that is logged before and after with KEYCOLS in a parameter file; or apply the rest to another target with another --group"
+KEY_HINT: Final = "With KEYCOLS in a parameter file, name a key that is logged before and after the change; or apply the rest to another target with another --group"
 STRICT_HINT: Final = "--schema-changes evolve follows such changes if possible"
 
 
@@ -54,16 +54,17 @@ def check_redefinition(
             if name in target_columns
             else ""
         )
-        problem = f"the column was {_shown(earlier)}, and is {_shown(column)} from here on{stored}"
+        problem = f"the column was {_shown(earlier)}, but is {_shown(column)} from here on{stored}"
         where = Where(table=str(target), field=column.name)
         raise DefinitionError(
             problem, where=where, hint=TYPE_HINT.format(f"{target}.{column.name}")
         )
     keys = [[one.columns[at].name for at in one.marked_keys] for one in (old, new)]
+    # The columns of only one of the two definitions: those added, and those dropped.
     changed = before.keys() ^ after.keys()
     if keyed and ({*map(str.casefold, keys[0])} != {*map(str.casefold, keys[1])}):
         was, now = (", ".join(names) or "none" for names in keys)
-        problem = f"the key was {was}, and is {now} from here on"
+        problem = f"the key was {was}, but is {now} from here on"
         raise DefinitionError(problem, where=Where(table=str(target)), hint=KEY_HINT)
     if keyed and changed and not keys[1]:
         problem = f"the table has no key, and its columns change here: {_join_names(changed)}"

@@ -129,6 +129,8 @@ class OperationReplay:
 
     def nets(self, keys: Iterable[Key]) -> NetChanges:
         """Return the net change of each key: a complete row, or a delete if the target had a row."""
+        # A key that had no row and has none now needs no change, for example if it was inserted and
+        # deleted again.
         used = self._stored_keys | self._deleted.keys()
         chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
         rows = [self._last_row(key) for key in chosen]
@@ -193,7 +195,7 @@ class OperationReplay:
             self._refuse(operations, row, expected=True)
 
     def _keep(self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]) -> bool:
-        """Keep the row that a delete would remove, and set its marks.
+        """Replay a delete in mode soft-delete: keep the row of the key, and set its marks (``_deleted``).
 
         Returns False, and rejects the delete, if a value of the row is unknown.
         """

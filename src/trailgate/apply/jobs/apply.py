@@ -300,9 +300,10 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether operations are missing in the trail: its first files, or the end of its last one.
+        """Whether the trail lacks operations.
 
-        A transaction that is still being written does not count.
+        Then its first files are missing, or its last file does not have the size that its header
+        states. A transaction that is still being written does not count.
         """
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
@@ -384,7 +385,7 @@ class ApplyRun:
         # [] means that no table joined. None means that the two cannot belong to one group.
         if current.joining(stored, self._is_absent) != []:
             raise StorageError(
-                f"{applied.trail} was applied, and this is {self._source}",
+                f"the group has applied {applied.trail}, but this run reads {self._source}",
                 hint="Use the same options as for apply",
             )
         self._stream.resume_at(to_stored_position(applied))
@@ -464,9 +465,9 @@ class ApplyRun:
             position, statement = record
             at = short_position(long_position(*position))
             shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
-            problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
+            problem = f"{ddl.text} is not supported: position {at} has DDL, {shown!r}"
             where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")
-            hint = "Change the target yourself, and apply without it: --ignore-unsupported (ignore_unsupported)"
+            hint = "Change the target yourself, then apply the trail without its DDL: --ignore-unsupported (ignore_unsupported)"
             raise OptionError(problem, where=where, hint=hint)
 
 

@@ -153,7 +153,7 @@ class FrameApplier:
 
 
 def _earlier_error(first: str, done: str) -> OptionError:
-    problem = f"the batch begins at position {short_position(first)}, and the tables are applied up to {short_position(done)}"
+    problem = f"the batch begins at position {short_position(first)}, but the tables are already applied up to {short_position(done)}"
     return OptionError(problem, hint=EARLIER)
 
 

@@ -94,7 +94,7 @@ class GroupSource:
 def add_dropped_statements(text: str, before: str) -> str:
     """Add to a source the MAP statements that earlier runs of the group had and this run does not.
 
-    Statements whose target table is written by another statement are left out.
+    Statements whose target table is written by another statement are skipped.
     """
     current, earlier = GroupSource.read(text), GroupSource.read(before)
     if current.kind != "map":

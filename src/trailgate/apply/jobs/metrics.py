@@ -23,7 +23,7 @@ ROWS: Final = Metric("trailgate_apply_rows_total", "rows", "Rows of the target t
 CHANGES: Final = ("inserted", "updated", "replaced", "deleted")
 BATCHES: Final = Metric("trailgate_apply_batches_total", "batches", "Batches that were committed.")
 ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason. All were retried, except one that ended the run.")  # fmt: skip
-OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
+OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "The number of times that the target failed after it had worked.")  # fmt: skip
 GAUGES: Final = (
     Metric("trailgate_apply_up", "up", "1 if the target works, 0 if it does not or if the run ended with an error."),
     Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of complete transactions in the trail that are not applied."),

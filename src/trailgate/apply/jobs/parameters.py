@@ -125,7 +125,7 @@ def check_effects(to: str, options: ApplyOptions) -> None:
         raise OptionError(problem, hint="Add --on-error discard, or omit --discards")
     scheme = to.partition(":")[0]
     if options.sizes and is_target_address(to) and scheme != "postgresql":
-        problem = f"--sizes applies only to PostgreSQL, and the target is {scheme}"
+        problem = f"--sizes applies only to PostgreSQL, but the target is {scheme}"
         raise OptionError(problem, hint="Omit it: text columns there have no lengths")
 
 
@@ -137,7 +137,7 @@ def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
     """
     if options.params is None:
         if options.ignore_unsupported:
-            problem = "ignore_unsupported needs a Replicat parameter file, and none is given"
+            problem = "ignore_unsupported needs a Replicat parameter file, but none is given"
             raise OptionError(problem, hint="Remove it, or name the file with params")
         return ResolvedApplyOptions(options)
     path = str(options.params)
@@ -167,7 +167,7 @@ def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
             if name == "discards":
                 continue
             flag = "--" + name.replace("_", "-")
-            problem = f"{flag} is {current}, and the parameter file states {value}"
+            problem = f"{flag} is {current}, but the parameter file states {value}"
             raise OptionError(problem, where=Where(source=path), hint="State it in one place")
         chosen[name] = value
     given = replace(options, **chosen)

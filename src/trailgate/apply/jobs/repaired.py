@@ -81,7 +81,7 @@ def apply_repaired(
         group.on_error not in (STOP, IGNORE)
         and Path(get_discard_path(group)).absolute() == Path(str(file)).absolute()
     ):
-        problem = "operations that still cannot be applied would be discarded to the file that they come from"
+        problem = "this is also the discard file of the run: operations that fail again would be written to the file that is being read"
         raise OptionError(
             problem, where=Where(source=str(file)), hint="Name another file with --discards"
         )
@@ -91,7 +91,9 @@ def apply_repaired(
         # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
         if done is not None and done.csn == digest:
-            raise OptionError("this file was already applied", where=Where(source=str(file)))
+            hint = "Name another file, or repair further operations in this one"
+            problem = "this file was already applied"
+            raise OptionError(problem, where=Where(source=str(file)), hint=hint)
         if not batch.rows:
             return ApplyReport()
         # A position such as 0000000002 0305419896: the second file, and the first eight hex digits

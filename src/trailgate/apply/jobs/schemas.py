@@ -88,7 +88,7 @@ class TableModes:
             spelled = names.get(column.name.casefold())
             if spelled is not None:
                 option = "--meta" if mode is WITH_META else f"--mode {self.name(str(table))}"
-                problem = f"{option} adds the column {column.name}, and the trail already has a column of this name"
+                problem = f"{option} adds the column {column.name}, but the trail already has a column of this name"
                 where = Where(table=str(table), field=spelled)
                 raise DefinitionError(problem, where=where, hint=_build_rename_hint(mode, names))
         return mode.table(table)

@@ -155,15 +155,15 @@ class TargetTables:
         current, before = GroupSource.read(source), GroupSource.read(done.trail)
         joined = current.joining(before, is_absent)
         joining = None if joined is None else [format_map_statement(one) for one in joined]
-        known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
+        known = f"group {options.group} already applies {done.trail} to this target, but this run would apply {source}"
         where = Where(source=to)
         if joining is None:
             hint = "Use the same options as before, or another group: --group NAME"
             raise StorageError(known, where=where, hint=hint)
         if joining and self.by_position and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
-            problem = f"group {options.group} was applied up to {at}, and {', '.join(joining)} would lack what lies before it"
-            hint = f"--changed-maps catch-up applies it from the trail's beginning; --changed-maps continue begins at {at}, for tables that were loaded as of it"
+            problem = f"group {options.group} was applied up to {at}, so {', '.join(joining)} would lack the earlier operations"
+            hint = f"--changed-maps catch-up applies them from the trail's beginning; --changed-maps continue begins at {at}, for tables that were loaded as of that position"
             raise StorageError(problem, where=where, hint=hint)
         if not self.by_position:
             return replace(done, trail=source)
@@ -329,9 +329,11 @@ class TargetTables:
                 if late is not None:
                     at = written[late]
                     since = (
-                        "nothing states when" if at is None else f"position {short_position(at)}"
+                        "the position of the change is unknown"
+                        if at is None
+                        else f"position {short_position(at)}"
                     )
-                    problem = f"the row of {operations.shown_key(number)} may have been changed since: {since}"
+                    problem = f"the row of {operations.shown_key(number)} may have been changed by a later operation: {since}"
                     where = Where(
                         source=None if position is None else operations.place(number), table=name
                     )

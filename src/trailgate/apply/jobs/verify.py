@@ -82,7 +82,7 @@ WHOLE: Final = "the trail begins at file number {}, and without the earlier file
 WHOLE_HINT: Final = "Restore the earlier files of the trail"
 DISCARDED: Final = "operations that are in the discard file {} were skipped: {}"
 NO_DISCARDS: Final = "the discard file {} does not exist, so discarded operations count as differences. Name another file with --discards"
-LOADED: Final = "The trail does not contain the versions from before it"
+LOADED: Final = "The trail does not contain the versions from before the load"
 
 
 @dataclass(frozen=True, slots=True)

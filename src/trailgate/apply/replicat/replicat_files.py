@@ -243,7 +243,7 @@ def _check_duplicates(draft: _Draft) -> None:
         return
     pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
     if len(set(pairs)) < len(pairs):
-        reason = "only the first MAP that takes an operation writes it to its target"
+        reason = "only the first matching MAP of an operation writes it to its target"
         draft.refuse(statement, statement.text, reason)
     else:
         draft.note(
@@ -260,7 +260,7 @@ def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> No
     if re.match(r"THREADS?\b", rest, re.IGNORECASE):
         reason = "it would apply to some threads only"
     elif rest.upper() == "OVERRIDE":
-        reason = "which definitions take precedence cannot be chosen"
+        reason = "the precedence of definitions cannot be chosen"
     draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 
@@ -445,7 +445,7 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
     draft.set_once(statement, discards=unquote(path))
     for word in re.split(r"[\s,]+", rest.strip(" ,;")):
         if word and word.upper() not in DISCARD_OPTIONS and not word.isdigit():
-            raise statement.error(f"{word!r} is not obeyed: unknown option")
+            raise statement.error(f"{word!r} is not supported: unknown option")
 
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
@@ -472,7 +472,7 @@ def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
         reason = UNANSWERED.get(response, "")
         problem = f"the response {response} {more}".rstrip()
         raise statement.error(
-            f"{problem} is not obeyed{reason and ': '}{reason}",
+            f"{problem} is not supported{reason and ': '}{reason}",
             f"Responses are {', '.join(POLICIES)}",
         )
     if which in draft.errors:
@@ -493,7 +493,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         # DEFAULT2 applies to tables without an exceptions MAP. These MAPs are refused here, so it
         # applies to all tables.
         if second is None:
-            problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
+            problem = f"the response EXCEPTION is not supported: {NO_EXCEPTIONS}"
             hint = "Add REPERROR (DEFAULT2, ...), which applies without one"
             raise by_error["DEFAULT"][0].error(problem, hint)
         by_error["DEFAULT"], second = second, None
@@ -507,17 +507,17 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         # The Oracle errors of a group cannot be distinguished here, so all must have one response.
         group = next((numbers for numbers in NUMBERS if number in numbers), None)
         if group is None and response == default:
-            reason = "it is the response to all errors"
+            reason = "the response to all errors is the same"
             unused.append(remark_of(statement, statement.text, reason))
             continue
         if group is None:
             known = ", ".join(str(one) for numbers in NUMBERS for one in numbers)
-            problem = f"REPERROR ({number}, {response}) is not obeyed: the error is not distinguished from others"
+            problem = f"REPERROR ({number}, {response}) is not supported: the error is not distinguished from others"
             raise statement.error(problem, f"Oracle errors that are: {known}")
         for other in group:
             others = by_error.get(str(other), (None, default))[1]
             if others != response:
-                problem = f"REPERROR ({number}, {response}) is not obeyed: {number} and {other} are one error here, and the response to {other} is {others}"
+                problem = f"REPERROR ({number}, {response}) is not supported: {number} and {other} are one error here, and the response to {other} is {others}"
                 raise statement.error(problem, "Give both the same response")
         responses[number] = POLICIES[response]
     parameters = draft.parameters
@@ -546,7 +546,7 @@ def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
 def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
     variables = (*draft.parameters.variables, read_variable(statement))
     draft.parameters = replace(draft.parameters, variables=variables)
-    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) reads it")
 
 
 def _getupdatebefores(draft: _Draft, statement: ParameterStatement) -> None:

@@ -31,7 +31,7 @@ APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
 VERSION: Final = "spark.databricks.delta.write.txnVersion"
 METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 NO_DELTA: Final = (
-    "Give the session spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0 (of its own version of Spark), "
+    "Start the session with spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0 (for its version of Spark), "
     "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog; "
     "without merge='session' it needs none of these"
 )

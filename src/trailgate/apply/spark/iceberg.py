@@ -49,8 +49,8 @@ from trailgate.spark.schemas import arrow_schema, spark_schema
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
 NO_ICEBERG: Final = (
-    "The session has Iceberg by spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 (of its own version of Spark), "
-    "and the catalog by spark.sql.catalog.NAME=org.apache.iceberg.spark.SparkCatalog with its type and warehouse"
+    "Start the session with spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 (for its version of Spark), "
+    "and configure the catalog with spark.sql.catalog.NAME=org.apache.iceberg.spark.SparkCatalog and its type and warehouse"
 )
 
 

@@ -20,7 +20,7 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.key_ranges import find_key_range
+from trailgate.apply.targets.lake_keys import find_key_range
 from trailgate.spark.schemas import spark_schema
 
 try:

@@ -48,7 +48,7 @@ WRITING: Final = Options(
         Option(
             "skip_applied",
             FLAG,
-            "a stream skips operations that are applied already; without it such a batch is an error",
+            "skip operations of a stream that are applied already; by default such a batch is an error",
             False,
         ),
         *(row for row in OPTIONS if row.name != "batch_bytes"),
@@ -116,7 +116,7 @@ class ApplySink(SparkFormat):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the writer of a DataFrame's operations."""
         if overwrite:
-            problem = "tables that changes are applied to are not overwritten"
+            problem = "apply changes existing tables and does not overwrite them"
             raise OptionError(problem, hint='Write with .mode("append")')
         return ApplyWriter(*self._plan(schema, streams=False))
 
@@ -125,7 +125,7 @@ class ApplySink(SparkFormat):
     ) -> DataSourceStreamArrowWriter:
         """Return the writer of a stream's operations."""
         if overwrite:
-            problem = "tables that changes are applied to are not overwritten"
+            problem = "apply changes existing tables and does not overwrite them"
             raise OptionError(problem, hint='Write with .outputMode("append")')
         return ApplyStreamWriter(*self._plan(schema, streams=True))
 
@@ -142,12 +142,12 @@ def plan_frame_apply(
     """
     named = {name: value for name, value in stated.items() if name.casefold() not in OF_SPARK}
     if "path" in map(str.casefold, named):
-        problem = "the format trailgate_apply takes no path"
-        raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")
+        problem = "the format trailgate_apply has no path"
+        raise OptionError(problem, hint="Name the tables with the option 'to', such as delta:lake/")
     values = WRITING.read(named)
     if not streams:
         refuse_misplaced(
-            named, WRITING, ["skip_applied"], "applies only to streams, and this is a batch"
+            named, WRITING, ["skip_applied"], "applies only to streams, not to a batch"
         )
     check_columns(schema.names)
     if "position" not in schema.names:
@@ -157,9 +157,11 @@ def plan_frame_apply(
     to, trail, definitions = (values.pop(name) for name in ("to", "trail", "definitions"))
     skip = values.pop("skip_applied")
     if to is None:
-        raise OptionError("the option to is not given", hint="As in .option('to', 'delta:lake/')")
+        raise OptionError(
+            "the option 'to' is missing", hint="For example .option('to', 'delta:lake/')"
+        )
     if trail is None and definitions is None:
-        problem = "neither the option trail nor the option definitions is given"
+        problem = "one of the options trail and definitions is required"
         raise OptionError(problem, hint="Name the trail that the operations were read from")
     for name in ("discards", "params"):
         values[name] = make_value_absolute(values[name], base)

@@ -85,4 +85,4 @@ def check_iceberg_group(group: str) -> None:
     """Raise OptionError if a group's name cannot be part of the name of an Iceberg property and table."""
     if not re.fullmatch(r"[\w-]+", group):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
-        raise OptionError(problem, hint="Letters, digits, _ and - are")
+        raise OptionError(problem, hint="Use only letters, digits, _ and -")

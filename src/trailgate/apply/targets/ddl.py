@@ -63,11 +63,11 @@ class DdlDialect:
         for part in parts:
             if 0 < self.longest < len(part.encode()):
                 problem = (
-                    f"{self.title} has names of at most {self.longest} bytes, and {part} is longer"
+                    f"{self.title} has names of at most {self.longest} bytes, but {part} is longer"
                 )
                 raise OptionError(
                     problem,
-                    hint="Give it another name: with MAP or COLMAP in a parameter file of apply, or by the option rename of a copybook",
+                    hint="Give it another name: with MAP or COLMAP in a parameter file of apply, or with the option rename of a copybook",
                 )
             name = part.upper() if self.upper and part.islower() else part
             names.append(mark + name.replace(mark, 2 * mark) + mark)

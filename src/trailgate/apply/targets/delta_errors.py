@@ -40,7 +40,7 @@ REFUSALS: Final = (
     (
         r"Unsupported table features",
         "delta-rs cannot write tables with this feature: {}",
-        "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
+        "Apply with a Spark session that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
     ),
     (
         r"Column mapping is not supported",
@@ -69,7 +69,7 @@ STORE_CAUSES: Final = (
         r"InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|AuthenticationFailed|401 Unauthorized",
         "the store refuses the login",
     ),
-    (r"AccessDenied|AuthorizationFailure|403 Forbidden", "the store refuses the permission"),
+    (r"AccessDenied|AuthorizationFailure|403 Forbidden", "the store denies access"),
     (r"[Cc]onnection refused", "nothing answers at the store's address"),
     (r"dns error", "the store's host is unknown"),
     (r"InvalidContentType", "the store does not use TLS at this address"),

@@ -131,9 +131,7 @@ def _google_place(address: str) -> DeltaPlace:
 
     path = parse_google_address(address)
     if path.anonymous or "?" in address:
-        problem = (
-            "Delta tables on Google's store are written with your own login to Google's own server"
-        )
+        problem = "a Delta table in Google Cloud Storage cannot be written anonymously, or with options in its address"
         hint = "Use gs://bucket/folder, and log in as docs/stores.md describes"
         raise OptionError(problem, hint=hint)
     return DeltaPlace(f"gs://{path.bucket}/{path.key}".rstrip("/"))

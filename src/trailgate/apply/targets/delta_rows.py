@@ -17,8 +17,7 @@ from trailgate.apply.effects.nets import NetChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
-from trailgate.apply.targets.integer_keys import IntegerKeys
-from trailgate.apply.targets.key_ranges import find_key_range
+from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")

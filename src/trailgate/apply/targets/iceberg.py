@@ -168,7 +168,7 @@ class IcebergTarget:
             return None
         if loaded.format_version > NEWEST_FORMAT:
             problem = f"the table has format version {loaded.format_version}, and pyiceberg writes versions up to {NEWEST_FORMAT}"
-            hint = "Apply by a session of Spark that has Iceberg: trailgate.spark.apply"
+            hint = "Apply with a Spark session that has Iceberg: trailgate.spark.apply"
             raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
         check_delete_files(loaded)
         return table.as_held(table.name, read_arrow_schema(loaded))
@@ -308,7 +308,7 @@ class IcebergTarget:
                 raise OptionError(problem, where=Where(table=".".join(name)), hint=MAP_HINT)
             check_path(part)
         if len(identifier) < 2:
-            problem = f"a table of an Iceberg catalog needs a namespace, and {name[0]} has none"
+            problem = f"a table of an Iceberg catalog needs a namespace, but {name[0]} has none"
             raise OptionError(problem, hint=NO_NAMESPACE)
         return identifier
 

@@ -31,8 +31,7 @@ from pyiceberg.table import FileScanTask, Table
 from trailgate.apply.effects.batch import ClosingUpdate, build_complete_rows
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
 from trailgate.apply.effects.operations import join_arrays
-from trailgate.apply.targets.integer_keys import IntegerKeys
-from trailgate.apply.targets.key_ranges import find_key_range
+from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 

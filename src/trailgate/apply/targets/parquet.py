@@ -116,7 +116,7 @@ class ParquetTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Raise OptionError, because rows in Parquet files cannot be looked up by key."""
         del table, keys, keys_alone
-        raise OptionError("parquet: cannot look up rows by key")
+        raise OptionError("parquet: cannot look up rows by key", hint="Use --mode append")
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a Parquet table, from all of its files."""

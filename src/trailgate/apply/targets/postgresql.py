@@ -678,7 +678,7 @@ class PostgreSQLTarget:
                 )
             for column, sent, stored in zip(columns, values[::2], values[1::2], strict=True):
                 if sent != stored:
-                    problem = f"the trail has {sent!r}, and the target stored {stored!r}"
+                    problem = f"the trail has {sent!r}, but the target stored {stored!r}"
                     located = replace(where, field=column.name)
                     raise RowRefusedError(problem, where=located, hint=hint)
 

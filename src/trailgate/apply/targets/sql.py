@@ -92,7 +92,10 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
 
 
 def find_extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of columns that the source does not have and that may be written, at most 62."""
+    """Return the indexes of extra columns: those that the source lacks and that are not computed.
+
+    Returns only the first 62, because each needs a bit in ``x``.
+    """
     indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
     return indexes[:MOST_EXTRA]
 
@@ -387,7 +390,7 @@ def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[st
     if len(table.name) == 2:
         return table.name[0], table.name[1]
     hint = "MAP it to SCHEMA.TABLE in a parameter file"
-    raise OptionError(f"{database} has no catalogs, and {table} names one", hint=hint)
+    raise OptionError(f"{database} has no catalogs, but {table} names one", hint=hint)
 
 
 def not_a_table_error(object_type: str, name: str) -> DefinitionError:

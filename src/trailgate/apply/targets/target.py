@@ -103,7 +103,7 @@ class GroupPosition(NamedTuple):
 def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
     """Build the error for a group whose position was advanced by another run."""
     return TargetConflictError(
-        f"another run applies group {group} to this target",
+        f"another run is applying group {group} to this target",
         where=Where(source=source),
         hint="Stop one of them, or give it a group of its own: --group NAME",
     )

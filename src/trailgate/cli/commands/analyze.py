@@ -42,14 +42,14 @@ def command(
 ) -> None:
     """Show every byte of a trail file with its meaning."""
     from trailgate.model.positions import parse_position
-    from trailgate.storage.files.listing import files_at
+    from trailgate.storage.files.trail_files import find_files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.storage.reading.trail_rest import describe_wrong_size
     from trailgate.trail.annotation.elements import DamagedSpan, find_problems
     from trailgate.trail.annotation.walk import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
-    files = files_at(path)
+    files = find_files_at(path)
     begin, end = (
         None if text is None else parse_position(position_in(files, text) or "")
         for text in (from_position, to_position)

@@ -190,7 +190,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     if arguments.follow and arguments.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")
     if name := _given(arguments, OF_FILES):
-        raise OptionError(f"{name} applies only to files, and the messages come from a broker")
+        raise OptionError(f"{name} applies only to files, but the messages come from a broker")
     options = ReceiveOptions(
         arguments.on_error,
         until_empty=not arguments.follow,

@@ -85,7 +85,7 @@ def _apply_twice(trail: str, target: str, session: Any = None, master: str = "")
     from trailgate.apply.commands.apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
-    _say("\n# Messages come, and so do the changes of a table: first some, and then all others.")
+    _say("\n# A table follows its messages: capture and apply some of them, then the rest.")
     for source in (FIRST, MESSAGES):
         named = source if source == MESSAGES else f"'{source}'"
         _step(f"{CAPTURE.format(named)} --to {trail} --apply {target}{on_spark}")

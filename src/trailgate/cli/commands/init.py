@@ -113,7 +113,7 @@ def _print_state(proposal: Proposal, path: Path, sample: Sample, *, to_file: boo
     if sample.empty_note:
         say(f"note: {sample.empty_note}", stderr=True)
     if sample.cut:
-        say("only the first megabytes of the messages were looked at", stderr=to_stderr)
+        say("only the first megabytes of the messages were examined", stderr=to_stderr)
     for sentence in proposal.open:
         say(f"to fill in: {sentence}", stderr=to_stderr)
     say("Try it:" if to_file else f"Save it as {path}, and try it:", stderr=to_stderr)

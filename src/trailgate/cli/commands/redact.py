@@ -50,4 +50,4 @@ def command(trail: TrailPath, arguments: RedactArguments) -> None:
                 f"note: {notice}. trailgate check {mask_logins(trail)} lists the damage",
                 stderr=True,
             )
-        say("Look before you send it: trailgate show, trailgate analyze")
+        say("Check the result before you send it: trailgate show, trailgate analyze")

@@ -89,7 +89,7 @@ class ShowArguments:
     ] = "show"
     open_transactions: Annotated[
         Literal["hold", "show"],
-        "Hold or show the last operation of a transaction that is still open at the end of the trail.",
+        "Hold back or show the last operation of a transaction that is still open at the end of the trail.",
     ] = "hold"
     threads: Threads = None
     wide: Wide = False
@@ -159,7 +159,7 @@ def _with_tables(
     if text_times and typed:
         raise OptionError(
             "--times text applies only to a single table: name it with --table",
-            hint="Other shapes have date times as text with all their digits",
+            hint="Otherwise date times are always shown as text with all their digits",
         )
     patterns = [_name(trail, name) for name in table]
     for text in tables or ():

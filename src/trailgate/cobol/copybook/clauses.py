@@ -23,11 +23,9 @@ from trailgate.cobol.copybook.entries import (
     RENAMES,
     STAND_ALONE,
     CopybookEntry,
-    PictureError,
     apply_comments,
     expand_typedefs,
     nest_entries,
-    parse_picture,
 )
 from trailgate.cobol.copybook.layouts import (
     UNBOUNDED,
@@ -37,6 +35,7 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
+from trailgate.cobol.copybook.pictures import PictureError, parse_picture
 from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType
 from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type
 from trailgate.errors import OptionError
@@ -96,7 +95,7 @@ _LOG: Final = logging.getLogger(__name__)
 BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
     {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
 )
-# By the word after USAGE, which may be left out: PIC S9(5) COMP-3.
+# By the word after USAGE, which is optional: PIC S9(5) COMP-3.
 USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,

@@ -71,7 +71,7 @@ _OTHERS: Final = frozenset(
         "XML",
     }
 )
-# Settings of $SET that change sizes or signs. They are not obeyed, but warned of.
+# Settings of $SET that change sizes or signs. They are not supported, but warned of.
 _LAYOUT_SETTINGS: Final = re.compile(
     r"\b(?:NO)?(IBMCOMP|SIGN|ODOSLIDE|ALIGN|CHARSET)\b", re.IGNORECASE
 )
@@ -156,8 +156,12 @@ class CompileConstants:
         # A constant may be defined again with the same value.
         is_new = before is None or before is OFF or before == value
         if not (override or value is OFF or is_new):
-            problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
-            raise name.error(problem, "Add OVERRIDE, or give another value by the option constants")
+            problem = (
+                f"{name.text} is already {_shown(before)}, but is defined as {_shown(value)} here"
+            )
+            raise name.error(
+                problem, "Add OVERRIDE, or give another value with the option constants"
+            )
         self.defined[name.upper] = value
 
 
@@ -373,7 +377,7 @@ class _Directives:
         if words.next_is("CONSTANT"):
             self.define(words)
         elif _LAYOUT_SETTINGS.search(words.text):
-            problem = f"{words.text.strip()} is not obeyed"
+            problem = f"{words.text.strip()} is not supported"
             hint = "Use the options compiler, binarySizes, signs, depending or codePage instead"
             _LOG.warning("%s", words.token.error(problem, hint))
 
@@ -625,7 +629,7 @@ def _literal(word: CopybookToken) -> Value:
 
 
 def _hint(name: str) -> str:
-    return f"Set it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
+    return f"Set it with the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
 
 
 # By the name of a directive after >> or $.

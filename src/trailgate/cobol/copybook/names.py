@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import count
 
-from trailgate.cobol.copybook.items import column_names
+from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, did_you_mean
 
@@ -146,4 +146,4 @@ def _check_distinct(before: CopybookLayout, after: CopybookLayout) -> None:
         other = names.setdefault(new.name.upper(), old.name.upper())
         if other != old.name.upper() and not new.filler:
             problem = f"{other} and {old.name} of {before.name} both become {new.name}"
-            raise OptionError(problem, hint="Give one of them another name by the option rename")
+            raise OptionError(problem, hint="Give one of them another name with the option rename")

@@ -26,8 +26,6 @@ from trailgate.cobol.copybook.entries import (
     RENAMES,
     STAND_ALONE,
     CopybookEntry,
-    ParsedPicture,
-    PictureCategory,
     expand_typedefs,
     nest_entries,
 )
@@ -42,6 +40,7 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
+from trailgate.cobol.copybook.pictures import ParsedPicture, PictureCategory
 from trailgate.cobol.copybook.replacing import CopybookText, no_hint
 from trailgate.cobol.copybook.source import SourceLine, read_lines, warn_of_cut_text
 from trailgate.cobol.copybook.sql_types import BYTES
@@ -233,7 +232,7 @@ def _storage_of_usage(
     words = BYTES_OF.get(entry.usage or "")
     if words is not None:
         if entry.picture is not None:
-            hint = "Its usage states its size: leave out the picture, or is it COMP-5?"
+            hint = "Its usage states its size: omit the picture, or is it COMP-5?"
             raise entry.token.error(f"{entry.name} is {entry.usage}, and has a picture", hint)
         return _word_storage(words, signed=not entry.unsigned)
     return None

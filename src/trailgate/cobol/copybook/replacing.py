@@ -350,7 +350,7 @@ def read_rules(words: list[CopybookToken]) -> list[ReplaceRule]:
         if part:
             old, new = _unquote(old), _unquote(new)
         if not old:
-            raise begin.error("REPLACING of nothing: the text that is replaced is empty")
+            raise begin.error("REPLACING needs a text to replace, but it is empty")
         rules.append(ReplaceRule(old, new, begin, part))
     return rules
 
@@ -361,7 +361,7 @@ def _operand(words: list[CopybookToken], index: int) -> tuple[tuple[CopybookToke
     Returns its text words, and the index after it.
     """
     if index >= len(words):
-        raise words[-1].error("REPLACING ends before its last text")
+        raise words[-1].error("REPLACING ends before its new text")
     if words[index].kind is CopybookTokenType.PSEUDO:
         for end in range(index + 1, len(words)):
             if words[end].kind is CopybookTokenType.PSEUDO:

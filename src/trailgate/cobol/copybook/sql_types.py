@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.entries import CopybookEntry, parse_picture
+from trailgate.cobol.copybook.entries import CopybookEntry
+from trailgate.cobol.copybook.pictures import parse_picture
 from trailgate.errors import OptionError
 
 BYTES: Final = "SQL BYTES"  # the usage of an item of bytes; no text can state it

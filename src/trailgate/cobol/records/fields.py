@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.flat_columns import make_names_distinct
 from trailgate.cobol.copybook.items import (
     UNPLACED,
     GroupItem,
@@ -26,7 +27,6 @@ from trailgate.cobol.copybook.items import (
     Offset,
     PlacedItem,
     RepeatedItem,
-    make_names_distinct,
 )
 from trailgate.cobol.records.kernels import copy_columns, copy_present, find_padding_runs
 from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, FaultReason

@@ -109,6 +109,6 @@ def _find_bits(items: list[PlacedItem], name: str) -> dict[PlacedItem, Indicator
         return {}
     bits, after = items[numbers[0]], items[numbers[0] + 1 :]
     if len(after) > 8 * bits.field.size:
-        problem = f"indicators: {name} has {8 * bits.field.size} bits, for {len(after)} items"
+        problem = f"indicators: {name} has {8 * bits.field.size} bits, but {len(after)} items need one each"
         raise OptionError(problem, where=Where(field=name))
     return {item: Indicator(bits, bit) for bit, item in enumerate(after)}

@@ -469,11 +469,12 @@ def follow_descriptor_chains(
 
 @kernel(writes=("marks",))
 def find_common_offset(following: Longs, reach: int, marks: Octets) -> int:
-    """Return the first offset from ``reach`` on through which all chains that start before it pass, or -1.
+    """Find the first offset from ``reach`` on that all chains which start before it pass through.
 
-    ``following`` has the next offset of each chain, or -1. ``marks`` are as many zeros, as working
-    memory. The loop marks the offsets that any chain reaches, and counts the marked ones still
-    ahead: if the current offset is the only one, all chains meet here.
+    Returns -1 if there is none. ``following[i]`` is the next offset of the chain at i, or -1 if no
+    chain can start there. ``marks`` is working memory: as many zeros as offsets. The loop marks the
+    offsets that any chain reaches, and counts the marked ones still ahead: if the current offset is
+    the only one, all chains meet here.
 
     For example, in ``2 -1 4 4 6 -1 8 -1`` with a reach of 4, chains start at 0, 2 and 3, and all
     pass through 4.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from trailgate.cobol.copybook.items import flat_columns
+from trailgate.cobol.copybook.flat_columns import flat_columns
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.errors import OptionError, Where, did_you_mean
 

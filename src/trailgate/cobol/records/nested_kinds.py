@@ -73,7 +73,7 @@ class NestedDecoder(KindsDecoder):
                     problem = (
                         f"two columns of {name} have the name {one}: an item, and a kind below it"
                     )
-                    raise OptionError(problem, hint="Rename one of them by the option rename")
+                    raise OptionError(problem, hint="Rename one of them with the option rename")
 
     def _is_shown(self, name: str) -> bool:
         """Return True if the records of a kind have any columns: items, errors, or children with columns."""
@@ -89,7 +89,7 @@ class NestedDecoder(KindsDecoder):
         return bound
 
     def children_of(self, name: str) -> Sequence[str]:
-        """Return the kinds whose records are lists in the rows of this kind."""
+        """Return the child kinds of the kind ``name``. Each is a list column in its rows."""
         return self._children[self._numbers[name]]
 
     def has_trees(self, name: str) -> bool:
@@ -246,6 +246,8 @@ def _join_parts(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
         return
     begins = [int(part.starts[0]) for part in filled]
     data = [part.data[at : int(part.ends[-1])] for part, at in zip(filled, begins, strict=True)]
+    # How far the offsets of each part move. Example: parts with the bytes [2, 5) and [0, 4) of
+    # their buffers are joined as [0, 3) and [3, 7), so they move by -2 and +3.
     moves = np.cumsum([0, *map(len, data[:-1])]) - begins
     starts, ends = (
         np.concatenate(

@@ -20,14 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.cobol.copybook.flat_columns import column_names, flat_columns
 from trailgate.cobol.copybook.items import (
     CounterKey,
     CounterValues,
     PlacedItem,
-    column_names,
     counter_key,
     find_counter_key,
-    flat_columns,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dataclasses import field as member
 from enum import Enum
 
-from trailgate.cobol.copybook.items import column_names
+from trailgate.cobol.copybook.flat_columns import column_names
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.values.codec import ValueOptions

@@ -33,7 +33,7 @@ def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> Copybook
     if name is None:
         if len(layouts) == 1:
             return layouts[0]
-        hint = f"Choose one by the option record: {', '.join(known)}"
+        hint = f"Choose one with the option record: {', '.join(known)}"
         raise OptionError(f"the copybook has {len(layouts)} records", hint=hint)
     if name.upper() in known:
         return known[name.upper()]

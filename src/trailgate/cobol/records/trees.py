@@ -14,13 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.cobol.copybook.items import (
-    GroupItem,
-    ItemNode,
-    RepeatedItem,
-    columns_below,
-    make_names_distinct,
-)
+from trailgate.cobol.copybook.flat_columns import make_names_distinct
+from trailgate.cobol.copybook.items import GroupItem, ItemNode, RepeatedItem, columns_below
 from trailgate.errors import EncodeError, Where, did_you_mean
 
 

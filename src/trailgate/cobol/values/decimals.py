@@ -53,9 +53,9 @@ from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # the offset of a sign that has no byte
-_BLANK_HINT: Final = "Blank numbers can be read by the option blank"
-_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
-_PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
+_BLANK_HINT: Final = "Blank numbers can be read with the option blank"
+_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read with the option lowValues"
+_PADDED_HINT: Final = "Blanks and low-values beside digits can be read with the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
 # By usage. Other usages print numbers, and name their picture.
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
@@ -423,6 +423,7 @@ def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
     body = raw[:-1] or raw
     if field.usage is not Usage.ZONED and set(body) <= set(digits):
         return "Is it zoned?"
+    # 12 34 5C: all nibbles are digits, except the last one, which is a sign.
     if field.usage is not Usage.PACKED and text[:-1].isdigit() and text[-1] in _SIGN_NIBBLES:
         return "Is it COMP-3?"
     if body.isdigit() and 0x30 not in digits:
@@ -430,6 +431,7 @@ def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
     if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:
         return "Is it EBCDIC?"
     signed = field.number is not None and field.number.signed
+    # A last nibble D or B is a minus, for which an unsigned picture has no S.
     if "-" not in field.picture and text[-1:] in ("d", "b") and not signed:
         return "Is it signed?"
     return ""

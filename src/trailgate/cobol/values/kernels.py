@@ -136,6 +136,8 @@ def _join(word: np.uint64, base: int) -> int:
     Neighbours are joined in three steps. With base 10 the bytes 1 2 3 4 5 6 7 8 become the pairs 12
     34 56 78, then 1234 5678, then 12345678.
     """
+    # The masks keep every second byte, then every second pair, so that no sum reaches its
+    # neighbour: with base 100 a pair is at most 9999 (16 bits), and two are 99,999,999 (32 bits).
     below, power = np.uint64(8), np.uint64(base)
     word = (word & _EVEN_BYTES) * power + (word >> below & _EVEN_BYTES)
     below, power = below + below, power * power

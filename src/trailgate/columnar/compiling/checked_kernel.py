@@ -143,7 +143,7 @@ class CheckedKernel:
         found = native_loop(self.function)
         if found is None and forced is Loops.NATIVE:
             raise MissingDependencyError(
-                f"{VARIABLE}=native, and {self.__name__} was not built from the code that is here",
+                f"{VARIABLE}=native, but {self.__name__} was not built from the code that is here",
                 hint="In a checkout, run: make native",
             )
         return found

@@ -31,7 +31,7 @@ class ArrayContract(NamedTuple):
         if value.ndim != 1 or not flags.c_contiguous or not flags.aligned:
             raise TypeError(f"{name}: expected one dimension without gaps, at an aligned address")
         if self.writes and not flags.writeable:
-            raise TypeError(f"{name}: the kernel writes to it, and it is read-only")
+            raise TypeError(f"{name}: the kernel writes to it, but it is read-only")
         return value
 
     def guard(self, value: Any) -> Any:

@@ -53,8 +53,8 @@ def read_integers(
 ) -> int:
     """Parse strings of at most a minus sign and 1 to 18 digits.
 
-    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row that is
-    another text or outside ``low`` to ``high``, or -1.
+    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row with any
+    other text, or with a number outside ``low`` to ``high``; -1 if there is none.
     """
     # Example: "-12" is -(10 * 1 + 2). The loop over the digits has no branch: wrong characters are only recorded,
     # and the number that they result in is discarded. 18 digits cannot overflow.
@@ -382,6 +382,7 @@ def is_time(part: Longs) -> bool:
     year, month, day = part[YEAR], part[MONTH], part[DAY]
     if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
         return False
+    # Every month has at least 28 days, so only later days depend on the month.
     if day > 28:
         last = 31
         if month == 2:

@@ -52,11 +52,12 @@ class DelimitedBodies(NamedTuple):
 
 
 class DelimitedTokens(NamedTuple):
-    """The tokens of a dialect.
+    """The tokens of a dialect: its delimiters and quotes, and their escaped forms.
 
-    ``kinds`` has for each byte value the type of token that it begins. ``delimiter_bytes`` are the
-    first bytes of delimiters and of escaped delimiters, ``quote_bytes`` the first bytes of quotes
-    and escaped quotes (none if text has no quotes).
+    ``tokens`` has their bytes; token i is ``tokens[bounds[i]:bounds[i + 1]]``. ``kinds[b]`` is the
+    type of the token that begins with the byte b. ``delimiter_bytes`` are the first bytes of
+    delimiters and of escaped delimiters, ``quote_bytes`` the first bytes of quotes and escaped
+    quotes (none if text has no quotes).
     """
 
     tokens: Octets

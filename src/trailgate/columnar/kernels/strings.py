@@ -199,6 +199,7 @@ def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
         if min(number, offset) < 0 or max(number, offset) >= LIMIT * LIMIT:
             return row
         place = 2 * DIGITS * row
+        # The rows of one file have the same number: copy its digits from the row before.
         if row and number == numbers[row - 1]:
             for digit in range(DIGITS):
                 strings[place + digit] = strings[place + digit - 2 * DIGITS]
@@ -353,5 +354,7 @@ def since_march(year: int, month: int, day: int) -> int:
     """Return the days since 1970 of a date; the inverse of ``civil``."""
     past = 1 if month <= 2 else 0
     years = year - past
+    # ``past`` moves January and February to the year before, so that a year begins in March and
+    # ends with the leap day. 719,468 days are from 0000-03-01 to 1970-01-01.
     days = 365 * years + years // 4 - years // 100 + years // 400
     return days + (153 * (month + 12 * past - 3) + 2) // 5 + day - 1 - 719_468

@@ -1,4 +1,4 @@
-"""Process many bytes at once: functions that are only a few machine instructions when compiled (see ``compiler``).
+"""Process many bytes at once: functions that are only a few machine instructions when compiled (see ``columnar.compiling``).
 
 - ``load8`` and ``store8`` read and write eight bytes at any offset, ``store4`` and ``store2`` write
   fewer, and ``move32`` copies 32. Gathering short values is four to eight times as fast as byte by

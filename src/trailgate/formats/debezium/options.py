@@ -166,18 +166,20 @@ class DebeziumPublishOptions(PublishOptions):
     """How change events are written, one per operation."""
 
     content: Annotated[Literal["row"], "an event holds one operation"] = ROW
-    prefix: Annotated[str, "the name of the source, which topics begin with"] = "trailgate"
-    schemas: Annotated[bool, "each event is the payload beside its schema"] = False
+    prefix: Annotated[str, "the name of the source, with which topics begin"] = "trailgate"
+    schemas: Annotated[bool, "write each event as the payload beside its schema"] = False
     transactions: Annotated[
-        bool, "events have their place in their transaction, and there are BEGIN and END events"
+        bool, "add each event's place in its transaction, and write BEGIN and END events"
     ] = True
     missing: Annotated[
         Literal["error", "omit", "placeholder"],
-        "a column that an operation does not have: refused, not in the image, or the value of columns that were not logged",
+        "a missing column: an error, omitted from the image, or written as the placeholder",
     ] = ERROR
-    placeholder: Annotated[str, "the value of columns that were not logged"] = UNAVAILABLE
+    placeholder: Annotated[str, "the value of missing columns with missing=placeholder"] = (
+        UNAVAILABLE
+    )
     key_updates: Annotated[
-        Literal["error", "update"], "changes of a key: refused, or events with two images"
+        Literal["error", "update"], "a change of a key: an error, or an event with both images"
     ] = ERROR
 
     def __post_init__(self) -> None:

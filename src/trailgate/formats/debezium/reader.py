@@ -36,6 +36,7 @@ from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
@@ -43,7 +44,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import errors_by_row, numbers_without
+from trailgate.messages.records import numbers_without
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
@@ -68,7 +69,7 @@ LOGICAL: Final = "messages of logical decoding (op m) change no table: they were
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
-NOT_FLATTENED: Final = "this is a change event, and not a row made by ExtractNewRecordState"
+NOT_FLATTENED: Final = "this is a change event, not a row made by ExtractNewRecordState"
 EVENT_HINT: Final = "To read change events, remove debezium.model=row"
 ROW_HINT: Final = (
     "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
@@ -268,7 +269,7 @@ def _undocumented(documents: JsonRecords) -> Longs:
 def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
     """Return a mask of the messages of logical decoding: events of type m, which have no image.
 
-    PostgreSQL's pg_logical_emit_message writes them. A connector may leave out the member
+    PostgreSQL's pg_logical_emit_message writes them. A connector may omit the member
     ``message`` with its content.
     """
     op, source, before, after = nodes.members(holder, ["op", "source", "before", "after"])

@@ -278,6 +278,7 @@ def _column(column: Column) -> EventColumn:
     family = column.family
     if family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
         sizes = _SIGNED if family is TypeFamily.INTEGER else _UNSIGNED
+        # Connect has no decimal integers, and no unsigned ones of 8 bytes: these become strings.
         kind = "string" if column.scale else sizes.get(column.type_row.width or 8, "string")
         return _convert_type(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
     if family is TypeFamily.FLOAT:

@@ -111,7 +111,7 @@ def _check_table(read: PropertyReader, options: DelimitedOptions) -> None:
         raise read.properties.error("delim.schemaandtable or delim.table is required")
     if options.schemaandtable is not None and options.table:
         problem = "delim.table and delim.schemaandtable both name the table"
-        raise read.error(problem, "table", "Leave one of them out")
+        raise read.error(problem, "table", "Omit one of them")
 
 
 def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None:

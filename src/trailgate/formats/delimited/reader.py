@@ -39,18 +39,13 @@ from trailgate.columnar.rows import FEW, encode_distinct, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.messages.bad_values import errors_by_row
+from trailgate.messages.encoding_checks import check_utf8
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import (
-    RETURNS,
-    BadMessagesError,
-    MessageRecordGroup,
-    MessageRecords,
-    check_utf8,
-    errors_by_row,
-)
+from trailgate.messages.records import RETURNS, BadMessagesError, MessageRecordGroup, MessageRecords
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for

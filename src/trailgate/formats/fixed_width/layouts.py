@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.cobol.copybook.items import FlatColumn, flat_columns
+from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout, Usage
 from trailgate.cobol.values.decimals import INT64_DIGITS
 from trailgate.columnar.code_pages import code_page
@@ -80,8 +80,8 @@ class ElementCounter:
 class RecordLayout:
     """The layout of a fixed-width record: its columns and size.
 
-    `defined` is its table in the definitions file. `counters` are those whose arrays have a fixed
-    offset, and whose names are unique.
+    `defined` is its table in the definitions file. `counters` are the counters of arrays with a
+    fixed offset, if their names are unique.
     """
 
     name: str

@@ -37,6 +37,7 @@ from trailgate.formats.fixed_width.values import (
     split_into_units,
     text_reader,
 )
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
@@ -47,7 +48,6 @@ from trailgate.messages.records import (
     MessageRecordGroup,
     MessageRecords,
     RowErrors,
-    errors_by_row,
 )
 from trailgate.model.changes import ABSENT, DELETE, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Table
@@ -186,8 +186,8 @@ class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
     Columns that are stored in the header come first. `ends` contains for each column the smallest
-    record length that includes this column and all columns before it. The offsets of the arrays of
-    `counters` include the header, and their columns those that are stored in it.
+    record length that includes this column and all columns before it. In `counters`, offsets of
+    arrays start at the header, and column numbers count the columns that are stored in the header.
     """
 
     readers: tuple[FieldReader, ...]
@@ -257,7 +257,7 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
     long = long[_has_other(records.units, records.starts[long] + size, records.ends[long], unset)]
 
     def errors(rows: Longs) -> ErrorColumns:
-        problem = f"more than blanks after header and record, which have a length of {size}"
+        problem = f"bytes other than blanks follow the header and the record, which have a length of {size}"
         return records.errors(rows, problem, _LONG, table=table)
 
     group.add(long, errors)

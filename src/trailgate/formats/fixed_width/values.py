@@ -28,8 +28,8 @@ from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import find_failing_row, octets, row_error, rows_at
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.formats.fixed_width.layouts import ColumnSlot
+from trailgate.messages.encoding_checks import check_utf8
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import check_utf8
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for

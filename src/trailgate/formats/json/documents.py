@@ -81,10 +81,11 @@ from trailgate.formats.json.scan_kernels import (
     fill_table,
     scan_json,
 )
+from trailgate.messages.encoding_checks import check_utf8, registry_hint
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import BadMessagesError, MessageRecords, check_utf8, registry_hint
+from trailgate.messages.records import BadMessagesError, MessageRecords
 from trailgate.messages.skipped import SkipReason
 
 CONTAINERS: Final = (OBJECT, ARRAY)
@@ -131,7 +132,7 @@ class JsonNodes:
 
     `text` contains the messages, followed by the decoded form of the strings that have escapes.
     Node i has the name `names[name[i]]` and the value `text[start[i]:start[i] + length[i]]`, a
-    string without its quotes. The nodes i + 1 to before `last[i]` are inside it. `root` and
+    string without its quotes. The nodes i + 1 to `last[i]` - 1 are inside it. `root` and
     `message` are the node and the message of each record.
     """
 

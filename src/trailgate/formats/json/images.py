@@ -31,8 +31,9 @@ from trailgate.formats.json.object_kernels import (
     place_members,
 )
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
+from trailgate.messages.bad_values import find_errors
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.records import MessageRecordGroup, find_errors
+from trailgate.messages.records import MessageRecordGroup
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily

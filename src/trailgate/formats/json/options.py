@@ -151,13 +151,13 @@ class JsonPublishOptions(PublishOptions):
 
     content: Annotated[Literal["row"], "a message holds one operation"] = ROW
     model: Annotated[
-        Literal["op", "row"], "op: with images; row: with the columns beside the metadata"
+        Literal["op", "row"], "op: before and after images; row: the columns beside the metadata"
     ] = "op"
     binary: Annotated[
-        Literal["", "hex", "base64"], "how bytes are written; without it they are refused"
+        Literal["", "hex", "base64"], "how bytes are written; by default they are refused"
     ] = ""
-    strings: Annotated[bool, "numbers are in quotes too"] = False
-    position: Annotated[bool, "with the member pos"] = True
-    primary_keys: Annotated[bool, "with the names of the key columns"] = True
-    tokens: Annotated[bool, "with the tokens"] = True
-    transactions: Annotated[bool, "with the members xid, csn and tx_ind"] = False
+    strings: Annotated[bool, "write numbers in quotes too"] = False
+    position: Annotated[bool, "add the member pos"] = True
+    primary_keys: Annotated[bool, "add the names of the key columns"] = True
+    tokens: Annotated[bool, "add the tokens"] = True
+    transactions: Annotated[bool, "add the members xid, csn and tx_ind"] = False

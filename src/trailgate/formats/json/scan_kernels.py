@@ -229,7 +229,7 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
 
 @inner
 def special_byte(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the next quote, backslash or control character, or at least `end` if there is none before.
+    """Return the offset of the next quote, backslash or control character; at least `end` if none comes before.
 
     The text is followed by 64 zeros, which count as control characters, so the search ends there.
     """

@@ -42,18 +42,14 @@ from trailgate.formats.publications.options import (
     EventPublishingOptions,
     is_byte_safe,
 )
+from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import AUTO, MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.raw_operations import POINT
-from trailgate.messages.records import (
-    BadMessagesError,
-    MessageRecordGroup,
-    are_utf8,
-    one_by_one,
-)
+from trailgate.messages.records import BadMessagesError, MessageRecordGroup, one_by_one
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily

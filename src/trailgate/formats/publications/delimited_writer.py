@@ -82,13 +82,13 @@ class DelimitedPublishOptions(PublishOptions):
     Delimiters have the same notation as in the reader's properties.
     """
 
-    fielddelim: Annotated[str, "between columns"] = DEFAULTS["fielddelim"]
-    recorddelim: Annotated[str, "after each record"] = DEFAULTS["recorddelim"]
-    quote: Annotated[str, "around values that are not numbers"] = DEFAULTS["quote"]
-    decimalpoint: Annotated[str, "in numbers"] = DEFAULTS["decimalpoint"]
+    fielddelim: Annotated[str, "the delimiter between columns"] = DEFAULTS["fielddelim"]
+    recorddelim: Annotated[str, "the delimiter after each record"] = DEFAULTS["recorddelim"]
+    quote: Annotated[str, "the quote around values that are not numbers"] = DEFAULTS["quote"]
+    decimalpoint: Annotated[str, "the decimal point in numbers"] = DEFAULTS["decimalpoint"]
     missing: Annotated[
         Literal["error", "null"],
-        "a column that an operation does not have: refused, or empty, which a reader takes for NULL",
+        "a missing column: an error, or empty, which readers take for NULL",
     ] = "error"
 
     def __post_init__(self) -> None:
@@ -261,7 +261,7 @@ def _check_kinds(block: ChangeBlock) -> None:
             block,
             int(truncates[0]),
             "a truncate cannot be published in this format",
-            "Leave it out, or publish in the format json",
+            "Exclude the table, or publish in the format json",
         )
 
 
@@ -294,7 +294,10 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
 
 
 def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
-    """Fill missing after values of updates with the before values: a column without an after value did not change."""
+    """Complete the after images of delimited publications, which have all columns.
+
+    A column without an after value in an update did not change, so it gets the before value.
+    """
     if before.values is None or (after.values is not None and after.missing is None):
         return after
     rows = len(changes)

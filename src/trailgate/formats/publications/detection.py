@@ -21,10 +21,11 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.messages.encoding_checks import encoding_error
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import BadMessagesError, encoding_error
+from trailgate.messages.records import BadMessagesError
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
 _FIXED: Final = 36  # bytes of a version 2 header before its names and values

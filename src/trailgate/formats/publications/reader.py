@@ -129,7 +129,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         documents = self._documents(messages.only(others)) if len(others) else None
         if documents is not None:
             ids = [transaction_of_bad(documents, at) for at in range(len(others))]
-        else:  # some may be delimited after blanks: each is looked at alone
+        else:  # some may be delimited after blanks: each is examined alone
             ids = [self._transaction_of(messages.slice(at, at + 1)) for at in others.tolist()]
         return BadMessageIds.unknown(len(messages)).put(others, BadMessageIds.of(ids))
 
@@ -201,7 +201,11 @@ class PublicationTableInference:
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the tables that publications describe, then the other tables, sorted by name, with the columns COL1 to COLn."""
+        """Return the definitions of all tables in the messages.
+
+        Tables that publications describe come first. Then follow the others, sorted by name, whose
+        columns are called COL1 to COLn.
+        """
         return Definitions(
             tuple(self._described.values())
             + tuple(

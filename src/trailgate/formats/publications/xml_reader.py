@@ -97,7 +97,11 @@ class _Found:
             self.errors[message] = DecodeError(problem, where=Where(offset=offset), hint=hint)
 
     def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
-        """Return the records. `words` are the codes of operation types in the options."""
+        """Build the records of the messages.
+
+        `words` maps the letter of an operation to its value of the operation type. `notes` are
+        remarks from control messages, which the capture reports.
+        """
         self._check_counts()
         for name, written in (("schema", "srcOwner"), ("table", "srcName")):
             for row in np.flatnonzero(self.values[name].lengths < 0).tolist():

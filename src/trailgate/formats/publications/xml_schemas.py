@@ -414,7 +414,7 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
         messages = as_utf8(messages, page)
     except BadMessagesError as bad:
         kept = np.setdiff1d(np.arange(len(messages)), bad.messages).tolist()
-        # One bad message must not hide the schemas in the others: look at each of them alone.
+        # One bad message must not hide the schemas in the others: examine each of them alone.
         if kept and len(kept) < len(messages):
             for number in kept:
                 yield from _with_words(messages.slice(number, number + 1), page)

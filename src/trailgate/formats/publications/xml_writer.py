@@ -99,11 +99,11 @@ class XmlPublishOptions(PublishOptions):
 
     database: Annotated[str, "the name of the source (dbName)"] = ""
     queue: Annotated[str, "the name of the send queue in schema messages"] = ""
-    schemas: Annotated[bool, "a table's schema message (subSchema) comes before its first row"] = (
+    schemas: Annotated[bool, "write a table's schema message (subSchema) before its first row"] = (
         False
     )
     lobs: Annotated[
-        Literal["inline", "messages"], "large objects: in their rows, or in messages of their own"
+        Literal["inline", "messages"], "write large objects in their rows, or in separate messages"
     ] = INLINE
 
     def __post_init__(self) -> None:
@@ -156,7 +156,9 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     kind = int(block.op_type[0])
     if kind not in ROWS:
         problem = "a truncate cannot be published in this format"
-        raise publication_error(block, 0, problem, "Leave it out, or publish in the format json")
+        raise publication_error(
+            block, 0, problem, "Exclude the table, or publish in the format json"
+        )
     owner, name = split_owner(block.table.name)
     if not owner:
         problem = f"the table {block.table.name} has no schema, but a publication must name one"

@@ -28,9 +28,9 @@ from trailgate.formats.xml.documents import (
     with_surroundings,
 )
 from trailgate.formats.xml.kernels import faults as kernels
+from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import are_utf8
 
 _AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
 _ATTRIBUTES: Final = 256  # attributes of a tag; in messages with more, expat finds the fault
@@ -108,12 +108,15 @@ def _errors(text: Octets, starts: Longs, ends: Longs, rows: Longs) -> ErrorColum
     low, high = rows[:, kernels.SHOWN_START], rows[:, kernels.SHOWN_END]
     shown = gather(text, low, high)
     forms = (PieceForm(b", at '", b"'"), PieceForm())
+    # State 1 is the form without "at", for faults around which there is nothing to show.
     states = (low == high).astype(np.uint8)
     pieces = [
         RowPiece(problem, (PieceForm(b"", b""),), plain=True),
         RowPiece(shown, forms, states, plain=True),
     ]
     texts = write_texts(pieces, len(rows))
+    # The text above is right for printable ASCII only. For other surroundings, which must be
+    # decoded and escaped, each row's text is made separately.
     odd = rows[:, kernels.PRINTABLE] == 0
     if odd.any():
         own = [

@@ -23,14 +23,11 @@ from trailgate.formats.xml.matches import MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import XmlRecords
 from trailgate.formats.xml.rules import XmlRule
+from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.properties import ValueSource
-from trailgate.messages.records import (
-    MessageRecordGroup,
-    MessageRecords,
-    errors_by_row,
-)
+from trailgate.messages.records import MessageRecordGroup, MessageRecords
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for, unchecked_size

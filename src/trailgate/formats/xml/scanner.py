@@ -75,9 +75,9 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
 from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
+from trailgate.messages.encoding_checks import is_utf8
 from trailgate.messages.kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import is_utf8
 
 # XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.
 _CONTROLS: Final = byte_mask({*range(0x20)} - {0x09, 0x0A, 0x0D})

@@ -320,7 +320,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     if _too_many(job, count):
         reasons = count_reasons(reports)
         named = "; ".join(f"{number:,} x {reason}" for reason, number in [*reasons.items()][:NAMED])
-        problem = f"{count_noun(count, 'message')} {'is' if count == 1 else 'are'} bad, and at most {job.options.max_bad:,} may be: {named}"
+        problem = f"{count_noun(count, 'message')} {'is' if count == 1 else 'are'} bad, but --max-bad (max_bad) allows at most {job.options.max_bad:,}: {named}"
         hint = "Nothing was published; --dry-run lists all of them"
         raise DecodeError(problem, hint=hint)
 
@@ -328,7 +328,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Check that every message was captured once: each range must begin where the previous range ended."""
     if [report.index for report in reports] != list(range(len(job.ranges))):
-        raise StorageError("not every range of the messages was run")
+        raise StorageError("some ranges of the messages were not run")
     _check_id_lengths(reports)
     if job.ids is not None and job.ids.ordered:
         check_spans((report.ids for report in reports if report.ids is not None), job.source)
@@ -342,7 +342,9 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
             raise StorageError(problem, hint="Were the files changed during the run?")
         reached = report.end
     if reached is not None and reached != job.source.end:
-        raise StorageError(f"the messages from {reached} on were not captured")
+        problem = f"the messages from {reached} on were not captured"
+        hint = "Were files changed or removed during the run? Nothing was published: run it again"
+        raise StorageError(problem, hint=hint)
 
 
 def _check_id_lengths(reports: Sequence[RangeReport]) -> None:

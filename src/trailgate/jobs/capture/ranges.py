@@ -327,10 +327,8 @@ def encode_or_reject(
 class BadUnits:
     """The bad units of a batch, in order, and the first error of each.
 
-    Unit 0 was open before the batch.
-
-    `before` is the reason for unit 0 if it was already bad before the batch; then it is not among
-    `units`.
+    Unit 0 is the unit that was open when the batch began. If it was already bad then, `before` is
+    the reason, and `units` does not contain 0.
     """
 
     units: Longs

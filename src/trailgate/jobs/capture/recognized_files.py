@@ -133,7 +133,7 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
         raise StorageError(
             "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
             where=Where(source=file.path),
-            hint="If its messages are different, capture it alone with --again; otherwise leave it out",
+            hint="If its messages are different, capture it alone with --again; otherwise exclude it",
         )
     return True
 
@@ -165,7 +165,7 @@ def _captured_bytes(
 
 
 def _has_grown(file: MessageFile, known: CapturedFile, why: str, lines: str) -> StorageError:
-    problem = f"the file was captured when it had {known.size} bytes, and has grown since: {why}"
+    problem = f"the file was captured when it had {known.size} bytes, but has grown since: {why}"
     hint = "Put the new messages into a file of their own, or capture all of this one with --again"
     more = f"; {lines}, give --message-per line" if lines else ""
     return StorageError(problem, where=Where(source=file.path), hint=hint + more)

@@ -449,7 +449,7 @@ class _Delimited:
             f"Proposed from {count_noun(split.messages, 'message')} of {records}. Check each line."
         )
         if count > RECORDS:
-            draft.note(f"Only the first {RECORDS:,} records were looked at.")
+            draft.note(f"Only the first {RECORDS:,} records were examined.")
         if self.headings:
             draft.note(
                 f"{FILL_IN}the first line has the names of fields, and a capture takes it for an operation. Remove it from the messages, as tail -n +2 does."

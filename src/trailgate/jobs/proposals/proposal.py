@@ -108,7 +108,11 @@ def propose(
 
 
 def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
-    """Try a capture of the sample messages with proposed properties, and return the first error or None."""
+    """Try a capture of the sample messages with proposed properties, and return the first error or None.
+
+    ``cut`` means that more messages follow the sample, so an open transaction at its end is not an
+    error.
+    """
     try:
         capture = infer_from(set_up_capture(text), [messages])
     except TrailgateError as error:

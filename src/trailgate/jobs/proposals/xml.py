@@ -223,7 +223,10 @@ class _Messages:
         return [(min(repeated, key=len, default=(self.roots[0].name,)), "")]
 
     def _transaction(self, above: Steps) -> tuple[Steps, ProposedRule | None]:
-        """Return the path of the transactions around operations, and their rule (None if there is none)."""
+        """Propose the rule ``txrule``: find the elements around operations that are transactions.
+
+        Returns their path and the rule, or an empty path and None if operations are at the root.
+        """
         if not above:
             return (), None
         for end in range(len(above), 0, -1):

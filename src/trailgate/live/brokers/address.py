@@ -276,7 +276,9 @@ def check_tls_files(address: BrokerAddress) -> None:
             continue
         where = Where(source=str(address), field=name)
         if not address.tls:
-            problem = f"{path} is for an encrypted connection, and {address.protocol} is not"
+            problem = (
+                f"{path} is for an encrypted connection, but {address.protocol} is not encrypted"
+            )
             raise OptionError(problem, where=where)
         try:
             with Path(path).open("rb"):

@@ -27,6 +27,7 @@ from trailgate.errors import BrokerError, StorageError, Where
 from trailgate.live.files.journal_segments import (
     HEAD,
     IDS,
+    RESTORE,
     SEGMENT,
     GrowingSegment,
     JournalFile,
@@ -268,7 +269,8 @@ class Journal:
                 problem = (
                     "the journal is damaged: a segment before the last one ends inside a frame"
                 )
-                raise StorageError(problem, where=Where(source=str(file.path), offset=end))
+                where = Where(source=str(file.path), offset=end)
+                raise StorageError(problem, where=where, hint=RESTORE)
         number = files[-1].number if files else 0
         # The last segment was released, so a new one begins after it.
         if files and files[-1].kind == IDS:
@@ -288,7 +290,8 @@ class Journal:
         for frame in read_frames(file.path):
             if self.next and frame.number != self.next:
                 problem = f"message {frame.number} follows {self.next - 1} in the journal"
-                raise StorageError(problem, where=Where(source=str(file.path), offset=frame.begin))
+                where = Where(source=str(file.path), offset=frame.begin)
+                raise StorageError(problem, where=where, hint=RESTORE)
             if file.kind == SEGMENT:
                 self._firsts.setdefault(file.number, frame.number)
             self._known.add(ids_of(frame.batch))

@@ -19,6 +19,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_segments import (
     IDS,
+    RESTORE,
     SEGMENT,
     file_path,
     journal_files,
@@ -160,7 +161,7 @@ class JournalRange:
                 if stored.number != number:
                     problem = f"message {stored.number} follows {number - 1} in the journal"
                     where = Where(source=str(path), offset=frame.begin)
-                    raise StorageError(problem, where=where)
+                    raise StorageError(problem, where=where, hint=RESTORE)
                 yield stored
                 number = stored.end
                 if number >= self.end:

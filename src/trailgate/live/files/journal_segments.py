@@ -29,6 +29,7 @@ _SUM: Final = Struct(">I")
 _END_OF_STREAM: Final = b"\xff\xff\xff\xff" + bytes(4)  # the end marker of Arrow streams
 HEAD: Final = len(MAGIC) + _CHECKED.size + _SUM.size
 
+RESTORE: Final = "Restore the journal: messages that are not in the trail yet exist nowhere else"
 SEGMENT: Final = "segment"
 IDS: Final = "ids"
 # 0000000042.segment, or 0000000042.ids
@@ -138,7 +139,7 @@ def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
             raise StorageError(
                 "the journal is damaged: a complete frame follows an incomplete one",
                 where=Where(source=str(path), offset=begin, raw=rest[:HEAD]),
-                hint="Restore the file: messages that are not in the trail yet exist nowhere else",
+                hint=RESTORE,
             )
         at = rest.find(MAGIC, at + 1)
 
@@ -168,7 +169,7 @@ def journal_files(folder: Path) -> list[JournalFile]:
             problem = (
                 f"the journal lacks a segment between {before.path.name} and {after.path.name}"
             )
-            raise StorageError(problem, where=Where(source=str(folder)))
+            raise StorageError(problem, where=Where(source=str(folder)), hint=RESTORE)
     return files
 
 

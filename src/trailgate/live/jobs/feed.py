@@ -584,7 +584,7 @@ ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
 def check_journalled(address: BrokerAddress) -> None:
     """Raise OptionError for a broker that keeps its messages, because no journal is used for it."""
     if ROWS[address.family].keeps_messages:
-        problem = f"{address} keeps its messages, and is not received into a journal"
+        problem = f"{address} keeps its messages, so they are not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'
         raise OptionError(problem, hint=hint)
 

@@ -578,7 +578,9 @@ def open_live(
     read in advance to infer tables.
     """
     if capture.options.infers:
-        problem = "no table is defined, and a broker's messages cannot be read in advance"
+        problem = (
+            "no table is defined, and tables cannot be inferred from a broker's messages in advance"
+        )
         hint = (
             capture.options.undefined_hint or "Name a definitions file with the property sourcedefs"
         )

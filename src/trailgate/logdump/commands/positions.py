@@ -212,7 +212,9 @@ def scan_for_transaction_end(
 ) -> Iterator[Result]:
     """Find the end of the transaction, and show the first record of the next transaction."""
     if not session.settings.forward:
-        raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
+        raise OptionError(
+            "this search goes forward only", hint="POSITION FORWARD changes the direction"
+        )
     for chunk in chunks(session, SMALL):
         rows = selected_rows(session, _is_at_border(chunk, LAST))
         if rows:

@@ -89,7 +89,7 @@ def command(
     """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
     if arguments.write or arguments.set:
         if arguments.verify:
-            raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
+            raise OptionError("--verify writes nothing", hint="Omit --write and --set")
         _write_records(path, arguments)
         return
     from trailgate.cobol.records.record_options import ColumnShape
@@ -109,7 +109,7 @@ def command(
     options = CopybookOptions.of(named, shape=shape, base=base)
     if arguments.verify and (to is not None or arguments.format is OutputFormat.CSV):
         problem = "--verify writes nothing, and prints a table or JSON"
-        raise OptionError(problem, hint="Leave out --to and --format csv")
+        raise OptionError(problem, hint="Omit --to and --format csv")
     if to is None and arguments.master is not None and not arguments.verify:
         problem = "--master applies only to writing and verifying"
         raise OptionError(problem, hint="Add --to FOLDER, or --verify")

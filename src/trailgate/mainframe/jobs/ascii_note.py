@@ -22,7 +22,7 @@ from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import RecordSplit, read_record_split
 
 _LOG: Final = logging.getLogger(__name__)
-SAMPLE: Final = 64 << 10  # bytes of the file that are looked at
+SAMPLE: Final = 64 << 10  # bytes of the file that are examined
 MOST: Final = 1000  # records of the sample
 NOTE: Final = (
     "the text in %s looks like ASCII, but is read as %s (codePage=ascii reads it as ASCII)"

@@ -100,13 +100,15 @@ NULLS: Final = OptionType(
 )
 # Options that exist only for writing.
 OWN: Final = (
-    Option("nulls", NULLS, "how NULL is written: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option("nulls", NULLS, "how NULL is written: TYPE=VALUE, TYPE=VALUE; default an error"),
     Option(
         "block_length",
         COUNT,
-        "the most bytes of a block, with its word; else 32760, or of one longer record",
+        "the maximum size of a block with its descriptor word; default 32760, or the size of a longer record",
     ),
-    Option("block_records", COUNT, "the most records of a block; else as many as fit"),
+    Option(
+        "block_records", COUNT, "the maximum number of records in a block; default as many as fit"
+    ),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 
@@ -246,7 +248,8 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
         raise OptionError(f"{os.fspath(path)!r} is not the name of a file")
     with _storage_errors(path):
         if store.get_file_info(path_in_store).type != fs.FileType.NotFound:
-            raise StorageError("the file already exists", where=Where(source=str(path)))
+            hint = "Name another file, or remove this one"
+            raise StorageError("the file already exists", where=Where(source=str(path)), hint=hint)
         stream = store.open_output_stream(path_in_store + _UNFINISHED)
     try:
         # The file gets its real name only after the caller's block has succeeded.

@@ -35,7 +35,7 @@ COUNTERS: Final = (
     Metric("trailgate_publish_operations_total", "operations", "Operations that were sent."),
     Metric("trailgate_publish_batches_total", "batches", "Batches that were committed."),
     Metric("trailgate_publish_errors_total", "faults", "Faults of the broker. All were retried, except one that ended the run."),
-    Metric("trailgate_publish_outages_total", "outages", "Times at which the broker failed after it had worked."),
+    Metric("trailgate_publish_outages_total", "outages", "The number of times that the broker failed after it had worked."),
 )  # fmt: skip
 GAUGES: Final = (
     Metric("trailgate_publish_up", "up", "1 if the broker works, 0 if it does not or if the run ended with an error."),

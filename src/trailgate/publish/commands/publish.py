@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
 
 # Artemis does not show a message that a consumer holds.
-NO_POSITION: Final = (
-    "no position was found: nothing is published, or a run that publishes to a queue holds it now"
-)
+NO_POSITION: Final = "no position was found: nothing has been published, or a running publication holds the position of its queue"
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to 'kafka://host/${table}' --format debezium",
@@ -105,7 +103,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     if given.follow and given.status:
         raise OptionError("--follow and --status exclude each other")
     if given.follow and not is_address(given.target):
-        raise OptionError("--follow publishes to a broker, and not to a folder")
+        raise OptionError("--follow publishes to brokers, not to folders")
     if given.metrics is not None and not given.follow:
         raise OptionError("--metrics needs --follow", hint="Add --follow")
     files = find_trail(trail, given.definitions)

@@ -46,7 +46,7 @@ from trailgate.publish.senders.sender import (
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
 ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
-BROWSED: Final = 2  # messages of a restart queue that are looked at: it has one
+BROWSED: Final = 2  # messages of a restart queue that are read: it has one
 HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
@@ -136,7 +136,7 @@ class SendingConnection(AmqpConnection):
             taken[0].settle()
             found.append(taken[1])
         if link.draining():
-            raise self.error(f"the broker does not show what the queue {queue} has")
+            raise self.error(f"the broker does not show the messages of the queue {queue}")
         self.close_link(link)
         return found
 
@@ -207,7 +207,7 @@ class SendingConnection(AmqpConnection):
         """Wait until the AMQP broker grants credit for another message on a link."""
         if link.credit > 0:
             return
-        problem = "the broker takes no more messages: it may be full"
+        problem = "the broker accepts no more messages: it may be full"
         if not wait_and_log(
             lambda some: self.work(some, lambda: link.credit > 0), SECONDS, problem, self._where
         ):
@@ -255,7 +255,7 @@ class AmqpSender(QueueSender):
         limit, largest = self._connected.sender.remote_max_message_size, LargestMessage.of(parts)
         if limit and largest.size + HEAD_BYTES > limit:
             problem = (
-                f"the message has {largest.size} bytes, and the broker takes {limit - HEAD_BYTES} "
+                f"the message has {largest.size} bytes, but the broker accepts at most {limit - HEAD_BYTES} "
                 f"(operation at {largest.position})"
             )
             where = Where(source=str(self._address), table=largest.table or None)

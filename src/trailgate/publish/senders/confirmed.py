@@ -94,7 +94,7 @@ class ConfirmedStompSender(StompSender):
             if error.problem.startswith("not_found"):
                 return None
             raise
-        problem = f"the queue {self._queue} has no message, or somebody else reads it"
+        problem = f"the queue {self._queue} has no message, or another consumer has received it"
         hint = "Delete the queue to publish the trail from its beginning"
         raise self._connected.error(problem, refused=True, hint=hint)
 
@@ -183,7 +183,7 @@ class ConfirmedStompSender(StompSender):
         link.send("SUBSCRIBE", {"id": LOCK, "destination": f"/queue/{name}", **_LOCKING})
         link.send("SEND", {"destination": EXISTING + name}, own.encode())
         if not self._wait(lambda: any(body == own for _, body in self._messages), SECONDS):
-            raise link.error("the broker does not give the lock")
+            raise link.error("the broker does not grant the lock")
         self._messages.clear()
 
     def _receipt(self, waiting: set[str]) -> str:

@@ -108,7 +108,7 @@ class TopicNames:
         parts = list(map(unquote, split_table_name(name))) or [name]
         topic = self._clean(self._template.substitute(schema=".".join(parts[:-1]), table=parts[-1]))
         if topic == self._reserved:
-            problem = f"the topic of the table {name} would be {topic}, which has the positions of publications"
+            problem = f"the topic of the table {name} would be {topic}, which is reserved for the positions of publications"
             raise OptionError(problem, hint="Publish to another topic")
         is_new = topic not in self._owners
         owner = self._owner(name, join_table_name(parts[:-1]))
@@ -129,7 +129,7 @@ class TopicNames:
     def _clean(self, text: str) -> str:
         topic = _POINTS.sub(".", _OTHER.sub("_", text)).strip(".")
         if topic == self._reserved:
-            problem = f"{topic} has the positions of publications, and no messages"
+            problem = f"{topic} is reserved for the positions of publications"
             raise OptionError(problem, hint="Publish to another topic")
         if len(topic) > LONGEST or not topic:
             problem = f"{topic} is not the name of a topic: it must have 1 to {LONGEST} characters"

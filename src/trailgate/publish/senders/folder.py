@@ -32,6 +32,7 @@ from trailgate.publish.senders.sender import (
 )
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
+from trailgate.storage.files.manifest import OTHER_VERSION
 from trailgate.storage.files.quarantine import message_line
 from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import (
@@ -212,7 +213,8 @@ def read_published(folder: MessageFolder) -> FolderState | None:
             return None
         version = fields.pop("version")
         if version != VERSION:
-            raise StorageError(f"the checkpoint has version {version}, not {VERSION}", where=where)
+            problem = f"the checkpoint has version {version}, not {VERSION}"
+            raise StorageError(problem, where=where, hint=OTHER_VERSION)
         return FolderState(**fields)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         problem = f"the checkpoint cannot be understood: {error!r}"

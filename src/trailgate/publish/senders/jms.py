@@ -102,7 +102,7 @@ def restart_queue(address: BrokerAddress, group: str) -> str:
     """
     where = Where(source=str(address))
     if address.destination.startswith(RESTART):
-        problem = f"{address.destination} has the positions of publications, and no messages"
+        problem = f"{address.destination} is reserved for the positions of publications"
         raise OptionError(problem, where=where, hint="Publish to another queue")
     escaped = _OTHER.sub(lambda found: b"~%02X" % found[0][0], group.encode()).decode()
     excess = len(RESTART) + len(escaped) + len(LOCK) - LONGEST

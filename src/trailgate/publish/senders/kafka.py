@@ -54,7 +54,8 @@ SLOW_SECONDS: Final = (
     0.75 * TRANSACTION_SECONDS
 )  # after which an error means that the broker is too slow
 UNDONE_SECONDS: Final = 5.0  # after which it is logged that a batch is not committed yet
-UNDONE: Final = "Kafka has not taken the batch yet"
+UNDONE: Final = "Kafka has not accepted the batch yet"
+NOT_READ: Final = "Run it again. If it fails again, check that the topic's partition has a leader"
 SLOW: Final = "A quota of this login, or a slow or full disk of the broker may be the reason"
 SECONDS: Final = 60.0  # of a request
 ABORT_SECONDS: Final = 5.0  # in which a broker that runs aborts a transaction
@@ -351,7 +352,7 @@ class KafkaSender:
         limits = np.array([self._limits[topic] for topic in topics])
         for at in np.flatnonzero(totals > limits).tolist():
             table, position = part.origins.tables[at].as_py(), part.origins.positions[at].as_py()
-            problem = f"the message has {totals[at]} bytes, and the topic {topics[at]} takes {limits[at]} (operation at {position})"
+            problem = f"the message has {totals[at]} bytes, but the topic {topics[at]} accepts at most {limits[at]} (operation at {position})"
             hint = "Raise the topic's max.message.bytes"
             raise EncodeError(problem, where=Where(table=table or ""), hint=hint)
 
@@ -428,7 +429,8 @@ class KafkaSender:
                         return
                 else:
                     raise self._kafka.KafkaException(error)
-        raise BrokerError(f"the topic {POSITIONS} cannot be read", where=self._where)
+        problem = f"the topic {POSITIONS} was not read up to offset {stop} within {SECONDS:.0f} s"
+        raise BrokerError(problem, where=self._where, hint=NOT_READ)
 
     def _errors(self) -> _KafkaErrors:
         return _KafkaErrors(self._kafka, self._error)
@@ -448,7 +450,7 @@ class KafkaSender:
         }
         seconds = 0.0 if self._begun is None else time.monotonic() - self._begun
         if seconds > SLOW_SECONDS and not refused:
-            problem = f"Kafka did not take the batch in {seconds:.0f} s: {reason.str()}"
+            problem = f"Kafka did not accept the batch within {seconds:.0f} s: {reason.str()}"
             return BrokerFullError(problem, where=self._where, hint=SLOW)
         if reason.code() in (codes._FENCED, codes.INVALID_PRODUCER_EPOCH, codes.PRODUCER_FENCED):  # noqa: SLF001  as above
             problem = "another run of this group has begun"

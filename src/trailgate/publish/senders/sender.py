@@ -20,6 +20,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
 from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.manifest import OTHER_VERSION
 from trailgate.storage.writing.table_writing import Counts
 
 VERSION: Final = 2
@@ -108,7 +109,7 @@ class StoredState(NamedTuple):
             version = fields.pop("version")
             if version != VERSION:
                 problem = f"the state has version {version}, not {VERSION}"
-                raise StorageError(problem, where=where)
+                raise StorageError(problem, where=where, hint=OTHER_VERSION)
             run, tables = fields.pop("run"), fields.pop("tables")
             return cls(str(run), PublishedState(**fields), tuple(tables))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

@@ -67,7 +67,8 @@ def publish(  # noqa: PLR0913  one parameter an option
     topic_names(topic, parsed_options)  # raises OptionError here, and not in a task
     if isinstance(source, DataFrame):
         if tables is not None or after is not None:
-            raise OptionError("tables and after apply only to a trail", hint="Filter the DataFrame")
+            problem = "the arguments tables and after need a trail, not a DataFrame"
+            raise OptionError(problem, hint="Filter the DataFrame instead")
         return _of_frame(source, format, parsed_options, topic, definitions)
     spark = SparkSession.getActiveSession()
     if spark is None:

@@ -134,7 +134,8 @@ def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[Non
         if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
             problem = f"another run is writing this {subject}{holder and f': {holder}'}"
-            raise StorageError(problem, where=Where(source=prefix))
+            hint = "Wait until it ends, or stop it"
+            raise StorageError(problem, where=Where(source=prefix), hint=hint)
         _write_holder(handle)
         _show_locked(handle)
         yield
@@ -159,7 +160,9 @@ def lock_holder(prefix: str) -> str | None:
         kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
         return None if kind == fcntl.F_UNLCK else _holder(handle)
     except AttributeError:
-        raise OSError(errno.ENOTSUP, "this system cannot be asked who writes the trail") from None
+        raise OSError(
+            errno.ENOTSUP, "this system cannot report which process writes the trail"
+        ) from None
     finally:
         os.close(handle)
 

@@ -68,7 +68,7 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
         raise OptionError("the list of paths is empty")
     addresses = tuple(os.fspath(one) for one in several)
     if not all(addresses):
-        raise OptionError("a path is empty", hint="A point (.) is the working folder")
+        raise OptionError("a path is empty", hint="Use a dot (.) for the working folder")
     return addresses
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -158,18 +158,3 @@ def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions 
     path = f"{prefix}.def"
     text = read_if_exists(store, path)
     return None if text is None else read_sourcedefs(text, source=path)
-
-
-def files_at(path: str) -> tuple[TrailFile, ...]:
-    """Find the trail file at a path, whatever its name, or the files of the trail with this prefix.
-
-    Raises StorageError if there are none.
-    """
-    try:
-        return (find_single_file(path),)
-    except StorageError:
-        listing = list_trail(path)
-        files = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
-        if not files:
-            raise
-        return files

@@ -28,6 +28,7 @@ MANIFEST_HINT: Final = (
     "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
 )
 VERSION: Final = 1
+OTHER_VERSION: Final = "Use the version of Trailgate that wrote it, or a newer one"
 HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
 
@@ -247,6 +248,7 @@ def read_checkpoint(prefix: str) -> Checkpoint | None:
             raise StorageError(
                 f"the checkpoint has version {version}, not {VERSION}",
                 where=Where(source=str(path)),
+                hint=OTHER_VERSION,
             )
         return Checkpoint(**fields, last=TransactionMark(**last) if last else None)
     except FileNotFoundError:

@@ -98,7 +98,8 @@ class OpenedFile:
     def _check(self, read_count: int, size: int) -> None:
         if read_count < size:
             problem = "the file became shorter while it was read"
-            raise StorageError(problem, where=Where(source=self.path))
+            hint = "Read it again when no other program changes it"
+            raise StorageError(problem, where=Where(source=self.path), hint=hint)
 
 
 def codec_of(path: str) -> str | None:

@@ -103,7 +103,7 @@ def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
     encoded = np.zeros(len(bodies), bool)
     try:
         # Arrow checks all bodies at once, which nearly always succeeds. Only if one is not UTF-8 is
-        # each of them looked at.
+        # each of them examined.
         bodies.cast(pa.string()).validate(full=True)
     except pa.ArrowInvalid:
         texts = [_in_base64(body) for body in bodies.to_pylist()]

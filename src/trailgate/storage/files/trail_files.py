@@ -1,7 +1,8 @@
 """Find the files of a trail, for readers (``find_trail``) and for checks (``find_stored_trail``).
 
 Readers get only complete files, in order, as the manifest lists them; anything else is an error.
-Checks get everything stored under a prefix, so that they can report problems.
+Checks get everything stored under a prefix, so that they can report problems. Commands that show
+single files use ``find_files_at``.
 """
 
 from __future__ import annotations
@@ -16,13 +17,17 @@ from pyarrow import fs
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
-from trailgate.storage.files.addresses import Address, name_of
+from trailgate.storage.files.addresses import (
+    Address,
+    name_of,
+)
 from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.listing import (
     HINT,
     TrailFile,
     TrailListing,
     expand_trail_pattern,
+    find_single_file,
     list_trail,
     number_digits,
     read_definitions,
@@ -325,3 +330,18 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         faults=tuple(faults),
         alone=listing.alone,
     )
+
+
+def find_files_at(path: str) -> tuple[TrailFile, ...]:
+    """Find the trail file at a path, whatever its name, or the files of the trail with this prefix.
+
+    Raises StorageError if there are none.
+    """
+    try:
+        return (find_single_file(path),)
+    except StorageError:
+        listing = list_trail(path)
+        files = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
+        if not files:
+            raise
+        return files

@@ -97,7 +97,8 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
             raise StorageError("the trail has no checkpoint", where=where, hint=hint)
         return None
     if known.digits != options.seq_digits:
-        raise OptionError(f"the trail's file names end in {known.digits} digits")
+        problem = f"the trail's file names end in {known.digits} digits, not {options.seq_digits}"
+        raise OptionError(problem, hint=f"Use --seq-digits {known.digits} (seq_digits)")
     if bool(known.level) != options.trail_format.has_header:
         problem = f"the trail has level {known.level}: level 0 cannot be mixed with others"
         raise OptionError(problem)

@@ -150,7 +150,10 @@ class LocalBackend(PublishBackend):
     def file(
         self, staging: Path, staged: str, name: str
     ) -> Iterator[tuple[IO[bytes], list[StagedFile]]]:
-        """Provide a file in the local staging folder."""
+        """Create a staged file on the local disk.
+
+        Yields the open file, and a list that gets its ``StagedFile`` when it is closed.
+        """
         path = staging / staged
         staged_files: list[StagedFile] = []
         with convert_write_errors(path), path.open("wb") as file:

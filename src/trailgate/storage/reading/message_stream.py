@@ -130,7 +130,7 @@ class MessageStream:
         if (now.count, now.check) != (end.count, end.check):
             problem = (
                 f"the batch from {start.file or 'the beginning'} to {end.file} had {end.count - start.count} files, "
-                f"and now has {len(batch_files)}, or files of other sizes"
+                f"but now has {len(batch_files)}, or files of other sizes"
             )
             raise StorageError(problem, hint="Restore the files of the batch as they were")
         return batch_files
@@ -151,11 +151,11 @@ class MessageStream:
         late += [file for file in before if (file.modified or 0) > start.modified]
         if late:
             problem = (
-                f"the file was added or changed after {start.file} was taken, which sorts after it"
+                f"the file was added or changed after {start.file} was read, which sorts after it"
             )
             raise StorageError(problem, where=Where(source=late[0].path), hint=HINT)
         if len(before) > start.count:
-            problem = f"{len(before)} files sort up to {start.file}, but only {start.count} of them were taken"
+            problem = f"{len(before)} files sort up to {start.file}, but only {start.count} of them were read"
             raise StorageError(problem, hint=HINT)
 
 

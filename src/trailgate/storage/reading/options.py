@@ -61,7 +61,7 @@ class ReadOptions:
     tables: Annotated[
         TablePatterns | None,
         OptionType("patterns of tables", TablePatterns.read, _patterns),
-        "only these tables; * and ? stand for characters",
+        "only these tables, such as HR.*; * and ? are wildcards",
     ] = None
     records: Annotated[
         str | None,
@@ -99,17 +99,17 @@ class ReadOptions:
     times: Annotated[
         str | None,
         choice({"timestamp": None, AS_TEXT: AS_TEXT}),
-        "text: date times of the table as text with all their digits, where timestamps hold microseconds",
+        "text: return date times of the table as text with all their digits; timestamps have only microseconds",
     ] = None
     undo: Annotated[
         str | None,
         choice({"show": None, EXCLUDE: EXCLUDE}),
-        "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
+        "exclude: skip operations that back out an earlier one (UndoFlag of NonStop)",
     ] = None
     open_transactions: Annotated[
         bool | None,
         choice({"hold": None, "show": True}),
-        "show: also the last operation of a transaction that is open at the end, of which more may follow",
+        "show: also return the last operation of a transaction that is still open at the trail's end",
     ] = None
 
     @classmethod

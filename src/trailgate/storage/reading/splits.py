@@ -348,7 +348,7 @@ class SplitReader:
 
         Raises DecodeError if records follow it.
         """
-        file, left = reader.file, reader.left_over(end)
+        file, left = reader.file, reader.incomplete_bytes(end)
         if left and TrailPosition(file.number, end) < self._split.end:
             self._notices.once(UNFINISHED, file.path, end, left)
 
@@ -394,7 +394,7 @@ class SplitReader:
         # All bytes of the file were in `data`, so the bytes after the last complete record are a
         # rest. Each call raises its own error for it.
         if not may_grow and view.end < len(data):
-            reader.left_over(offset + view.end)  # raises if records follow
+            reader.incomplete_bytes(offset + view.end)  # raises if records follow
             reader.view(data, offset, finish=True)  # raises
         return run, None
 
@@ -471,7 +471,7 @@ def _records(
         data = reader.read(offset, CHUNK)
         at_end = offset + len(data) >= reader.file.size
         view = reader.view(data, offset)
-        if at_end and (left := reader.left_over(offset + view.end)):
+        if at_end and (left := reader.incomplete_bytes(offset + view.end)):
             reader.view(data, offset, finish=not may_grow)
             if offset + view.end < limit:
                 notices.once(UNFINISHED, reader.file.path, offset + view.end, left)

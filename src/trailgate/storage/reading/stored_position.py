@@ -106,7 +106,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> No
         )
         skip = "" if stored.csn is None else f" --after-csn {stored.csn}"
         raise StorageError(
-            f"{missing} missing: the trail was read up to position {_short(needed)}, and now begins at file number {first}",
+            f"{missing} missing: the trail was read up to position {_short(needed)}, but now begins at file number {first}",
             where=where,
             hint=use.missing.format(skip),
         )

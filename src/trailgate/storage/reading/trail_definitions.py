@@ -27,7 +27,7 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.records.table_metadata import METADATA_LEVEL, NO_TABLES, TrailTables
 
 LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
-GONE_HINT: Final = "Name a file with the table's definition by the option definitions"
+GONE_HINT: Final = "Name a file with the table's definition with the option definitions"
 
 
 @dataclass(slots=True)
@@ -44,7 +44,10 @@ class _FileTables:
 
 
 class TrailDefinitions:
-    """The definitions of a trail's tables by position. A file is only searched up to the requested position."""
+    """Finds the definition of a table that is valid at a position of a trail.
+
+    A file is read only up to that position.
+    """
 
     def __init__(self, trail: TrailFiles) -> None:
         self._trail = trail

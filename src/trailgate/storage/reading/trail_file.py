@@ -167,13 +167,11 @@ class TrailFileReader:
             return None
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
-    def left_over(self, end: int) -> int:
-        """Return the number of bytes after ``end``, the end of the last complete record.
+    def incomplete_bytes(self, end: int) -> int:
+        """Return the size of the incomplete record at the end of this file.
 
-        These bytes belong to an incomplete record.
-
-        Raises DecodeError if they contain a valid record, because then the length of the record
-        before it is damaged.
+        ``end`` is the end of the last complete record. Raises DecodeError if a valid record follows
+        it, because then the length of the record before that one is damaged.
         """
         size = self.file.size
         if end >= size:
@@ -199,7 +197,7 @@ class TrailFileReader:
         start = max(start, begin)
         _, view = self.records(start, NEAR_END)
         end = start + view.end
-        self.left_over(end)
+        self.incomplete_bytes(end)
         return end
 
     def tables(

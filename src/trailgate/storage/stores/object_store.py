@@ -24,8 +24,8 @@ from typing import IO, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from trailgate.errors import MissingDependencyError, StorageError, Where, WriteError
 
-NO_OBJECT: Final = "the object is gone"
-GONE: Final = "the upload is gone"  # deleted by another run or by the store
+NO_OBJECT: Final = "the object no longer exists"
+GONE: Final = "the upload no longer exists"  # deleted by another run or by the store
 
 Store = TypeVar("Store", bound="ObjectStore")
 
@@ -152,7 +152,7 @@ class MultipartUpload(RawIOBase):
         return len(view)
 
     def _send(self, size: int) -> None:
-        """Send the first ``size`` buffered bytes as a part. Raises StorageError if the upload is gone."""
+        """Send the first ``size`` buffered bytes as a part. Raises StorageError if the upload no longer exists."""
         try:
             self._parts.send(bytes(self._buffer[:size]))
         except ConditionNotMetError:
@@ -354,7 +354,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def complete_once(self, pending: PendingUpload) -> None:
-        """Create the object of a pending upload. Raises ConditionNotMetError if the upload is gone."""
+        """Create the object of a pending upload. Raises ConditionNotMetError if the upload no longer exists."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
@@ -405,7 +405,7 @@ def check_conditions(store: ObjectStore, key: str) -> None:
     """
     if any(_obeys(store, f"{key}-{number}") for number in range(TRIED)):
         return
-    problem = "the store does not obey the conditions If-None-Match and If-Match of a put"
+    problem = "the store ignores the conditions If-None-Match and If-Match of a put"
     hint = "Write to a local disk, and copy the files to the store"
     raise StorageError(problem, where=Where(source=store.shown(key)), hint=hint)
 

@@ -178,7 +178,7 @@ def write_part(
     """
     if not target.location.backend.has_staging(target.staging):
         # A task that outlives its job must not leave files.
-        problem = "the staging folder does not exist: the write was given up"
+        problem = "the staging folder no longer exists: the write was abandoned"
         raise StorageError(problem, where=Where(source=str(target.staging)))
     with target.staged_folder() as folder:
         writer = target.writer(folder, stem)

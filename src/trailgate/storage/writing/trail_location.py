@@ -196,7 +196,8 @@ class TrailLocation:
             self.manifest()  # another run may have published them just now
             problem = "a file has a name of the trail, but is not in its manifest"
             source = self.prefix.removesuffix(self._stem) + existing[0]
-            raise StorageError(problem, where=Where(source=source))
+            hint = "Move the file away if no other program writes this trail"
+            raise StorageError(problem, where=Where(source=source), hint=hint)
 
     def _published_test(self, manifest: Manifest, generation: int) -> IsPublished:
         """Return a test of whether a file name is published: a file of the manifest, or an old enough quarantine file."""

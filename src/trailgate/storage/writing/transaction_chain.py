@@ -388,10 +388,10 @@ def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
 
 
 def check_repaired(parts: Sequence[PartEnds]) -> None:
-    """Raise TransactionError if a transaction is in two parts.
+    """Check that each transaction was written by one part, for example a partition of Spark.
 
-    Also raises it if indicators were recomputed for a transaction whose other rows may be
-    elsewhere.
+    Raises TransactionError if a transaction is split between two parts, or if its indicators were
+    recomputed and another part may have rows of it.
     """
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         same = (before.tx_id, before.csn) == (after.tx_id, after.csn)

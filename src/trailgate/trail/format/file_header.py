@@ -84,7 +84,7 @@ def _text(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise DecodeError("text is not UTF-8") from None
+        raise DecodeError("a string of the file header is not UTF-8") from None
 
 
 def _encode_string(value: str, order: ByteOrder) -> bytes:

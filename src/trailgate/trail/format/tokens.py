@@ -139,7 +139,10 @@ def decode_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
 
 
 def encode_user_tokens(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """Encode user tokens as the payload of U. Raises EncodeError if a name or value does not fit."""
+    """Encode user tokens as the payload of U, the part of a record that contains them.
+
+    Raises EncodeError if a name or value does not fit.
+    """
     payload = b""
     for name, value in pairs:
         where = Where(field=name)

@@ -72,5 +72,5 @@ def _problem(read: Read, offset: int, size: int, order: ByteOrder, is_followed: 
         return error.problem
     if is_followed and len(data) >= FRAME:
         length = order.number(data[2:FRAME].tobytes())
-        return f"the record's length is damaged: it states {length} bytes, and the file has {size - offset} from here on"
+        return f"the record's length is damaged: it states {length} bytes, but the file has only {size - offset} from here on"
     return UNFINISHED

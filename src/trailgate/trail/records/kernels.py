@@ -435,6 +435,8 @@ def _same_name(
     if by_index != partitions[two] & BY_TABLE:
         return False
     size = name_ends[one] - offsets[one] - NAME_AT
+    # With BY_TABLE the name area begins with the table's index in two bytes. A partition's index
+    # may follow, and does not belong to the name.
     if by_index:
         size = np.int64(2)
     elif size != name_ends[two] - offsets[two] - NAME_AT:

@@ -158,6 +158,7 @@ def decode_record(
     head, at = parts[0]
     record = _header(head.payload, order, (raw, at, base))
     others: list[RecordToken] = []
+    # The first part with each id counts. Repeated and unknown parts are kept in `others`.
     values: dict[str, Any] = {}
     for part, start in parts[1:]:
         if part.code == DATA and "data" not in values:
@@ -207,6 +208,7 @@ def encode_header_area(record: TrailRecord) -> bytes:
     model["indicator"] = INDICATOR
     model["io_time"] = record.io_time + JULIAN_EPOCH
     model["data_length"] = len(record.data or b"")
+    # The dtype begins with the frames of G and H, which are not part of the payload.
     fixed = model.tobytes()[-H_FIXED:]
     if record.moved:
         at = MOVED_AT - NAME_AT + H_FIXED

@@ -44,6 +44,8 @@ def _types() -> Octets:
         table[row.code] |= kernels.KNOWN if row.role is not RecordRole.REFUSED else 0
         table[row.code] |= kernels.CHANGE if row.role is RecordRole.CHANGE else 0
         table[row.code] |= kernels.OTHER_LAYOUT if row.layout else 0
+        # One lookup by IOType replaces all tests of the type in the kernel. Codes without a row
+        # keep 0, and so are not KNOWN.
         table[row.code] |= kernels.NEVER_AFTER if "A" not in row.image else 0
         table[row.code] |= kernels.NEVER_BEFORE if "B" not in row.image else 0
         table[row.code] |= kernels.WITHOUT_COLUMNS if row.role >= RecordRole.METADATA else 0

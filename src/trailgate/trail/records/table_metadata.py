@@ -230,6 +230,7 @@ def find_tdr_columns(data: bytes, order: ByteOrder) -> list[TdrColumn] | None:
         after = stop + 2 + order.number(data[stop : stop + 2])
         columns.append(TdrColumn(column, offset, end, stop, after))
         offset = after
+    # The layout is an assumption, so data that end inside a column, or after it, do not fit.
     return columns if offset == len(data) and columns else None
 
 

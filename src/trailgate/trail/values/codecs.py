@@ -164,4 +164,4 @@ def explain_unreadable(column: Column) -> str:
         return error.problem
     if row.family is TypeFamily.TEXT:
         return UNKNOWN_NATIONAL
-    return f"values of type {row.name} ({row.code}) have no public layout"
+    return f"the layout of values of type {row.name} ({row.code}) is not documented"

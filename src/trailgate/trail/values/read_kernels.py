@@ -297,8 +297,10 @@ def cells_fit(
 def _state(data: Octets, at: int, length: int, width: int) -> int:
     """Return 0 for a value of a fixed width, 1 for NULL, and -1 if it is neither.
 
-    A value is 00 00 and its bytes. NULL is FF FF, either alone or followed by as many bytes.
+    A value is 00 00 and ``width`` bytes. NULL is FF FF, alone or followed by ``width`` bytes.
     """
+    # Example: of width 2, 00 00 12 34 is a value, FF FF and FF FF 00 00 are NULL, and 00 00 12
+    # is neither.
     has_width = length == INDICATOR_BYTES + width
     if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
         return -1
@@ -332,6 +334,8 @@ def _counted_size(data: Octets, at: int, length: int, big: bool) -> int:
     """
     if at < 0 or length < INDICATOR_BYTES or at + length > len(data):
         return INVALID
+    # Example: 00 00 00 02 41 42 has the size 2, FF FF and FF FF 00 00 are NULL, and
+    # 00 00 00 03 41 42 is invalid, because only two bytes follow the size.
     counted = length >= VARIABLE_HEAD
     size = _half(data, at + 2, big) if counted else np.int64(0)
     if data[at] == 0xFF and data[at + 1] == 0xFF:

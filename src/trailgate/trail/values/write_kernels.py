@@ -4,9 +4,9 @@ Record i takes the value of row ``rows[i]``. Its cell is written at ``places[i]`
 end of the cell. ``states`` has one item per row, or none if every row has a value.
 
 The loops do not check offsets: they write exactly the sizes that ``add_sizes`` counted from the
-same arrays. The body has room for these and ``SPARE`` more bytes, and so have the bytes of the
-values. ``wide`` copies overwrite bytes after a cell, which takes half the time. They are used only
-if the record has more bytes after the cell than the copy overwrites; those are written later.
+same arrays. The body and the buffer of values have ``SPARE`` extra bytes at their ends. A ``wide``
+copy moves blocks of 32 bytes. It takes half the time, but overwrites bytes after the cell, so it is
+used only if these bytes belong to the same record and are written later.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ def add_sizes(
     Returns the size of the longest value and its record, or 0 and 0 if all are empty. Without
     ``offsets``, values have no bytes.
     """
+    # Without ``states`` no value is NULL or missing. A NULL takes ``base`` bytes alone.
     longest, at = np.int64(0), 0
     for record in range(len(rows)):
         row = rows[record]
@@ -180,9 +181,10 @@ def write_words(
 def find_bad_times(
     rows: Longs, states: Octets, offsets: Offsets, data: Octets, width: int
 ) -> tuple[int, int]:
-    """Return the first record whose date time has a wrong length, and the first one without a blank; -1 for none.
+    """Find the first date time of a wrong length, and the first without a blank after the date.
 
-    A column with a fraction accepts shorter values too: to the second, or with fewer digits.
+    Returns the indexes of their records, -1 for none. Stops at a wrong length. In a column with a
+    fraction, a value may also end after the seconds, or have fewer digits of the fraction.
     """
     unlike, unparted = -1, -1
     for record in range(len(rows)):

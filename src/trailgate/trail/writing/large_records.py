@@ -102,6 +102,8 @@ def _records(group: TrailRecordGroup) -> Iterator[bytes]:
     for record, (complete_record, (area, ggs_size, room)) in enumerate(
         zip(complete_records, areas, strict=True)
     ):
+        # ``area`` has the token areas of a short record: T with the GGS tokens, if there are any,
+        # then U with the user tokens. Separate the two, and drop their frames.
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [RecordToken(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [RecordToken(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
@@ -141,6 +143,8 @@ def _complete_record(
     """Return a record without its tokens. Its data may be too long for one record."""
     reference, io_type = group.reference, int(group.io_type[record])
     if before is not None:
+        # The length of the before image precedes it, in two bytes if it fits. A key update with a
+        # length of four bytes has its own type, so that readers need not try both widths.
         width = ImagePrefix.SHORT if len(before) <= MAX_LENGTH else ImagePrefix.LONG
         image = reference.order.raw(len(before), width) + before + image
         if io_type == IO_KEY_UPDATE and width is ImagePrefix.LONG:

@@ -186,9 +186,10 @@ def measure_cells(
     missing: Mask,
     totals: Longs,
 ) -> int:
-    """Write Arrow's offsets and validity bits of the columns.
+    """Compute Arrow's offsets and validity bits of each column, and the `totals` of its values.
 
-    Return the bytes needed, `OUTSIDE` or `TOO_MANY`.
+    Returns the number of bytes needed, `OUTSIDE` if a value is not within the `size` bytes of text,
+    or `TOO_MANY` if a column has more bytes than 32-bit offsets allow.
 
     A column has rows + 1 offsets and (rows + 7) // 8 validity bytes. `missing` marks missing
     values. `spare` bytes are reserved after each column's values.

@@ -147,6 +147,7 @@ def write_cut(at: int, depth: int, frames: Longs, now: Longs, cuts: Longs) -> No
     place = now[CUT_WRITTEN]
     cuts[place], cuts[place + 1] = at, depth
     place += CUT
+    # Level 0 is the document, which has no tag.
     for level in range(1, depth + 1):
         frame = level * FRAME
         cuts[place] = frames[frame + TAG_START]

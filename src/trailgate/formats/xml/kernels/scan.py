@@ -128,8 +128,8 @@ def scan_xml(
 ) -> tuple[int, int]:
     """Scan the messages from `first` on, and mark those that are refused.
 
-    Return the first message that needs more room or an unknown declaration and the reason, or their number and
-    `DONE`.
+    Returns the number of messages and `DONE`. If a message needs larger arrays, or has an unknown
+    declaration, returns the number of this message and the reason.
     """
     while True:
         first, code = scan_until_refused(messages, first, names, rules, work, found)
@@ -151,7 +151,7 @@ def scan_until_refused(
 ) -> tuple[int, int]:
     """Scan the messages from `first` on.
 
-    Return the first message that is refused and the reason, or their number and `DONE`.
+    Returns the number of messages and `DONE`, or the first message that is refused and the reason.
 
     Each iteration of the inner loop reads the text up to a `<`, then the token there: an end tag, a
     comment or CDATA section, an instruction, or a start tag. A start tag moves the automaton:

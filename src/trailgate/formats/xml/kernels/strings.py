@@ -301,6 +301,7 @@ def add_piece(
     row = count * PIECE
     pieces[row + PIECE_START], pieces[row + PIECE_END] = start, end
     pieces[row + IN_SECTION], pieces[row + NEXT] = section, -1
+    # The pieces of an element are a linked list: NEXT of its last piece is the row of this one.
     if frames[frame + TEXT] == PIECES:
         pieces[frames[frame + LAST] * PIECE + NEXT] = count
     else:

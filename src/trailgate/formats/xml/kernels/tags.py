@@ -241,6 +241,8 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
     bound, local = info[prefix * INFO + BOUND], info[number * INFO + LOCAL]
     if bound == 0:
         return False
+    # Attributes without a prefix are in no namespace, so only those with one can be the same: a:id
+    # and b:id are, if a and b are bound to the same namespace. Repeated names are found elsewhere.
     for other in range(each):
         before = attributes[other * ATTRIBUTES]
         its = info[before * INFO + PREFIX]

@@ -40,7 +40,7 @@ GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
 DISCONNECT_SECONDS: Final = 5.0  # in which a broker ends a session
 FRAMES: Final = 64  # the most frames taken at once, where they are few
 BYE: Final = "disconnected"  # the receipt of DISCONNECT
-BLOCKED: Final = "the broker takes no more bytes"
+BLOCKED: Final = "the broker accepts no more bytes"
 STILL_BLOCKED: Final = "%s: it may be full; waiting for up to %.0f s (%s)"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 

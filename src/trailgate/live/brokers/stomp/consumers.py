@@ -60,7 +60,7 @@ STILL_HELD: Final = (
 )
 HINT: Final = (
     "Start the broker again, and then this command: nothing is lost (docs/brokers.md). If another program has prepared a "
-    "transaction of two phases on this queue, let it end that first"
+    "two-phase transaction on this queue, let it end that first"
 )
 _SIDE_OPTIONS: Final = ("ca", "cert", "key", "virtual-host")
 _LOG: Final = logging.getLogger("trailgate.brokers")

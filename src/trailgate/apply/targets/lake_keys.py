@@ -1,6 +1,9 @@
-"""Find rows of a lake by integer keys: a bitmap of the keys takes a tenth of the time of a hash table.
+"""Find rows of a lake by their keys: which data files may have them, and which rows do.
 
-For the keys 3, 7 and 9 the bitmap begins at 3::
+- ``find_key_range`` finds the range of a batch's keys. For the keys 3, 7 and 9 it is 3 to 9: a data
+  file whose keys are between 10 and 20 is not read.
+- ``IntegerKeys`` looks up integer keys in a bitmap, in a tenth of the time of a hash table. For the
+  same keys it begins at 3::
 
     key     3  4  5  6  7  8  9
     wanted  1  0  0  0  1  0  1
@@ -9,7 +12,7 @@ For the keys 3, 7 and 9 the bitmap begins at 3::
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +20,14 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 
+# Types whose bounds in a data file's statistics are exact enough. The bounds of floats ignore NaN,
+# and Spark truncates those of timestamps to milliseconds.
+RANGED: Final = (
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_string,
+)
 MOST_BYTES: Final = 64 << 20  # of a bitmap, which has a byte for each number
 
 
@@ -54,3 +65,18 @@ class IntegerKeys:
         if longs.null_count:
             found &= longs.is_valid().to_numpy(zero_copy_only=False)
         return found
+
+
+class KeyRange(NamedTuple):
+    """The smallest and the greatest of some keys."""
+
+    low: pa.Scalar
+    high: pa.Scalar
+
+
+def find_key_range(keys: pa.Array) -> KeyRange | None:
+    """Return the range of a key column's values, or None if files cannot be skipped by it: no keys, a NULL, or another type."""
+    if not any(fits(keys.type) for fits in RANGED) or keys.null_count or not len(keys):
+        return None
+    bounds = pc.min_max(keys)
+    return KeyRange(bounds["min"], bounds["max"])
