@@ -27,7 +27,11 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.targets.parquet import open_tables
 from trailgate.apply.targets.target import table_rows
+from trailgate.errors import TargetLockedError
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -175,3 +179,39 @@ def test_a_killed_run_leaves_nothing_twice(tmp_path: Path) -> None:
 
     assert rows(f"parquet:{tmp_path}/h/hr/t") == expected(source.log)
     assert not list((tmp_path / "h").rglob(".*.parquet"))
+
+
+def test_two_runs_of_a_group_take_turns(tmp_path: Path) -> None:
+    """Otherwise the second one removes or repeats what the first one is writing."""
+    to = f"parquet:{tmp_path}/h"
+    log = [Operation("I", key, key, dict.fromkeys(COLUMNS, key), key) for key in range(1, 4)]
+    options = ApplyOptions(mode="append", group="g")
+    write_log(tmp_path / "ot", log[:1])
+    with ApplyRun(tmp_path / "ot", to, options) as first:
+        first.to_end()
+        with pytest.raises(
+            TargetLockedError, match=r"another run is writing this group: .*process"
+        ):
+            open_tables(f"{tmp_path}/h", "g")
+        first.release()
+        write_log(tmp_path / "ot", log[1:2])
+        apply_trail(tmp_path / "ot", to, mode="append", group="g")
+        write_log(tmp_path / "ot", log[2:])
+        first.to_end()
+
+    assert rows(f"{to}/hr/t") == expected(log)
+
+
+def test_a_group_removes_no_files_of_another_one(tmp_path: Path) -> None:
+    to, log = f"parquet:{tmp_path}/h", [Operation("I", 1, 1, dict.fromkeys(COLUMNS, 1), 1)]
+    write_log(tmp_path / "ot", log)
+    for group in ("a", "a-1"):
+        apply_trail(tmp_path / "ot", to, mode="append", group=group)
+    own, others = (
+        tmp_path / f"h/hr/t/.{group}-00000000000000000001.parquet" for group in ("a", "a-1")
+    )
+    own.touch()
+    others.touch()
+    open_tables(f"{tmp_path}/h", "a").close()
+
+    assert (own.exists(), others.exists()) == (False, True)

@@ -20,6 +20,7 @@ from trailgate.errors import StorageError
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.publish.job import publish_trail
+from trailgate.publish.senders.sender import PublishedState, StoredState
 
 
 class Published(NamedTuple):
@@ -79,6 +80,11 @@ def received(address: str, count: int, **headers: str) -> list[tuple[dict[str, s
     finally:
         connection.close()
     return found
+
+
+def state_of(name: str) -> str:
+    """Return a state that a run of this name has stored."""
+    return StoredState(name, PublishedState("ot"), ()).encode()
 
 
 def check_missing_files(trail: Path, address: str) -> None:

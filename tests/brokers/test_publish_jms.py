@@ -16,7 +16,7 @@ from brokers.artemis import Artemis, sent
 from brokers.classic import Classic
 from brokers.cut_connection import Proxy
 from brokers.live_place import LivePlace, row
-from brokers.published import check_missing_files, received
+from brokers.published import check_missing_files, received, state_of
 from brokers.qpid import LOGIN as QPID_LOGIN
 from brokers.qpid import Qpid
 from sample_trail import NOTES, Op, write_trail
@@ -104,8 +104,8 @@ def test_two_first_runs_do_not_both_publish(
         assert first.open() is None
         with pytest.raises(BrokerRefusedError, match="another run of the group two-"):
             second.open()
-        first.send([], "state")
-        assert second.read() == "state"
+        first.send([], state_of("first"))
+        assert second.read() == state_of("first")
 
 
 @BOTH
@@ -168,7 +168,7 @@ def test_a_slow_broker_does_not_look_like_a_new_group(
     browse = SendingConnection.browse
     with closing(Proxy(qpid.amqp)) as proxy:
 
-        def slowly(connection: SendingConnection, queue: str) -> list[str]:
+        def slowly(connection: SendingConnection, queue: str) -> list[Any]:
             proxy.delay = SLOW
             found = browse(connection, queue)
             proxy.delay = 0.0

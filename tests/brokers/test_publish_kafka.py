@@ -13,9 +13,10 @@ from brokers.test_publish_jms import check_groups
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.job import Publication, PublicationSettings, publish_trail
+from trailgate.publish.job import Publication, PublicationSettings, publish_trail, read_status
 from trailgate.publish.senders.broker import BrokerSink
 from trailgate.publish.senders.kafka import KafkaSender
+from trailgate.storage.files.trail_files import find_trail
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 TRANSACTIONS = [
@@ -125,6 +126,27 @@ def test_a_topic_of_positions_that_forgets_is_refused(kafka: Kafka, tmp_path: Pa
             publish_trail(trail, kafka.address("policy"), "json")
     finally:
         kafka.configure("trailgate-positions", {"cleanup.policy": "compact"})
+
+
+def test_a_position_that_others_have_replaced_is_an_error_or_forgotten(
+    kafka: Kafka, tmp_path: Path
+) -> None:
+    trail, to = (
+        write_trail(tmp_path / "replaced", [TRANSACTIONS]),
+        kafka.address("replaced", "?create"),
+    )
+    publish_trail(trail, to, "json")
+    for wrong in (b"\xff", "[]", '{"version": 2}'):
+        kafka.send("trailgate-positions", [wrong], key="replaced")
+        for call in (
+            lambda: publish_trail(trail, to, "json"),
+            lambda: read_status(find_trail(trail), to),
+        ):
+            with pytest.raises(StorageError, match="the stored state cannot be understood"):
+                call()
+    kafka.send("trailgate-positions", [None], key="replaced")
+    assert read_status(find_trail(trail), to) is None
+    assert publish_trail(trail, to, "json").messages == 5
 
 
 def test_an_older_run_of_a_group_ends_with_the_reason(

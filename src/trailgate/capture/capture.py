@@ -18,7 +18,7 @@ After parsing, `chain_by_indicators` or `chain_by_id` groups the operations into
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -391,13 +391,13 @@ class Capture:
         # The released operation comes first and belongs to an earlier message (-1); all others move
         # by one.
         if rest.released is not None:
-            blocks.extend(self._shape(rest.released))
+            blocks.append(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
         for block in raw.blocks:
             picked = block if every else block.take(np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
-                blocks.extend(self._shape(_with_transactions(picked, raw, done, rest, order)))
+                blocks.append(self._shape(_with_transactions(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
                 held_block = block.take(held)
                 one = _with_transactions(held_block, raw, done, rest, held_block.order)
@@ -416,7 +416,7 @@ class Capture:
             skipped=raw.skipped.where(~np.isin(raw.skipped.message, problems.message)),
         )
 
-    def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
+    def _shape(self, block: ChangeBlock) -> ChangeBlock:
         """Apply the rules of the table (TABLE statements, COLS, TOKENS ...) to a block of one operation type."""
         selection = self._parser.selections.of(block.table)
         assert selection is not None
@@ -472,7 +472,7 @@ class Capture:
         # The held operation is the last one of its transaction: release it with that indicator.
         batch, after = parsed.batch, replace(parsed.state, held=None)
         last = self._shape(held.release(last=True))
-        blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
+        blocks = (*batch.blocks, replace(last, order=last.order + batch.rows))
         return replace(
             parsed,
             batch=ChangeBatch(blocks, batch.rows + 1),

@@ -625,8 +625,10 @@ def files_to_check(trail: StoredTrail, findings: FindingCollector) -> tuple[Trai
         findings.add(Finding(kind.name, detail=fault))
     files = [file for file in map(_size(trail, findings), trail.files) if file is not None]
     stated = () if trail.alone or trail.manifest is None else trail.manifest.values()
+    first = trail.files[0].number if trail.files else 0
     for missing in missing_files(stated, trail.files):
-        findings.add(Finding(kinds.MANIFEST.name, missing.name, detail="the file is missing"))
+        if missing.number >= first:  # earlier files may have been purged
+            findings.add(Finding(kinds.MANIFEST.name, missing.name, detail="the file is missing"))
     if files and files[0].number and not trail.alone:
         findings.add(Finding(kinds.FIRST.name, name_of(files[0].path)))
     _check_numbers(files, findings)

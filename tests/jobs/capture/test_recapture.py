@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import QUARANTINE, Place, row
-from trailgate.errors import StorageError, TransactionError, WriteError
+from trailgate.errors import StorageError, TrailgateError, TransactionError, WriteError
 from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
@@ -264,6 +264,35 @@ def test_nothing_is_added_behind_a_last_file_that_was_cut(place: Place) -> None:
         place.run("ot")
 
     last.write_bytes(before["ot000000001"])
+    assert place.run("ot").operations == 1
+    assert place.names("ot") == names(1, 2, 3)
+
+
+def test_nothing_is_added_behind_a_last_file_that_is_another_one(place: Place) -> None:
+    place.write(row(1))
+    place.run("ot")
+    place.write(row(1), row(2))
+    place.run("ot")
+    place.write(row(1), row(2), row(3))
+    first, last = (place.folder / f"ot00000000{number}" for number in (0, 1))
+    right = last.read_bytes()
+    longer = f"has {len(right) + 9} bytes, but the manifest states {len(right)}"
+    for content, problem in {
+        right + bytes(9): longer,
+        first.read_bytes().ljust(len(right))[: len(right)]: "the header states file number 0, but the name 1",
+        bytes(len(right)): "a file header must begin with 46",
+    }.items():  # fmt: skip
+        last.write_bytes(content)
+        with pytest.raises(TrailgateError, match=problem) as caught:
+            place.run("ot")
+        assert caught.value.where.source == str(last)
+    last.unlink()
+    last.mkdir()
+    with pytest.raises(StorageError, match=r"ot000000001' is a directory|but the manifest states"):
+        place.run("ot")
+    last.rmdir()
+
+    last.write_bytes(right)
     assert place.run("ot").operations == 1
     assert place.names("ot") == names(1, 2, 3)
 

@@ -360,6 +360,42 @@ def test_a_trail_shorter_than_its_checkpoint_is_an_error(prefix: Path) -> None:
         TrailAppender(prefix)
 
 
+@pytest.mark.parametrize("mode", list(Recovery))
+def test_a_trail_with_another_last_file_than_the_checkpoints_is_an_error(
+    prefix: Path, mode: Recovery
+) -> None:
+    """Otherwise its committed bytes would be discarded, as if an interrupted run had left them."""
+    options = AppendOptions(mode, max_bytes=1)  # a file takes one operation
+    write(prefix, SOURCE, options)
+    other = prefix.parent / "other" / "ot"
+    other.parent.mkdir()
+    write(other, [[Op("I", 8, "a" * 60)], *SOURCE[1:], [Op("I", 9, "b" * 60)]], options)
+    last = max(prefix.parent.glob("ot0*"))
+    right = last.read_bytes()
+    for content, problem in {
+        Path(f"{prefix}000000000").read_bytes().ljust(len(right)): "the header states file number 0, but the name 6",
+        Path(f"{other}{last.name[2:]}").read_bytes().ljust(len(right)): "no record ends at|is 1003, but the checkpoint states 1002",
+        right[:-4] + bytes(4): "the committed bytes are damaged: the record's trailer",
+        bytes(len(right)): "the committed bytes are damaged: a file header must begin with 46",
+    }.items():  # fmt: skip
+        last.write_bytes(content)
+        with pytest.raises(StorageError, match=problem) as caught:
+            TrailAppender(prefix, None, options)
+        assert caught.value.where.source == str(last)
+        assert last.read_bytes() == content
+
+    last.write_bytes(right)
+    TrailAppender(prefix, None, options).close()
+
+
+def test_a_trail_of_as_many_bytes_with_another_last_transaction_is_an_error(prefix: Path) -> None:
+    write(prefix, SOURCE, AppendOptions())
+    checkpoint = Path(f"{prefix}.checkpoint.json")
+    checkpoint.write_text(checkpoint.read_text().replace('"1002"', '"1003"'))
+    with pytest.raises(StorageError, match="is 1002, but the checkpoint states 1003"):
+        TrailAppender(prefix)
+
+
 def test_a_checkpoint_that_cannot_be_read_is_an_error(prefix: Path) -> None:
     write(prefix, SOURCE, AppendOptions())
     Path(f"{prefix}.checkpoint.json").write_text("{")

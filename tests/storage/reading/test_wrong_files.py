@@ -91,7 +91,8 @@ def test_a_view_has_one_notice_of_missing_files(
         view()
     assert notices_of(caplog, "manifest") == []
     remove(*numbers)(prefix)
-    assert not check_trail(str(prefix)).whole
+    # The first files may have been purged.
+    assert check_trail(str(prefix)).whole == (name == "the first file")
     for view in views:
         caplog.clear()
         view()

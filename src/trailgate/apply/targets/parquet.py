@@ -10,12 +10,17 @@ committed in three steps:
 
 A run that was killed after step 2 leaves listed files under hidden names; the next run renames
 them. Hidden files that are not listed belong to a batch that was not committed; they are removed.
+
+A lock of the group keeps a second run from doing so during a batch. It is released between batches
+(``release``), so two runs take turns.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -27,8 +32,21 @@ import pyarrow.parquet as pq
 from trailgate.apply.effects.batch import TableChanges, build_complete_rows
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.faults import DISK, find_fault
-from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import ApplyError, OptionError, StorageError, Where, WriteError
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    GroupPosition,
+    TablePosition,
+    build_concurrent_run_error,
+)
+from trailgate.errors import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    TargetLockedError,
+    Where,
+    WriteError,
+)
+from trailgate.storage.files.durable import lock
 
 STATE: Final = "_trailgate"
 HIDDEN: Final = "."
@@ -55,7 +73,33 @@ class ParquetTarget:
         self._written: dict[str, str] = {}
         self._positions: dict[str, str] = {}
         self._last: AppliedPosition | None = None
-        self._read_state()
+        self._lock: ExitStack | None = None
+        self._is_known = False
+        self._begin(writes=False)
+        self._is_known = True
+
+    def _begin(self, *, writes: bool) -> None:
+        """Lock the group after ``release``, and read its state. Nothing needs a lock in a new folder until ``writes``.
+
+        Raises TargetLockedError if another run of the group writes a batch, and TargetConflictError
+        if one has done so since the last batch.
+        """
+        if self._lock is not None or not (writes or self._state.exists()):
+            return
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(lock(str(self._state.with_suffix("")), subject="group"))
+            except WriteError:
+                raise
+            except StorageError as error:
+                raise TargetLockedError(
+                    error.problem, where=Where(source=str(self._root))
+                ) from None
+            before = self._last
+            self._read_state()
+            if self._is_known and self._last != before:
+                raise build_concurrent_run_error(self._group, str(self._root))
+            self._lock = stack.pop_all()
 
     def _read_state(self) -> None:
         if not self._state.exists():
@@ -72,12 +116,16 @@ class ParquetTarget:
             if hidden.exists():
                 hidden.rename(self._root / table / name)
         # Only files of this group are removed; others may be written by other groups just now.
+        start = f"{HIDDEN}{self._group}-"
         for table in self._positions:
-            for left in (self._root / table).glob(f"{HIDDEN}{self._group}-*{ENDING}"):
-                left.unlink()
+            for left in (self._root / table).glob(f"{glob.escape(start)}*{ENDING}"):
+                # The group a-b has files whose names begin like those of a.
+                if left.name[len(start) : -len(ENDING)].isdecimal():
+                    left.unlink()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position of a table, or with None of all tables, from the state file of the folder."""
+        self._begin(writes=False)
         if table is None or self._last is None:
             return self._last
         at = self._positions.get(_relative_path(table))
@@ -105,6 +153,7 @@ class ParquetTarget:
 
     def create(self, table: TargetTable) -> None:
         """Create the folder of a Parquet table."""
+        self._begin(writes=True)
         self._folder(table).mkdir(parents=True, exist_ok=True)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -124,6 +173,7 @@ class ParquetTarget:
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the rows of one table to a Parquet file with a hidden name."""
+        self._begin(writes=True)
         table = effects.nets.table
         rows = build_complete_rows(effects.nets)
         name = f"{self._group}-{at.position}{ENDING}"
@@ -136,6 +186,7 @@ class ParquetTarget:
 
     def commit(self, at: AppliedPosition) -> None:
         """Store the position and the list of the batch's files, then rename the files to their visible names."""
+        self._begin(writes=True)
         self._positions |= dict.fromkeys(self._written, at.position)
         state = {"position": asdict(at), "tables": self._positions, "files": self._written}
         # Replacing the state is atomic: a killed run leaves the old state or the new one.
@@ -159,10 +210,14 @@ class ParquetTarget:
         self._written = {}
 
     def release(self) -> None:
-        """Do nothing: no Parquet file is open between batches."""
+        """Release the lock, so that another run of the group can write a batch of Parquet files."""
+        stack, self._lock = self._lock, None
+        if stack is not None:
+            stack.close()
 
     def close(self) -> None:
-        """Do nothing: no Parquet file is open."""
+        """Release the lock. No Parquet file is open."""
+        self.release()
 
     def _folder(self, table: TargetTable) -> Path:
         return self._root / _relative_path(table)

@@ -6,6 +6,7 @@ to the destination, and two to the restart queue.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -20,12 +21,19 @@ from trailgate.live.brokers.amqp.receiver import (
     name_terminus,
 )
 from trailgate.live.brokers.artemis import (
+    CONSUMERS,
     MANAGEMENT,
     ManagementQuestion,
+    ask_attribute,
     ask_settings,
     drops_messages,
 )
+from trailgate.live.brokers.artemis import HELD as DELIVERED
 from trailgate.publish.senders.jms import (
+    MARK,
+    MARK_SECONDS,
+    MARKS_SENT,
+    NUMBER,
     TOO_LARGE,
     QueueSender,
     jms_properties,
@@ -46,7 +54,8 @@ from trailgate.publish.senders.sender import (
 SECONDS: Final = 60.0  # in which a broker has to answer
 HELD_SECONDS: Final = 65.0  # in which a broker notices that a connection is lost
 ANSWER_SECONDS: Final = 5.0  # in which a broker answers a question
-BROWSED: Final = 2  # messages of a restart queue that are read: it has one
+POLL_SECONDS: Final = 0.5  # between two questions
+BROWSED: Final = 100  # messages of a restart queue that are read: it has one, and marks
 HEAD_BYTES: Final = 1024  # of a message beside its body
 UNANSWERED: Final = 500  # messages that wait for the broker's answer
 # AMQP 1.0, 4.5: the states and outcomes that belong to transactions.
@@ -87,6 +96,14 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
 )
 
 
+class ReceivedMessage(NamedTuple):
+    """A message that AMQP has delivered: its body as text, and its properties."""
+
+    delivery: Any
+    body: str
+    properties: Mapping[str, Any]
+
+
 class SendingConnection(AmqpConnection):
     """An AMQP connection with links to a destination, to a restart queue and to the coordinator."""
 
@@ -109,32 +126,30 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open an AMQP link that receives messages from the restart queue, one by one or as a browser, which grants no credit."""
+        """Open an AMQP link that receives messages from the restart queue, one by one or as a browser. The caller grants credit."""
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
         if browse:
             link.source.distribution_mode = self._proton.Terminus.DIST_MODE_COPY
         self._attach(link)
-        if not browse:
-            link.flow(1)
         return link
 
-    def browse(self, queue: str) -> list[str]:
-        """Return the bodies of the first messages of a queue without removing them, even if another run holds them.
+    def browse(self, queue: str) -> list[ReceivedMessage]:
+        """Return the first messages of a queue without removing them, even if another run holds them.
 
         All messages have been received when the broker returns the remaining credit (AMQP 1.0,
         2.6.7: drain).
         """
         link = self.listen(queue, browse=True)
         link.drain(BROWSED)
-        found: list[str] = []
+        found: list[ReceivedMessage] = []
         while True:
             taken = self.take(link, SECONDS, lambda: not link.draining())
             if taken is None:
                 break
-            taken[0].settle()
-            found.append(taken[1])
+            taken.delivery.settle()
+            found.append(taken)
         if link.draining():
             raise self.error(f"the broker does not show the messages of the queue {queue}")
         self.close_link(link)
@@ -157,10 +172,10 @@ class SendingConnection(AmqpConnection):
         taken = self.take(answers, ANSWER_SECONDS)
         if taken is None:
             raise self.error("the broker does not answer")
-        taken[0].settle()
+        taken.delivery.settle()
         for link in (asking, answers):
             self.close_link(link)
-        return taken[1]
+        return taken.body
 
     def close_link(self, link: Any) -> None:
         """Close an AMQP link."""
@@ -170,11 +185,8 @@ class SendingConnection(AmqpConnection):
 
     def take(
         self, link: Any, seconds: float, ended: Callable[[], bool] = lambda: False
-    ) -> tuple[Any, str] | None:
-        """Wait for a message on an AMQP link, at most until ``ended``.
-
-        Returns its delivery and body, or None if no message came.
-        """
+    ) -> ReceivedMessage | None:
+        """Wait for a message on an AMQP link, at most until ``ended``. Returns None if none came."""
 
         def arrived() -> bool:
             delivery = link.current
@@ -188,9 +200,9 @@ class SendingConnection(AmqpConnection):
         message.decode(link.recv(delivery.pending))
         link.advance()
         body = message.body
-        return delivery, bytes(body).decode() if isinstance(body, (bytes, memoryview)) else str(
-            body
-        )
+        is_binary = isinstance(body, (bytes, memoryview))
+        text = bytes(body).decode("utf-8", "replace") if is_binary else str(body)
+        return ReceivedMessage(delivery, text, message.properties or {})
 
     def answered(self, delivery: Any, what: str) -> Any:
         """Wait until the AMQP broker has accepted or rejected a delivery.
@@ -247,7 +259,9 @@ class AmqpSender(QueueSender):
         self._proton = import_proton()
         self._link: SendingConnection | None = None
         self._receiver: Any = None
-        self._held: Any = None
+        self._held: list[ReceivedMessage] = []  # restart messages, by their numbers
+        self._marks: dict[str, ReceivedMessage] = {}
+        self._is_asked = False  # whether the broker has credit for the next message
         self._is_noted = False  # whether addresses that drop messages were looked for
 
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
@@ -270,19 +284,93 @@ class AmqpSender(QueueSender):
         if restart.first or not self._browse():
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
             self._send_and_wait(link.restart, self._message("", first), "a restart message")
-        self._receiver = link.listen(self._queue)
         held = HELD.format(self._group)
-        taken = wait_and_log(
-            lambda seconds: link.take(self._receiver, seconds), HELD_SECONDS, held, self._where
-        )
-        if taken is None:
+        if restart.is_managed and not wait_and_log(self._is_free, HELD_SECONDS, held, self._where):
             raise self._other_run()
-        self._held, text = taken
+        self._receiver = link.listen(self._queue)
+        if not wait_and_log(self._receive, HELD_SECONDS, held, self._where):
+            raise self._other_run()
+        if restart.first:
+            self._keep_latest()
+        text = self._held[-1].body
         if not text and not restart.first and len(self._browse()) > 1:
-            self._held.update(self._proton.Delivery.ACCEPTED)  # the broker removes it
-            self._held.settle()
+            self._accept(self._held)  # the broker removes it
             raise self._other_run()
         return text or None
+
+    def _receive(self, seconds: float, ended: Callable[[], bool] = lambda: False) -> bool:
+        """Wait for a restart message, at most until ``ended``, and return whether one has come.
+
+        The broker sends one message after the other. Raises StorageError for a foreign message.
+        """
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not ended():
+            if not self._is_asked:
+                self._receiver.flow(1)
+            self._is_asked = True
+            taken = self._connected.take(self._receiver, left)
+            if taken is None:
+                return False
+            self._is_asked = False
+            if MARK not in taken.properties:
+                self._held.append(taken)
+                self._held.sort(key=self._number_of)
+                return True
+            self._marks[str(taken.properties[MARK])] = taken
+        return False
+
+    def _number_of(self, one: ReceivedMessage) -> int:
+        return self._number(one.body, one.properties.get(NUMBER))
+
+    def _keep_latest(self) -> None:
+        """Accept all restart messages but the latest: a run by STOMP that was killed may have left two (``stomp.py``).
+
+        Raises BrokerRefusedError if another run receives messages of the queue.
+        """
+        link = self._connected
+        marks = {uuid.uuid4().hex for _ in range(MARKS_SENT)}
+        for one in marks:
+            self._send_and_wait(link.restart, self._message("", {MARK: one}), "a mark")
+        until = time.monotonic() + MARK_SECONDS
+        # The queue keeps the order, so everything before the marks arrives before them.
+        while self._receive(until - time.monotonic(), lambda: marks <= self._marks.keys()):
+            pass
+        if not marks <= self._marks.keys():
+            raise self._other_run()
+        *older, latest = self._held
+        self._accept([*older, *self._marks.values()])
+        self._held, self._marks = [latest], {}
+
+    def _accept(self, messages: Iterable[ReceivedMessage]) -> None:
+        for one in messages:
+            one.delivery.update(self._proton.Delivery.ACCEPTED)
+            one.delivery.settle()
+        self._connected.work(0.0)
+
+    def _is_free(self, seconds: float) -> bool:
+        """Wait until no other run receives from the restart queue, and return whether that is so.
+
+        Returns True if the broker does not answer this user's requests.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            try:
+                # A broker that refuses the question closes its link.
+                with closing(SendingConnection(self._address)) as side:
+                    asked = (ask_attribute(self._queue, one) for one in (CONSUMERS, DELIVERED))
+                    answers = [side.ask(one).strip("[]") for one in asked]
+            except BrokerError as error:
+                LOG.info(
+                    "whether another run publishes to %s is not known: %s",
+                    self._address,
+                    error.problem,
+                )
+                return True
+            if not any(one.isdecimal() and int(one) for one in answers):
+                return True
+            if time.monotonic() >= until:
+                return False
+            self._connected.work(POLL_SECONDS)
 
     def _note_dropping(self, restart: RestartQueue) -> None:
         """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
@@ -304,35 +392,46 @@ class AmqpSender(QueueSender):
         Artemis does not show a message that another run holds.
         """
         self._connect()
-        return next(filter(None, self._browse()), None)
+        shown = sorted(self._browse(), key=self._number_of)
+        return shown[-1].body or None if shown else None
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages and the new restart message in one AMQP transaction; see ``Sender``."""
-        if self._link is None or self._held is None:
+        if self._link is None or not self._held:
             raise BrokerError("there is no connection", where=self._where)
-        held, self._held = self._held, None
+        held, self._held = self._held[-1], []
         try:
             self._send_transaction(parts, state, held)
         except BrokerError as error:
             raise self._explain(error, parts) from error
 
-    def _send_transaction(self, parts: Iterable[OutgoingMessages], state: str, held: Any) -> None:
+    def _send_transaction(
+        self, parts: Iterable[OutgoingMessages], state: str, held: ReceivedMessage
+    ) -> None:
         """Send messages and the new restart message, and accept the old one."""
-        link, name = self._connected, self._declare()
+        link, name, delivery = self._connected, self._declare(), held.delivery
+        number = self._number_of(held) + 1
         for part in parts:
             self._send_part(part, name)
-        new = self._send_in(link.restart, self._message(state, {}).encode(), name)
-        held.local.data = [name, self._proton.Described(self._proton.ulong(0x24), [])]  # accepted
-        held.update(TRANSACTIONAL)
+        message = self._message(state, {NUMBER: str(number)})
+        new = self._send_in(link.restart, message.encode(), name)
+        accepted = self._proton.Described(self._proton.ulong(0x24), [])
+        delivery.local.data = [name, accepted]
+        delivery.update(TRANSACTIONAL)
         link.answered(new, "a restart message")
         ended = self._control(DISCHARGE, [name, False])
         self._send_and_wait(link.coordinator, ended, "the end of a transaction")
-        held.settle()
-        self._receiver.flow(1)
-        taken = link.take(self._receiver, SECONDS)
-        if taken is None:
-            raise link.error("the new restart message does not arrive")
-        self._held = taken[0]
+        delivery.settle()
+        # Older ones are those that a lost connection had.
+        while not self._held or self._number_of(self._held[-1]) < number:
+            if not self._receive(SECONDS):
+                raise link.error("the new restart message does not arrive")
+        *older, latest = self._held
+        if self._number_of(latest) != number:
+            raise self._other_run()
+        # Marks of a run that was refused, as this one runs.
+        self._accept([*older, *self._marks.values()])
+        self._held, self._marks = [latest], {}
 
     def close(self) -> None:
         """Disconnect.
@@ -341,7 +440,7 @@ class AmqpSender(QueueSender):
         queue.
         """
         link, self._link = self._link, None
-        self._receiver = self._held = None
+        self._receiver, self._held, self._marks, self._is_asked = None, [], {}, False
         if link is not None:
             link.close()
 
@@ -362,12 +461,15 @@ class AmqpSender(QueueSender):
         problem = f"another run of the group {self._group} holds the restart message"
         return self._connected.error(problem, refused=True, hint=STOP_ONE)
 
-    def _browse(self) -> list[str]:
-        """Return the bodies of the restart messages that the broker shows: one, or none in a new group.
+    def _browse(self) -> list[ReceivedMessage]:
+        """Return the restart messages that the broker shows: one, or none in a new group.
 
         There are two if two runs began a new group at the same time.
         """
-        return self._connected.browse(self._queue)
+        shown = [one for one in self._connected.browse(self._queue) if MARK not in one.properties]
+        for one in shown:
+            self._number_of(one)  # a foreign message is an error
+        return shown
 
     def _message(self, body: str, properties: Mapping[str, str]) -> Any:
         message = self._proton.Message(body.encode(), durable=True, inferred=True)

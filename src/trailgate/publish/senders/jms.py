@@ -15,12 +15,18 @@ from trailgate.errors import (
     BrokerFullError,
     EncodeError,
     OptionError,
+    StorageError,
     TrailgateError,
     Where,
 )
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
 from trailgate.model.operations_table import codes_to_letters
-from trailgate.publish.senders.sender import FULL, LargestMessage, OutgoingMessages
+from trailgate.publish.senders.sender import (
+    FULL,
+    LargestMessage,
+    OutgoingMessages,
+    StoredState,
+)
 
 RESTART: Final = "trailgate.restart."
 LOCK: Final = "~lock"  # the end of the name of a group's lock queue: elsewhere digits follow ~
@@ -28,6 +34,14 @@ LONGEST: Final = 255  # bytes of a queue's name at RabbitMQ
 # Other characters could have a meaning in the address of a queue, for example > or * at ActiveMQ.
 _OTHER: Final = re.compile(rb"[^A-Za-z0-9._-]")
 MARKS: Final = "transaction"  # the JMSType of BEGIN and END events
+NUMBER: Final = "trailgate-number"  # the property with the number of a restart message
+NUMBER_DIGITS: Final = 18  # of the largest number: more than there are batches
+MARK: Final = "trailgate-mark"  # the property of a message that is a mark
+# A broker gives messages to its consumers in turn: if all marks return, there is no other consumer.
+MARKS_SENT: Final = 4
+MARK_SECONDS: Final = 20.0  # in which they return
+FOREIGN: Final = "Remove this message from the queue, and leave the others: they are the position"
+SHOWN: Final = 40  # characters of a foreign message that an error shows
 # What brokers write if they have no room, and if a message is larger than they take.
 _NO_ROOM: Final = re.compile(
     "AMQ229102|AMQ229119|AMQ339011|resource-limit-exceeded|is full|Usage Manager|Limit reached",
@@ -77,6 +91,29 @@ class QueueSender:
 
     def remember(self, tables: Iterable[str]) -> None:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
+
+    def _number(self, text: str, number: object) -> int:
+        """Return the number of a restart message.
+
+        The first message of a group has neither a state nor a number, which counts as 0. Raises
+        StorageError for a message that is neither that nor a position, because it must not take the
+        place of one.
+        """
+        digits, problem = "0" if number is None else str(number), ""
+        if not (digits.isascii() and digits.isdecimal() and len(digits) <= NUMBER_DIGITS):
+            problem = f"its {NUMBER} is {digits[:SHOWN]!r}, not a number"
+        elif text:
+            try:
+                StoredState.decode(text, self._where)
+            except StorageError as error:
+                problem = f"{error.problem}: {text[:SHOWN]!r}"
+        if not problem:
+            return int(digits)
+        raise StorageError(
+            f"the queue {self._queue} has a message that is not a position: {problem}",
+            where=self._where,
+            hint=FOREIGN,
+        )
 
     def _explain(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
         """Return the error for a batch that a queue's broker rejects: with the cause and a remedy if they are known."""

@@ -408,7 +408,9 @@ class KafkaSender:
             consumer.assign([self._kafka.TopicPartition(POSITIONS, 0, begin)])
             states = [one for one in self._messages(consumer, stop) if one.key() == key]
             if states:
-                return states[-1].value().decode()  # type: ignore[no-any-return]
+                # A tombstone forgets the group, as if compaction had already removed it.
+                value = states[-1].value()
+                return None if value is None else value.decode("utf-8", "replace")
             stop, width = begin, width * 10
         return None
 

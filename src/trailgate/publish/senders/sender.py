@@ -111,10 +111,16 @@ class StoredState(NamedTuple):
                 problem = f"the state has version {version}, not {VERSION}"
                 raise StorageError(problem, where=where, hint=OTHER_VERSION)
             run, tables = fields.pop("run"), fields.pop("tables")
-            return cls(str(run), PublishedState(**fields), tuple(tables))
+            state, empty = PublishedState(**fields), PublishedState("")
+            wrong = [one for one in fields if type(fields[one]) is not type(getattr(empty, one))]
+            found = cls(str(run), state, tuple(map(str, tables)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             problem = f"the stored state cannot be understood: {error!r}"
             raise StorageError(problem, where=where) from error
+        if wrong:
+            problem = f"the stored state cannot be understood: {wrong[0]} is {fields[wrong[0]]!r}"
+            raise StorageError(problem, where=where)
+        return found
 
 
 class OutgoingMessages(NamedTuple):

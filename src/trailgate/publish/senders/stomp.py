@@ -11,8 +11,10 @@ refuses, and continues: it would commit the other messages.
 Artemis acknowledges at once even in a transaction (2.44.0 logs AMQ222070), so the state would be
 lost with a transaction that fails. There the old restart message is acknowledged after COMMIT. A run
 that is killed in between leaves two restart messages. They are numbered, and the next run keeps the
-latest one. It has received both when a message that it has sent to the queue itself, the mark,
-arrives.
+latest one. It has received both when messages that it has sent to the queue itself, the marks,
+arrive. Each consumer of the queue gets some of its messages. So a run subscribes only when no other
+run does, if the broker answers its questions. If it does not, marks that do not return show that
+there is another consumer, and the run ends.
 
 An empty restart queue means that the group is new, or that another run holds the message. Artemis
 distinguishes them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -41,6 +43,10 @@ from trailgate.live.brokers.stomp.consumers import (
 )
 from trailgate.live.brokers.stomp.frames import encode_frame
 from trailgate.publish.senders.jms import (
+    MARK,
+    MARK_SECONDS,
+    MARKS_SENT,
+    NUMBER,
     JmsProperties,
     QueueSender,
     jms_properties,
@@ -63,8 +69,7 @@ HELD_SECONDS: Final = 35.0  # in which a broker notices that a connection is los
 PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
 PLACES: Final = "positions"  # the id of the subscription
-NUMBER: Final = "trailgate-number"  # the header with the number of a restart message
-MARK: Final = "trailgate-mark"  # the header of a message that is a mark
+LEFT_SECONDS: Final = 0.3  # in which a second restart message arrives that a killed run has left
 PERSISTENT: Final = MappingProxyType({"persistent": "true"})
 # Artemis: the value of destination-type for a queue and a topic.
 _TYPES: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
@@ -119,7 +124,7 @@ class StompSender(QueueSender):
         self._link: StompConnection | None = None
         self._messages: list[tuple[dict[str, str], str]] = []
         self._receipts: set[str] = set()
-        self._marks: set[str] = set()
+        self._marks: dict[str, str] = {}  # the ids of their acknowledgements
         self._error: BrokerError | None = None  # the first ERROR of the connection
         self._count = 0
         self._is_noted = False  # whether addresses that drop messages were looked for
@@ -136,6 +141,8 @@ class StompSender(QueueSender):
         wait_for_return(self._connected, self._address, self._queue)
         self._note_dropping()
         is_new = dialect.always_first or (dialect.browses and not self._browse())
+        if dialect.acks_at_once:
+            self._wait_until_free()
         self._subscribe(dialect.subscribe)
         if is_new:
             first = {name: f"{self._queue}.{text}" for name, text in dialect.first.items()}
@@ -143,6 +150,7 @@ class StompSender(QueueSender):
         if not self._wait_for_release(HELD_SECONDS):
             wait_for_return(self._connected, self._address, self._queue, own=1)
             raise self._other_run()
+        self._check_messages()
         if dialect.acks_at_once:
             self._keep_latest()
         held, text = self._messages[0]
@@ -167,7 +175,7 @@ class StompSender(QueueSender):
     def read(self) -> str | None:
         """Return the state in the restart queue; see ``Sender``.
 
-        With Artemis, the message is received and put back.
+        With Artemis, the message is received and put back at once, because a run may wait for it.
 
         Raises BrokerRefusedError if another run holds the message, unless Artemis does not answer
         this user's requests.
@@ -175,23 +183,23 @@ class StompSender(QueueSender):
         dialect = self._connect()
         if dialect.browses:
             return next(filter(None, self._browse()), None)
+        if not self._is_free(0.0):
+            problem = f"a run of the group {self._group} publishes now, and holds the position"
+            hint = "Ask that run with --metrics, or stop it first"
+            raise self._connected.error(problem, refused=True, hint=hint)
         self._subscribe(dialect.subscribe)
         if not self._wait(lambda: bool(self._messages), EMPTY_SECONDS):
-            state = find_queue_state(self._connected, self._address, self._queue)
-            if state is not None and state.held:
-                problem = f"a run of the group {self._group} publishes now, and holds the position"
-                hint = "Ask that run with --metrics, or stop it first"
-                raise self._connected.error(problem, refused=True, hint=hint)
             return None
-        if dialect.acks_at_once:
-            self._keep_latest()
-        return self._messages[0][1] or None
+        self._wait(lambda: False, LEFT_SECONDS)
+        self._check_messages()
+        return self._messages[-1][1] or None
 
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages and the new restart message in one STOMP transaction; see ``Sender``."""
         if self._link is None or not self._messages:
             raise BrokerError("there is no connection", where=self._where)
-        held = self._messages.pop(0)[0]
+        # More than one if older messages of a lost connection came late.
+        held, self._messages = self._messages, []
         try:
             self._send_transaction(parts, state, held)
         except BrokerError as error:
@@ -199,25 +207,45 @@ class StompSender(QueueSender):
             raise self._explain(own, parts) from error
 
     def _send_transaction(
-        self, parts: Iterable[OutgoingMessages], state: str, held: Mapping[str, str]
+        self,
+        parts: Iterable[OutgoingMessages],
+        state: str,
+        held: Sequence[tuple[Mapping[str, str], str]],
     ) -> None:
-        """Send messages and the new restart message, and acknowledge the old one."""
+        """Send messages and the new restart message, and acknowledge the old ones."""
         self._count += 1
         own = {"transaction": f"t{self._count}"}
         acks_at_once = self._dialect.acks_at_once
-        ack = {"id": held["ack"], **({} if acks_at_once else own)}
+        acks = [{"id": one["ack"], **({} if acks_at_once else own)} for one, _ in held]
+        number = 1 + max(self._number(text, one.get(NUMBER)) for one, text in held)
         self._connected.send("BEGIN", own)
         for part in parts:
             self._send_frames(self._frames(part, lambda _: own))
-        number = {NUMBER: str(_number(held) + 1)}
-        self._confirm("SEND", {**self._to(self._queue, QUEUE), **number, **own}, state.encode())
+        to = {**self._to(self._queue, QUEUE), NUMBER: str(number), **own}
+        self._confirm("SEND", to, state.encode())
         if not acks_at_once:
-            self._connected.send("ACK", ack)
+            self._acknowledge(acks)
         self._confirm("COMMIT", own)
         if acks_at_once:
-            self._connected.send("ACK", ack)
-        if not self._wait(lambda: bool(self._messages), SECONDS):
+            self._acknowledge(acks)
+        if not self._wait(lambda: self._has_arrived(number), SECONDS):
             raise self._connected.error("the new restart message does not arrive")
+        # Marks of a run that was refused, as this one runs.
+        self._acknowledge({"id": one} for one in self._marks.values())
+        self._marks = {}
+
+    def _acknowledge(self, acks: Iterable[Mapping[str, str]]) -> None:
+        for one in acks:
+            self._connected.send("ACK", one)
+
+    def _has_arrived(self, number: int) -> bool:
+        """Return whether the restart message with this number has arrived. Raises StorageError for a foreign message."""
+        self._check_messages()
+        return bool(self._messages) and self._messages[-1][0].get(NUMBER) == str(number)
+
+    def _check_messages(self) -> None:
+        """Sort the received restart messages by their numbers. Raises StorageError for a foreign message."""
+        self._messages.sort(key=lambda one: self._number(one[1], one[0].get(NUMBER)))
 
     def _keep_latest(self) -> None:
         """Acknowledge all restart messages but the latest, which a run killed after COMMIT may have left.
@@ -225,15 +253,44 @@ class StompSender(QueueSender):
         Raises BrokerRefusedError if another run receives messages of the queue.
         """
         self._wait_for_others()
-        mark = uuid.uuid4().hex
-        self._connected.send("SEND", {**self._to(self._queue, QUEUE), MARK: mark})
-        # The queue keeps the order, so everything before the mark arrives before it.
-        if not self._wait(lambda: mark in self._marks, SECONDS):
+        marks = {uuid.uuid4().hex for _ in range(MARKS_SENT)}
+        to = self._to(self._queue, QUEUE)
+        self._connected.send_bytes(
+            b"".join(encode_frame("SEND", {**to, MARK: one}) for one in marks)
+        )
+        # The queue keeps the order, so everything before the marks arrives before them.
+        if not self._wait(lambda: marks <= self._marks.keys(), MARK_SECONDS):
             raise self._other_run()
-        *older, latest = sorted(self._messages, key=lambda message: _number(message[0]))
-        for headers, _ in older:
-            self._connected.send("ACK", {"id": headers["ack"]})
-        self._messages = [latest]
+        self._check_messages()
+        *older, latest = self._messages
+        # Marks that a killed run has left are removed too.
+        self._acknowledge({"id": id_} for id_ in self._marks.values())
+        self._acknowledge({"id": headers["ack"]} for headers, _ in older)
+        self._messages, self._marks = [latest], {}
+
+    def _wait_until_free(self) -> None:
+        """Wait until no other run receives from the restart queue, because each consumer gets some of its messages.
+
+        Raises BrokerRefusedError if another run does not end in time.
+        """
+        held = HELD.format(self._group)
+        if not wait_and_log(self._is_free, HELD_SECONDS, held, self._where):
+            wait_for_return(self._connected, self._address, self._queue)
+            raise self._other_run()
+
+    def _is_free(self, seconds: float) -> bool:
+        """Wait until no other run receives from the restart queue, and return whether that is so.
+
+        Returns True if the broker does not answer this user's requests.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            state = find_queue_state(self._connected, self._address, self._queue)
+            if state is None or not (state.consumers or state.held):
+                return True
+            if time.monotonic() >= until:
+                return False
+            self._take(POLL_SECONDS)
 
     def _wait_for_others(self) -> None:
         """Wait until only this run holds restart messages, if the broker answers this user's requests.
@@ -243,7 +300,7 @@ class StompSender(QueueSender):
         until = time.monotonic() + HELD_SECONDS
         while True:
             state = find_queue_state(self._connected, self._address, self._queue)
-            if state is None or state.held <= len(self._messages):
+            if state is None or state.held <= len(self._messages) + len(self._marks):
                 return
             if time.monotonic() > until:
                 raise self._other_run()
@@ -266,7 +323,7 @@ class StompSender(QueueSender):
         The STOMP broker rolls back an open transaction, and puts the restart message back.
         """
         link, self._link = self._link, None
-        self._messages, self._receipts, self._marks = [], set(), set()
+        self._messages, self._receipts, self._marks = [], set(), {}
         self._error = None
         if link is not None:
             link.disconnect()
@@ -357,12 +414,14 @@ class StompSender(QueueSender):
         )
         # The end of a browsed queue is a message with this header.
         ended = self._wait(lambda: any("browser" in head for head, _ in self._messages), SECONDS)
-        found = [body for head, body in self._messages if "browser" not in head]
+        found = [one for one in self._messages if "browser" not in one[0]]
         self._messages = []
         self._confirm("UNSUBSCRIBE", {"id": "browser"})
         if not ended:
             raise self._connected.error(f"the queue {self._queue} cannot be browsed")
-        return found
+        for headers, body in found:
+            self._number(body, headers.get(NUMBER))
+        return [body for _, body in found]
 
     def _wait_for_release(self, seconds: float) -> bool:
         """Wait for the restart message, and return whether it was received."""
@@ -406,15 +465,8 @@ class StompSender(QueueSender):
                 self._error = self._connected.error(error_text(found, at))
                 raise self._error
             if kind == kernels.MESSAGE and MARK in headers:
-                # Marks that a killed run has left are removed too.
-                self._connected.send("ACK", {"id": headers["ack"]})
-                self._marks.add(headers[MARK])
+                self._marks[headers[MARK]] = headers["ack"]
             elif kind == kernels.MESSAGE:
                 self._messages.append((headers, found.body(at).decode("utf-8", "replace")))
             else:
                 self._receipts.add(headers.get("receipt-id", ""))
-
-
-def _number(headers: Mapping[str, str]) -> int:
-    """Return the number of a restart message. The first one of a group has no number, which counts as 0."""
-    return int(headers.get(NUMBER, 0))

@@ -12,12 +12,14 @@ from trailgate.arrays import CHUNK, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.kernels import APART, BEGINS, UNDOES
+from trailgate.model.tables import Definitions
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import Checkpoint, TransactionMark
-from trailgate.storage.files.trail_files import COPY_AGAIN
-from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFiles, TrailPosition
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
 from trailgate.trail.format.record_types import RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.records.framing import find_records_until_damage, wrap_trail_bytes
@@ -139,7 +141,8 @@ def file_path(prefix: str, number: int, digits: int) -> Path:
 def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """Return the checkpoint's file and the files after it.
 
-    Raises StorageError if a file was not begun by this writer, or is too short.
+    Raises StorageError if a file was not begun by this writer, or if the checkpoint's file does not
+    have the committed bytes.
     """
     after_checkpoint: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
@@ -159,16 +162,46 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
 def _check_committed(
     prefix: str, checkpoint: Checkpoint, after_checkpoint: Sequence[TrailFile]
 ) -> None:
-    """Raise StorageError if the checkpoint's file does not have the committed bytes."""
-    if not after_checkpoint and checkpoint.offset:
+    """Raise StorageError if the checkpoint's file does not have the committed bytes, or is a different file."""
+    if not checkpoint.offset:
+        return
+    problem = ""
+    if not after_checkpoint:
         problem = f"the file is missing, but the checkpoint states {checkpoint.offset} bytes"
-    elif after_checkpoint and after_checkpoint[0].size < checkpoint.offset:
+    elif after_checkpoint[0].size < checkpoint.offset:
         size = after_checkpoint[0].size
         problem = f"the file has {size} bytes, but the checkpoint states {checkpoint.offset}"
     else:
-        return
-    path = file_path(prefix, checkpoint.file, checkpoint.digits)
-    raise StorageError(problem, where=Where(source=str(path)), hint=COPY_AGAIN.format(prefix))
+        try:
+            problem = _describe_difference(after_checkpoint[0], checkpoint)
+        except DecodeError as error:
+            problem = f"the committed bytes are damaged: {error.problem}"
+    if problem:
+        path = file_path(prefix, checkpoint.file, checkpoint.digits)
+        raise StorageError(problem, where=Where(source=str(path)), hint=COPY_AGAIN.format(prefix))
+
+
+def _describe_difference(file: TrailFile, checkpoint: Checkpoint) -> str:
+    """Return a sentence if a file is not the one in which the checkpoint's last transaction ends, or "".
+
+    Otherwise a different file would be continued, or the committed bytes would be taken for those
+    of an interrupted run.
+    """
+    committed = TrailFiles("", (replace(file, size=checkpoint.offset),), Definitions(()))
+    with TrailFileReader(committed.files[0]) as reader:
+        reader.check_number()
+        if reader.end_of_records() != checkpoint.offset:
+            return f"no record ends at byte {checkpoint.offset}, where the committed bytes end"
+        end = find_last_end(committed, committed.end, committed.begin)
+        before_end = end and TrailPosition(end.number, end.offset - 1)
+        begin = before_end and find_last_begin(committed, before_end)
+        if begin is None or checkpoint.last is None:
+            return ""  # the last transaction begins in an earlier file, or nothing is committed yet
+        found = _mark(reader.read(begin.offset, LONGEST), 0, reader.order)
+    known = checkpoint.last
+    if (found.tx_id, found.csn) == (known.tx_id, known.csn):
+        return ""
+    return f"the last committed transaction is {found.csn or found.tx_id}, but the checkpoint states {known.csn or known.tx_id}"
 
 
 def read_tail(prefix: str, checkpoint: Checkpoint) -> CheckpointTail:
@@ -215,12 +248,16 @@ class _TailRecords:
 
     def mark(self, record: int) -> TransactionMark:
         """Return the transaction that begins at a record."""
-        record_found = decode_record(self.data, int(self.view.offsets[record]), order=self.order)
-        tx_id, csn = (
-            raw if raw is None else raw.decode()
-            for raw in map(record_found.token, (TRANID, LOGCSN))
-        )
-        return TransactionMark(tx_id, csn, record_found.io_time)
+        return _mark(self.data, int(self.view.offsets[record]), self.order)
+
+
+def _mark(data: Octets, offset: int, order: ByteOrder) -> TransactionMark:
+    """Return the transaction that begins with the record at an offset."""
+    record = decode_record(data, offset, order=order)
+    tx_id, csn = (
+        raw if raw is None else raw.decode() for raw in map(record.token, (TRANID, LOGCSN))
+    )
+    return TransactionMark(tx_id, csn, record.io_time)
 
 
 def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:

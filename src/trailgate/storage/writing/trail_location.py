@@ -16,7 +16,7 @@ from typing import Any, Self
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.listing import number_digits
+from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.manifest import (
     CapturedFile,
     Manifest,
@@ -34,6 +34,8 @@ from trailgate.storage.publish.protocol import (
     SidecarFile,
     StagedFile,
 )
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.trail_rest import describe_size
 from trailgate.storage.writing.growing_header import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader, encode_patches
@@ -91,23 +93,29 @@ class TrailLocation:
         return [name for name, some in digits if some and name[:-some] == self._stem]
 
     def check_last_file(self, manifest: Manifest) -> None:
-        """Raise StorageError if the last file is shorter than the manifest states, or missing.
+        """Raise StorageError if the last file is missing, or is not the file that the manifest states.
 
-        If none of the trail's files exists any more, they were purged, and the trail continues
-        without them.
+        Its size must be that of the manifest, and its header must state the same number and size.
+        If a streaming query appends to the file, an interrupted commit may have left bytes after
+        that size. If none of the trail's files exists any more, they were purged, and the trail
+        continues without them.
         """
         last = manifest.files[-1]
         size = self.backend.size(last.name)
+        where = Where(source=self.prefix.removesuffix(self._stem) + last.name)
         if size is None:
             if manifest.by_name().keys().isdisjoint(self._file_names("")):
                 return
             problem = f"the file is missing, but the manifest states {last.size} bytes"
-        elif size < last.size:
+        elif size < last.size or (size > last.size and manifest.growing is None):
             problem = f"the file has {size} bytes, but the manifest states {last.size}"
         else:
-            return
-        where = Where(source=self.prefix.removesuffix(self._stem) + last.name)
-        raise StorageError(problem, where=where, hint=COPY_AGAIN.format(self.prefix))
+            path = self.address.removesuffix(self._stem) + last.name
+            with TrailFileReader(TrailFile(path, last.number, last.size)) as reader:
+                reader.check_number()
+                problem = describe_size(reader)
+        if problem:
+            raise StorageError(problem, where=where, hint=COPY_AGAIN.format(self.prefix))
 
     def definitions(self) -> Definitions | None:
         """Return the definitions of the trail's tables, or None."""
