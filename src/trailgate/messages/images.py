@@ -13,7 +13,6 @@ then have all before values. ``check_keys`` refuses before images in which a key
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -39,21 +38,17 @@ _NULL_KEY_HINT: Final = (
 )
 
 
-def shape_images(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def shape_images(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
     """Reduce a block to the columns that are written to the trail by the rules.
 
-    Yields one or two blocks.
-
-    `block` has one operation type, or inserts and updates without before values.
+    `block` has one operation type, or inserts and updates without before values. In the result,
+    updates that change the key are key updates.
     """
     kind = int(block.op_type[0])
     # Only the keys of deletes remain (COMPRESSDELETES).
     if kind == DELETE and rules.compress_deletes:
-        yield block.with_columns(before=_keep_columns(block.before, block.table.keys))
-    elif kind == UPDATE:
-        yield from _shape_updates(block, rules)
-    else:
-        yield block
+        return block.with_columns(before=_keep_columns(block.before, block.table.keys))
+    return _shape_updates(block, rules) if kind == UPDATE else block
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
@@ -85,28 +80,20 @@ def _keep_columns(image: Image, columns: tuple[int, ...]) -> Image:
     return tuple(column if i in columns else ABSENT for i, column in enumerate(image))
 
 
-def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
     if not _has_befores(block):
-        yield block
-        return
+        return block
     changed = [
         _changed_rows(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
     marked, moved = block.table.marked_keys, _key_moves(block)
-    befores = block.before if rules.update_befores else _keep_columns(block.before, ())
-    still = block if not marked else block.with_columns(before=befores)
-    if not moved.any():
-        yield _compress(still, changed, rules)
-        return
-    # A key update keeps the old key even if before values are not wanted.
-    old = block.before if rules.update_befores else _keep_columns(block.before, marked)
-    kinds = np.full(len(block), KEY_UPDATE, np.uint8)
-    key_update = block.with_columns(op_type=kinds, before=old)
-    # Rows are selected before columns are masked, because text without nulls is copied faster.
-    for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
-        if len(rows):
-            yield _compress(kind.take(rows), [mask[rows] for mask in changed], rules)
+    before = block.before
+    if marked and not rules.update_befores:
+        # A key update keeps the old key even if before values are not wanted.
+        before = _mask_image(_keep_columns(before, marked), [moved] * len(before))
+    types = np.where(moved, KEY_UPDATE, UPDATE).astype(np.uint8) if moved.any() else block.op_type
+    return _compress(block.with_columns(op_type=types, before=before), changed, rules)
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
