@@ -12,9 +12,11 @@ import pytest
 
 import trailgate
 from option_tables import command_options, options_of, section, shown, table_in
+from trailgate.apply.jobs.options import OPTIONS as APPLIED
 from trailgate.capture.formats import PUBLICATIONS
 from trailgate.cli.commands.redact import RedactArguments
 from trailgate.cli.main import ALIASES, COMMANDS
+from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import OPTIONS as OF_ADDRESSES
 from trailgate.options import Option, field_options
@@ -132,3 +134,23 @@ def test_every_option_of_an_address_is_documented() -> None:
     documented = [name for row in table_in(text) for name in row.names]
 
     assert sorted(documented) == sorted(OF_ADDRESSES)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"batch_bytes": 0}, "batch_bytes"),
+        ({"batchBytes": "0"}, "batchBytes"),
+        ({"batchbytes": "0"}, "batchBytes"),
+    ],
+)
+def test_an_error_names_an_option_as_the_caller_did(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(OptionError, match=f"^{named} must be a number above 0, not "):
+        APPLIED.read(given)
+
+
+def test_a_similar_name_is_suggested_in_the_same_spelling() -> None:
+    with pytest.raises(OptionError, match=r"no option batch_byte\. Did you mean batch_bytes\?"):
+        APPLIED.read({"batch_byte": 1})
+    with pytest.raises(OptionError, match=r"no option batchByte\. Did you mean batchBytes\?"):
+        APPLIED.read({"batchByte": 1})

@@ -101,19 +101,23 @@ class Option(NamedTuple):
         first, *rest = self.name.split("_")
         return first + "".join(part.title() for part in rest)
 
-    def value(self, given: Any) -> Any:
-        """Parse or check a value. If it is wrong, raises OptionError with the option's name."""
+    def value(self, given: Any, written: str = "") -> Any:
+        """Parse or check a value. If it is wrong, raises OptionError with the option's name.
+
+        `written` is the name in the error, if it is not `spelling`.
+        """
+        name = written or self.spelling
         if self.default == () and isinstance(given, list | tuple) and not given:
             return self.default  # an empty list means the same as no list
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
-            where = error.with_place(field=self.spelling).where
+            where = error.with_place(field=name).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
             # Bool is an int in Python: True is shown as the user would write it.
             shown = _shown(given) if isinstance(given, int) else repr(given)
-            problem = f"{self.spelling} must be {self.kind.words}, not {shown}"
+            problem = f"{name} must be {self.kind.words}, not {shown}"
             raise OptionError(problem) from None
 
 
@@ -140,10 +144,13 @@ class Options:
         """Return the values of all options by name: the given values, checked, and defaults for the others.
 
         None counts as not set. Raises OptionError for a wrong value and for an unknown name, with
-        the nearest known name as a hint.
+        the nearest known name as a hint. An error has Python's name of an option if the caller used
+        that one.
         """
-        matched = self.match_names(named)
-        values = {name: self.rows[_fold(name)].value(value) for name, value in matched.items()}
+        values = {
+            name: self.rows[_fold(name)].value(value, name if name in named else "")
+            for name, value in self.match_names(named).items()
+        }
         return {row.name: row.default for row in self} | values
 
     def knows(self, name: str) -> bool:
@@ -172,8 +179,11 @@ class Options:
         return matched
 
     def _unknown_error(self, name: str) -> OptionError:
-        known = [row.spelling for row in self]
-        hint = did_you_mean(_fold(name), known) or f"Known: {', '.join(known)}"
+        known = [row.name if "_" in name else row.spelling for row in self]
+        hint = (
+            did_you_mean(name if "_" in name else _fold(name), known)
+            or f"Known: {', '.join(known)}"
+        )
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
 
 

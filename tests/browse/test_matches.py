@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from browse.test_operation_pages import plain
 from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
-from trailgate.browse import answers, matches
+from trailgate.browse import exports, matches
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import MatchSummary, NameCounts
@@ -243,7 +243,7 @@ def test_a_full_disk_is_stated(
     client: Any, monkeypatch: pytest.MonkeyPatch, kind: str, page: str, name: str
 ) -> None:
     saved = client.get(f"/t/{page}to={kind}")
-    monkeypatch.setattr(answers, "TemporaryFile", partial(Path("/dev/full").open, "w+b", 64))
+    monkeypatch.setattr(exports, "TemporaryFile", partial(Path("/dev/full").open, "w+b", 64))
     refused = client.get(f"/t/{page}to={kind}")
 
     assert saved.headers["content-disposition"] == f'attachment; filename="{name}.{kind}"'

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import parser_row
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import BadRowIsolation, distinct_numbers
+from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
@@ -55,6 +56,7 @@ from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.raw_operations import RawOperations, ordered_length
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.segments import unended_problem
+from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.messages.units import ChainedTransactions, TransactionState, open_transaction_error
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
@@ -63,6 +65,10 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for
 from trailgate.options import check_calls
+
+EXAMINED: Final = (
+    64  # messages with an error that names no record, in which an earlier one is sought
+)
 
 
 def isolate_bad(
@@ -83,7 +89,42 @@ def isolate_bad(
         return parts, NO_PROBLEMS
     bad.add(*alone.first_of_each())
     numbers, errors = bad.first_of_each()
+    errors = _with_first_records(parser, messages, numbers, errors)
     return parts, Problems.at(numbers, errors, parser.ids_of(messages.only(numbers)))
+
+
+def _with_first_records(
+    parser: MessageParser, messages: MessageBatch, numbers: Longs, errors: ErrorColumns
+) -> ErrorColumns:
+    """Replace the errors of bad messages in which an earlier record is faulty too: that one is named.
+
+    A check covers all records of a batch, so another check may have found a later record first.
+    `numbers` are the bad messages.
+    """
+    record = errors.column("record")
+    later = np.flatnonzero(np.asarray(pc.fill_null(record, 1)) > 1)
+    # An error of the syntax has no record, and may be in any. Few such messages are examined, because
+    # each takes longer than a good one.
+    unknown = np.flatnonzero(np.asarray(record.is_null()))[:EXAMINED]
+    rows = np.sort(np.append(later, unknown))
+    offsets = np.asarray(pc.fill_null(errors.column("offset"), 0))[rows]
+    if not offsets.any():
+        return errors
+    earlier = parser.format.records_before(messages, numbers[rows], offsets)
+    if earlier is None:
+        return errors
+    # Each record is a message now, so this call ends here.
+    _, problems = isolate_bad(parser, earlier.batch)
+    if not len(problems):
+        return errors
+    owners, first = first_of_each(earlier.message[problems.message])
+    faulty = problems.message[first]
+    own = problems.errors.take(first)
+    offset = pc.add(pc.fill_null(own.column("offset"), 0), pa.array(earlier.offset[faulty]))
+    own = own.replace(record=earlier.number[faulty], offset=offset)
+    which = np.arange(len(errors))
+    which[rows[owners]] = len(errors) + np.arange(len(owners))
+    return ErrorColumns.join([errors, own]).take(which)
 
 
 def _parse_good(
@@ -113,7 +154,8 @@ def _parse_good(
             # Nothing was removed and the batch was not halved: messages have their numbers already.
             if len(numbers) == len(messages):
                 return [raw]
-            return [replace(raw, message=numbers[raw.message])]
+            skipped = raw.skipped.numbered(numbers[raw.skipped.message])
+            return [replace(raw, message=numbers[raw.message], skipped=skipped)]
     return []
 
 
@@ -131,7 +173,8 @@ class Parsed:
 
     `batch` excludes the operations of bad messages, but not the operations of other messages of the
     same unit: the caller drops incomplete units. A problem with message -1 belongs to the unit that
-    was open before this batch. `notes` are warnings that a run reports once.
+    was open before this batch. `notes` are warnings that a run reports once. `skipped` are the
+    messages that contain no operation.
     """
 
     batch: ChangeBatch
@@ -141,6 +184,7 @@ class Parsed:
     problems: Problems
     state: TransactionState
     notes: frozenset[str] = frozenset()
+    skipped: SkippedMessages = NOT_SKIPPED
 
     def operations(self) -> pa.RecordBatch:
         """Convert the operations to rows of the operations table.
@@ -314,6 +358,8 @@ class Capture:
         parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
         raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
+        # An unreadable message has an empty body, which is an error of some formats too.
+        bad = bad.where(~np.isin(bad.message, unreadable.message))
         problems = Problems.join([unreadable, bad])
         if by_id:
             own = self.options.operation_ids
@@ -367,6 +413,7 @@ class Capture:
             problems=problems,
             state=after,
             notes=notes,
+            skipped=raw.skipped.where(~np.isin(raw.skipped.message, problems.message)),
         )
 
     def _shape(self, block: ChangeBlock) -> ChangeBlock:
@@ -383,6 +430,10 @@ class Capture:
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Combine the notes of all parsed batches into the warnings that a run prints at its end."""
         return self._parser.format.warnings(notes) | self.options.notes
+
+    def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return the warnings that are certain after a part of a run, for example a range of its messages."""
+        return self._parser.format.warnings_of_part(notes)
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Build the error for input that ends with an open transaction or waiting messages, or return None."""
@@ -492,6 +543,7 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
         opens=opens[before:],
         starts_unit=starts[before:],
         problems=problems,
+        skipped=parsed.skipped.numbered(np.maximum(parsed.skipped.message - before, -1)),
     )
 
 

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import LoadedCapture
     from trailgate.jobs.capture.plan import CaptureSummary
 
-# The counts of what was captured before, by the summary's names, each with its sentence.
-BEFORE: Final = {
+# Further counts of the input, by the summary's names, each with its sentence.
+COUNTED: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
     "skipped_operations": "skipped: the trail has their sequence ids",
     "repeated_operations": "skipped: they are repeated in the same messages",
     "duplicate_messages": "skipped: their message ids (jms.id) were seen before",
+    "skipped_messages": "skipped: they contain no operation",
     "continued_files": "grown since the last capture: only the new lines were captured",
     "changed_files": "captured completely: captured before with other content under the same name",
     "copied_files": "captured completely: captured before under another name",
@@ -117,7 +118,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         yield f"quarantined: {_bad_messages(summary)}{target}"
-    for name, sentence in BEFORE.items():
+    for name, sentence in COUNTED.items():
         count = getattr(summary, name)
         if count:
             # the noun is the last word of the count's name: skipped_files → file
@@ -139,6 +140,8 @@ def _bad_messages(summary: CaptureSummary) -> str:
     """
     if not summary.mostly_bad:
         return count_noun(summary.quarantined, "message")
+    if summary.skipped_messages:
+        return f"{count_noun(summary.quarantined, 'message')}, which is more than were captured"
     total = count_noun(summary.messages, "message")
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {total}, which is most of them"

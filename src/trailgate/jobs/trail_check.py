@@ -786,7 +786,9 @@ def check_files(
             add_step_findings(step, totals.file, findings)
     if is_open and totals is not None:
         findings.add(Finding(kinds.OPEN.name, name_of(totals.file.path), totals.file.size))
-    if not listed_tables:
+    if not files:
+        findings.add(Finding(kinds.NO_FILES.name))
+    elif not listed_tables:
         findings.add(Finding(kinds.NO_DEFINITIONS.name))
 
 

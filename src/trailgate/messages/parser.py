@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.records import BadMessagesError, MessageRecordGroup, MessageRecords
+from trailgate.messages.skipped import SkippedMessages
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Definitions, Table
@@ -47,6 +48,19 @@ from trailgate.model.tables import Definitions, Table
 R = TypeVar("R", bound=MessageRecords)
 # By operation type: itself, but an update for an insert.
 _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: UPDATE})
+
+
+class EarlierRecords(NamedTuple):
+    """Records of bad messages, each as a message of its own.
+
+    `message` is the index of the bad message that a record is from, `number` its number in it, from
+    1, and `offset` its byte offset.
+    """
+
+    batch: MessageBatch
+    message: Longs
+    number: Longs
+    offset: Longs
 
 
 class MessageFormat(ABC, Generic[R]):
@@ -91,6 +105,19 @@ class MessageFormat(ABC, Generic[R]):
         """Whether each message can be read without the messages before it."""
         return True
 
+    def records_before(
+        self,
+        messages: MessageBatch,  # noqa: ARG002  for formats with several records in a message
+        numbers: Longs,  # noqa: ARG002  as above
+        offsets: Longs,  # noqa: ARG002  as above
+    ) -> EarlierRecords | None:
+        """Return the records of some bad messages that end before the offsets of their faults.
+
+        `numbers` are these messages, and the result refers to indexes into them. Returns None if
+        there are none, or if the format does not cut messages.
+        """
+        return None
+
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
         """Return the transaction ids of messages whose records cannot be read.
 
@@ -101,6 +128,10 @@ class MessageFormat(ABC, Generic[R]):
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Combine the notes of all records into the warnings that a run prints at its end."""
         return notes
+
+    def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return the warnings that are certain after a part of a run, without those about the run as a whole."""
+        return self.warnings(notes)
 
 
 @dataclass(eq=False)
@@ -175,6 +206,7 @@ class MessageParser:
             by_id=by_id,
             segments=segments,
             boundaries=boundaries,
+            skipped=SkippedMessages.of(messages, records.messages_without(), records.no_record),
         )
 
     def ids_of(self, messages: MessageBatch) -> BadMessageIds:

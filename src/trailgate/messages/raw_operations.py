@@ -21,6 +21,7 @@ from trailgate.columnar.rows import find_row_without_mark, text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.problems import ProblemCollector
+from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.model.changes import ChangeBlock
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -40,7 +41,8 @@ class RawOperations:
     `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
     a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
     `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
-    operation's message in its transaction, if messages are numbered.
+    operation's message in its transaction, if messages are numbered. `skipped` are the messages
+    without operations.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -54,6 +56,7 @@ class RawOperations:
     by_id: bool = False
     segments: Longs | None = None
     boundaries: MessageBoundaries | None = None
+    skipped: SkippedMessages = NOT_SKIPPED
 
     @staticmethod
     def join(
@@ -98,6 +101,7 @@ class RawOperations:
             by_id=parts[0].by_id,
             segments=np.concatenate(segments) if segments else None,
             boundaries=MessageBoundaries.join(boundaries) if boundaries else None,
+            skipped=SkippedMessages.join([raw.skipped for raw in parts]),
         )
 
 

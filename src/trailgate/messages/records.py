@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, Generic, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
+from trailgate.messages.skipped import SkipReason
 from trailgate.model.tables import Table
 
 RETURNS: Final = (
@@ -60,6 +61,9 @@ class MessageRecords(ABC):
 
     Subclasses for the formats add the content.
     """
+
+    # Why a message that is not blank contains no record of the format.
+    no_record: ClassVar[SkipReason] = SkipReason.NO_RECORD
 
     messages: MessageBatch
     message: Longs
@@ -141,6 +145,10 @@ class MessageRecords(ABC):
         """Warnings about records of this format, which a run reports once."""
         return frozenset()
 
+    def messages_without(self) -> Longs:
+        """Return the numbers of the messages that contain no record, except those that `notes` report."""
+        return numbers_without(self.message, len(self.messages))
+
     @abstractmethod
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several records, for errors. Long records are cut."""
@@ -208,6 +216,13 @@ class MessageRecords(ABC):
         # messages 0 0 1: record 1 is number 1 - 0 + 1 = 2 of message 0.
         first: Longs = np.searchsorted(self.message, self.message[rows])
         return rows - first + 1
+
+
+def numbers_without(message: Longs, count: int) -> Longs:
+    """Return the numbers below `count` that do not occur in `message`."""
+    lacking = np.ones(count, bool)
+    lacking[message] = False
+    return np.flatnonzero(lacking)
 
 
 RowErrors = Callable[[Longs], ErrorColumns]

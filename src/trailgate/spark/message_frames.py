@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -26,12 +27,20 @@ from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.messages import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.skipped import (
+    SkippedMessages,
+    SkippedTotals,
+    add_skipped,
+    skipped_notes,
+)
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import NAMES, Option, check_arguments
 from trailgate.spark.errors import brief_rows
 from trailgate.spark.options import check_frame
 from trailgate.spark.schemas import cast_batches, spark_schema
 
+LOG: Final = logging.getLogger(__name__)
 COLUMNS: Final = Option("columns", NAMES, "only these columns, comma-separated")
 FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
 BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
@@ -72,26 +81,50 @@ def capture(  # noqa: PLR0913  one parameter an option
     # Workers know no session, so the time zone is read here.
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # positions are the partition's number and the row's number in it
-        partition, row = TaskContext.get().partitionId(), 0
-        for batch in gather_objects(batches):
-            tombstones = parser.options.has_tombstones
-            try:
-                messages = messages_of_rows(batch, partition, row, tombstones=tombstones)
-                parsed = parser.parse(messages)
-                if parsed.problems:
-                    raise parsed.problems[0].error
-            except TrailgateError as error:
-                raise error.with_place(source=f"partition {partition}") from None
-            row += batch.num_rows
-            yield projection.rows(parsed.batch)
-
     @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return cast_batches(rows(batches), schema, zone)
+        parsed = operations_of_rows(parser, batches, TaskContext.get().partitionId())
+        return cast_batches(map(projection.rows, parsed), schema, zone)
 
     return _messages(frame).mapInArrow(run, schema)
+
+
+def operations_of_rows(
+    parser: Capture, batches: Iterator[pa.RecordBatch], partition: int
+) -> Iterator[ChangeBatch]:
+    """Yield the operations of a partition's rows, each a message, and log its warnings at the end.
+
+    A message's position is the partition's number and the row's number in it. Raises the first
+    error.
+    """
+    row = 0
+    notes: frozenset[str] = frozenset()
+    skipped: SkippedTotals = {}
+    tombstones = parser.options.has_tombstones
+    for batch in gather_objects(batches):
+        try:
+            messages = messages_of_rows(batch, partition, row, tombstones=tombstones)
+            parsed = parser.parse(messages)
+            if parsed.problems:
+                raise parsed.problems[0].error
+        except TrailgateError as error:
+            raise error.with_place(source=f"partition {partition}") from None
+        row += batch.num_rows
+        notes |= parsed.notes
+        skipped = add_skipped(skipped, _skipped(parsed.skipped))
+        yield parsed.batch
+    for note in (*sorted(parser.warnings_of_part(notes)), *skipped_notes(skipped)):
+        LOG.warning(note)
+
+
+def _skipped(skipped: SkippedMessages) -> SkippedTotals:
+    """Count rows of a DataFrame that contain no operation. Their positions are partitions and rows."""
+
+    def place(at: int) -> Where:
+        partition = int(skipped.files[at])
+        return Where(source=f"partition {partition}", message=int(skipped.offsets[at]))
+
+    return skipped.totals(place)
 
 
 def _messages(frame: DataFrame) -> DataFrame:

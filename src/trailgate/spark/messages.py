@@ -23,7 +23,8 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.loading import infer_tables, load_capture
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
-from trailgate.jobs.capture.ranges import RangeReader
+from trailgate.jobs.capture.ranges import RangeReader, skipped_totals
+from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, NAMES, TEXT, Options, OptionType, field_options
@@ -146,12 +147,14 @@ def read_owned_changes(
     Raises the first error.
     """
     reader = RangeReader(capture, source, own, stops=True)
+    skipped: SkippedTotals = {}
     for batch in reader.batches():
         if batch.problems:
             raise batch.problems[0].error
+        skipped = add_skipped(skipped, skipped_totals(batch.skipped, source))
         yield batch.operations
-    # Skip warnings that only all ranges together can justify.
-    for note in sorted(capture.warnings(reader.notes) & (reader.notes | capture.options.notes)):
+    warnings = sorted(capture.warnings_of_part(reader.notes) | capture.options.notes)
+    for note in (*warnings, *skipped_notes(skipped)):
         LOG.warning(note)
 
 

@@ -129,6 +129,7 @@ NEWER = FindingType(
     "the format level is newer than the known ones: its new parts may be read wrongly",
 )
 DEFINITIONS = FindingType("definitions", ERROR, "the definitions file cannot be read")
+NO_FILES = FindingType("no files", NOTE, "the trail has no files yet, so nothing was checked")
 NO_DEFINITIONS = FindingType(
     "no definitions", WARNING, "neither a definitions file nor metadata define the tables"
 )

@@ -16,7 +16,7 @@ from trailgate.jobs.capture.loading import messages_from
 
 @pytest.mark.assumed
 @given(
-    st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=12),
+    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=4), max_size=12),
     st.lists(st.integers(0, 12), max_size=4),
 )
 def test_indicators_do_not_depend_on_messages_and_batches(

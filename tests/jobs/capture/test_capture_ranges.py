@@ -13,7 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place, row
+from held_captures import SHOP
 from laws import examples
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
 
@@ -64,7 +66,12 @@ def captured(messages: list[str], split: int) -> tuple[list[str], list[int]]:
     places = [int(json.loads(line)["position"][10:]) for line in text.splitlines()]
     assert len(places) == summary.quarantined
     assert summary.messages == len(messages)
-    return names, [starts.index(place) for place in places]
+    aside = [starts.index(place) for place in places]
+    empty = [at for at, marks in enumerate(messages) if not marks and at not in aside]
+    assert summary.skipped_messages == len(empty)
+    noted = [note.partition("message at byte ")[2] for note in summary.notes if "empty" in note]
+    assert noted == [str(starts[at]) for at in empty[:1]]
+    return names, aside
 
 
 MESSAGES = st.lists(
@@ -98,6 +105,34 @@ def test_a_finished_transaction_stays_where_the_next_message_is_unreadable(
 
     assert place.names("ot") == ["name 0", "name 2", "name 3"]
     assert (summary.quarantined, summary.transactions) == (3, 2)
+
+
+@pytest.mark.parametrize("split", [1, 60, 1 << 20])
+def test_messages_without_operations_are_counted_once_however_ranges_are_cut(
+    tmp_path: Path, split: int
+) -> None:
+    (tmp_path / "shop.def").write_text(SHOP)
+    (tmp_path / "p.properties").write_text(
+        "parser.type=json\njson.sourcedefs=shop.def\njson.model=row\n"
+    )
+    good = '{"table":"OGG.PAIR","op_type":"I","op_ts":"2026-01-01 00:00:00","ID":1}'
+    # Neither an empty line nor the newline at the end is a message.
+    lines = [good, "", "[]", "  ", "[ ]", good, "\r", "[]", good, ""]
+    (tmp_path / "in.txt").write_text("\n".join(lines))
+    job = plan_capture(
+        load_capture(tmp_path / "p.properties", base=tmp_path),
+        tmp_path / "in.txt",
+        tmp_path / "ot",
+        CaptureOptions(message_per_line=True, split_bytes=split),
+    )
+    summary = run_local(job)
+
+    assert (summary.messages, summary.operations, summary.skipped_messages) == (7, 3, 4)
+    name, first = tmp_path / "in.txt", len(good) + 2
+    assert summary.notes == (
+        f"1 message contains only blanks and was skipped: {name}, message at byte {first + 3}",
+        f"3 messages contain only arrays without elements and were skipped: the first is {name}, message at byte {first}",
+    )
 
 
 def test_an_unreadable_first_message_is_set_aside_behind_an_empty_file(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,9 @@ from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.recognized_files import END
-from trailgate.storage.files.manifest import read_manifest
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
+from trailgate.storage.writing.trail_location import TrailLocation
 from trailgate.trail.writing.trail_format import TrailFormat
 
 LINES = CaptureOptions(message_per_line=True)
@@ -336,3 +339,27 @@ def test_a_capture_killed_at_any_moment_and_run_again_doubles_nothing(tmp_path: 
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout.split()[2]) > 25
+
+
+def test_the_last_file_in_a_store_has_the_parameters_of_the_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Backend:
+        name = "s3://bucket/dirdat/ot"
+
+        def size(self, _: str) -> int:
+            return 7
+
+    opened = list[str]()
+
+    def open_file(file: TrailFile) -> None:
+        opened.append(file.path)
+        raise StorageError("seen")
+
+    monkeypatch.setattr("trailgate.storage.writing.trail_location.TrailFileReader", open_file)
+    backend: Any = Backend()
+    address = "s3://K:S@bucket/dirdat/ot?endpoint_override=localhost:9000&scheme=http"
+    manifest = Manifest((ManifestFile("ot000000001", 1, 7, None),))
+    with pytest.raises(StorageError, match="seen"):
+        TrailLocation(backend, address).check_last_file(manifest)
+    assert opened == [address.replace("/ot?", "/ot000000001?")]

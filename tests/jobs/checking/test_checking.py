@@ -87,6 +87,13 @@ def test_a_trail_of_ours_is_whole_with_its_manifest(tmp_path: Path) -> None:
     assert ("count", "ot000000001", None) in found(report)
 
 
+def test_a_trail_that_was_begun_and_has_no_files_says_so(tmp_path: Path) -> None:
+    (tmp_path / "ot.manifest.json").write_text(json.dumps({"files": []}))
+    report = check_trail(str(tmp_path / "ot"))
+    assert report.whole
+    assert kinds(list(report.findings)) == ["no files"]
+
+
 def test_damage_is_reported_with_its_offset_its_bytes_and_the_next_record(tmp_path: Path) -> None:
     one = [encode_record(record) for record in transaction(0, 3)]
     path = tmp_path / "ot000000000"

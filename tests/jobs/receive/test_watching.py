@@ -45,6 +45,7 @@ def batch(**values: Any) -> BatchReport:
         "repeated": 2,
         "duplicates": 1,
         "quarantined": 1,
+        "skipped": 5,
         "lag_messages": 4,
         "lag_seconds": 0.25,
         "trail_file": 2,
@@ -162,6 +163,7 @@ def test_metrics_are_what_prometheus_reads(trail: str, table: str, age: float | 
         "trailgate_quarantined_total": 2,
         "trailgate_reconnections_total": 0,
         "trailgate_repeated_total": 4,
+        "trailgate_skipped_total": 10,
         "trailgate_transactions_total": 6,
     }
     assert values.get("trailgate_lag_seconds") == age

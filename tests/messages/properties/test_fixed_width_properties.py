@@ -116,8 +116,12 @@ def test_a_field_that_nothing_can_read_is_refused_before_messages_come(
     [
         ("12abcd", ""),
         ("10", ""),
-        ("13", ""),  # without the elements, as a record without other columns at its end
-        ("11abcd", ""),
+        ("13", "the counter of B is 3, but the record has none of its elements"),
+        ("11abcd", "the counter of B is 1, but the record has more elements"),
+        ("10abcd", "the counter of B is 0, but the record has more elements"),
+        ("11ab    ", ""),  # a record of the longest size: its other elements were never set
+        ("11ab00\0 ", ""),
+        ("1", ""),  # ends before the counter
         ("13abcd", "the counter of B is 3, but the record has only 2 of its elements"),
         ("19abcdef", "B occurs 0 to 3 times, but its counter is 9"),
     ],

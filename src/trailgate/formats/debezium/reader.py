@@ -32,6 +32,7 @@ from trailgate.formats.debezium.values import (
     parse_schema,
 )
 from trailgate.formats.json.documents import JsonNodes, JsonRecords, JsonScanner, document_records
+from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
@@ -40,9 +41,10 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
-from trailgate.messages.parser import MessageFormat
+from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.records import numbers_without
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
@@ -82,16 +84,25 @@ _NO_SCHEMA: Final = b""
 
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
-    """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`."""
+    """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
+
+    `undocumented` are the messages that have no JSON document and are not tombstones.
+    """
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
     passed_over: frozenset[str] = frozenset()
+    undocumented: Longs | None = None
 
     @property
     def notes(self) -> frozenset[str]:
         """Warnings about skipped Debezium messages, for the summary of a run."""
         return self.passed_over
+
+    def messages_without(self) -> Longs:
+        """Return the messages without a JSON document. Other messages without events are in `notes`."""
+        assert self.undocumented is not None
+        return self.undocumented
 
     def _text(self, name: str) -> pa.Array:
         # `a|b` means the first of the members that is present.
@@ -240,9 +251,19 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
+        undocumented=_undocumented(documents),
     )
     records.check_objects()
     return records
+
+
+def _undocumented(documents: JsonRecords) -> Longs:
+    """Return the messages without a JSON document, except those with an empty body, which are tombstones."""
+    numbers, messages = (
+        numbers_without(documents.message, len(documents.messages)),
+        documents.messages,
+    )
+    return numbers[messages.starts[numbers] < messages.ends[numbers]]
 
 
 def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
@@ -306,6 +327,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
+        undocumented=_undocumented(documents),
     )
 
 
@@ -347,6 +369,12 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         strings = nodes.strings(schema).dictionary_encode("encode")
         every: Longs = strings.indices.to_numpy().astype(np.int64)
         return every
+
+    def records_before(
+        self, messages: MessageBatch, numbers: Longs, offsets: Longs
+    ) -> EarlierRecords | None:
+        """Return the JSON documents before the faults of bad messages."""
+        return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
         self, records: DebeziumRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors

@@ -27,6 +27,11 @@ Decode = Callable[[JsonValues], pa.Array]
 DAY: Final = 86_400_000_000  # microseconds
 
 
+# PostgreSQL's driver has these milliseconds for infinity and -infinity; Debezium may write microseconds.
+_INFINITIES: Final = frozenset(
+    sign * unit for sign in (9223372036825200, -9223372036832400) for unit in (1, 1000)
+)
+_INFINITY: Final = "It is PostgreSQL's infinity, which a trail does not have. Replace it before the capture, for example in a transformation"
 _HOUR: Final = 3_600_000  # milliseconds
 # MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
 _MOST_HOURS: Final = 838
@@ -72,7 +77,9 @@ def _times(values: JsonValues, micros: Callable[[pa.Array], pa.Array], width: in
             (microseconds < YEAR_1) | (microseconds >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
         )
         if bad.any():
-            raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
+            row = int(np.argmax(bad))
+            hint = _INFINITY if int(numbers[row]) in _INFINITIES else ""
+            raise row_error("not a time in the years 1 to 9999", dense, row, hint)
         text = pc.cast(pa.array(microseconds).view(pa.timestamp("us")), pa.string())
         return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
 

@@ -58,6 +58,10 @@ Refuse = Callable[[Longs, RowErrors], object]
 
 _CUT = "A shorter record ends after a complete column"
 _CUT_OFF = "Is the record cut off, or are bytes before the counter missing?"
+_UNCOUNTED = "Is the counter right? A program that reuses its storage must clear the other elements"
+# Bytes of an element that was never set, besides blanks and printed zeros: zero bytes, and the last
+# byte of a packed zero.
+_EMPTY_BYTES: Final = (0x00, 0x0C, 0x0F)
 _KEY = "Only columns that are not keys may be missing at the end of a record"
 BLANK_HINT: Final = "fixed.blank=null reads blank numbers and dates as NULL"
 _LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
@@ -249,7 +253,8 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
     long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
         return
-    long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
+    unset = np.array([blank])
+    long = long[_has_other(records.units, records.starts[long] + size, records.ends[long], unset)]
 
     def errors(rows: Longs) -> ErrorColumns:
         problem = f"bytes other than blanks follow the header and the record, which have a length of {size}"
@@ -258,14 +263,14 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
     group.add(long, errors)
 
 
-def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
-    """Return a mask of the spans that contain anything but blanks. No span is empty."""
-    marked = np.append(units.units != blank, False)
+def _has_other(units: MessageUnits, starts: Longs, ends: Longs, unset: Longs) -> Mask:
+    """Return a mask of the spans that contain other units than those of `unset`. No span is empty."""
+    marked = np.append(~np.isin(units.units, unset), False)
     # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
     # every second result is a span. The appended False allows an end at the very end of the data.
     edges = np.stack([starts, ends], axis=1).ravel()
-    not_blank: Mask = np.logical_or.reduceat(marked, edges)[::2]
-    return not_blank
+    other: Mask = np.logical_or.reduceat(marked, edges)[::2]
+    return other
 
 
 class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
@@ -281,6 +286,8 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         self._plans: dict[str, RecordPlan] = {}
         page = code_page(values.dialect.code_page)
         self._blank = page.blank[0]
+        zeros = b"".join(page.encode(pa.array(["0", "{"])).to_pylist())
+        self._unset = np.array([self._blank, *zeros, *_EMPTY_BYTES])
         fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
         binary = any(field.usage in BINARY for field in fields)
         self._characters = page.name == "utf-8" and not binary
@@ -346,7 +353,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         columns = [_column(group, reader) for reader in plan.readers[:count]]
         for counter in plan.counters if kind != DELETE else ():
             if counter.column < count:
-                _check_counter(group, counter, columns[counter.column])
+                _check_counter(group, counter, columns[counter.column], self._unset)
         image = (*columns, *absent[count:])
         return (image, absent) if kind == DELETE else (absent, image)
 
@@ -361,32 +368,61 @@ def _check_counter(
     group: MessageRecordGroup[FixedWidthRecords],
     counter: ElementCounter,
     column: StateColumn,
+    unset: Longs,
 ) -> None:
-    """Add an error to records whose counter of an OCCURS DEPENDING ON states too many elements.
+    """Add an error to records whose counter of an OCCURS DEPENDING ON contradicts their elements.
 
-    These are more than the copybook allows, or more than the record has. A record may lack all
-    elements, like other columns at its end.
+    It states more than the copybook allows, more than the record has, or fewer. Elements of only
+    `unset` units do not count: programs that write records of the longest size fill them so.
     """
     if column.values is None:  # some of the counters are invalid, which is an error already
         return
     records, array, most = group.records, counter.array, counter.most
     counts = pc.cast(pc.fill_null(column.values, 0), pa.int64()).to_numpy(zero_copy_only=False)
     room = records.lengths[group.rows] - counter.offset
-    existing = np.where(room > 0, np.minimum(room // counter.stride, most), most)
+    existing = np.clip(room // counter.stride, 0, most)
     bad = np.flatnonzero((counts > existing) | (counts < 0))
+    _refuse_more(group, counter, counts, unset)
 
     def errors(rows: Longs) -> ErrorColumns:
         at = np.searchsorted(group.rows, rows)
         problems = [
             f"{array} occurs 0 to {most} times, but its counter is {stated}"
             if not 0 <= stated <= most
-            else f"the counter of {array} is {stated}, but the record has only {has} of its elements"
+            else f"the counter of {array} is {stated}, but the record has {f'only {has}' if has else 'none'} of its elements"
             for stated, has in zip(counts[at].tolist(), existing[at].tolist(), strict=True)
         ]
         problem = pa.array(problems, pa.string())
         return records.errors(rows, problem, _CUT_OFF, table=group.table.name, field=array)
 
     group.add(group.rows[bad], errors)
+
+
+def _refuse_more(
+    group: MessageRecordGroup[FixedWidthRecords],
+    counter: ElementCounter,
+    counts: Longs,
+    unset: Longs,
+) -> None:
+    """Add an error to records that have values in elements after those that their counter states."""
+    records, array = group.records, counter.array
+    begins = counter.offset + np.clip(counts, 0, counter.most) * counter.stride
+    ends = np.minimum(records.lengths[group.rows], counter.offset + counter.most * counter.stride)
+    more = np.flatnonzero(begins < ends)
+    starts = records.starts[group.rows[more]]
+    if not len(more):
+        return
+    more = more[_has_other(records.units, starts + begins[more], starts + ends[more], unset)]
+
+    def errors(rows: Longs) -> ErrorColumns:
+        stated = counts[np.searchsorted(group.rows, rows)].tolist()
+        texts = [
+            f"the counter of {array} is {one}, but the record has more elements" for one in stated
+        ]
+        problem = pa.array(texts, pa.string())
+        return records.errors(rows, problem, _UNCOUNTED, table=group.table.name, field=array)
+
+    group.add(group.rows[more], errors)
 
 
 def _column(group: MessageRecordGroup[FixedWidthRecords], reader: FieldReader) -> StateColumn:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +86,7 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError, MessageRecords
+from trailgate.messages.skipped import SkipReason
 
 CONTAINERS: Final = (OBJECT, ARRAY)
 
@@ -463,6 +464,8 @@ class JsonRecords(MessageRecords):
 
     A header field is a member of the object `holder`, or a path of names such as `tokens.6`.
     """
+
+    no_record: ClassVar[SkipReason] = SkipReason.EMPTY_ARRAY
 
     nodes: JsonNodes
     document: Longs

@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_records, text_maps
+from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages, converter_for
 from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.parser import MessageFormat
+from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
@@ -91,6 +92,12 @@ class JsonFormat(MessageFormat[JsonOperations]):
         )
         records.check_objects()
         return records
+
+    def records_before(
+        self, messages: MessageBatch, numbers: Longs, offsets: Longs
+    ) -> EarlierRecords | None:
+        """Return the JSON documents before the faults of bad messages."""
+        return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors

@@ -22,7 +22,9 @@ from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.encoding_checks import encoding_error
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
@@ -48,6 +50,7 @@ _MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
 _WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
 # Bytes of a message that an error shows: enough for the beginning of an element or of a record.
 _SHOWN: Final = 24
+_EMPTY: Final = "A publication has a record or an XML document. Was its body lost on the way?"
 _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
 
 
@@ -109,6 +112,16 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
             }
         )
     return messages, _KINDS[kind]
+
+
+def refuse_empty(messages: MessageBatch) -> None:
+    """Raise BadMessagesError for empty messages, which no publisher sends (decision 0149)."""
+    marked = messages.without_marks()
+    empty = np.flatnonzero(marked.starts == marked.ends)
+    if len(empty):
+        errors = MessageErrors()
+        errors.add(empty, ErrorColumns.of(len(empty), "the message is empty", _EMPTY, offset=0))
+        raise BadMessagesError(errors)
 
 
 def looks_delimited(messages: MessageBatch) -> bool:

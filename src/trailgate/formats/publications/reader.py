@@ -28,6 +28,7 @@ from trailgate.formats.publications.detection import (
     detect_format,
     looks_delimited,
     mask_delimited,
+    refuse_empty,
 )
 from trailgate.formats.publications.options import HEADER, EventPublishingOptions
 from trailgate.formats.publications.xml_envelopes import as_utf8
@@ -72,12 +73,14 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         A batch that looks delimited is passed to the delimited reader first. Only if that finds bad
         messages is the format of each message examined.
         """
+        refuse_empty(messages)
         if looks_delimited(messages):
             self._reader = self._of(DELIMITED)
             with suppress(BadMessagesError):
                 good: MessageRecords = self._reader.records(messages)
                 return good
         data, kind = detect_format(messages)
+        refuse_empty(data)  # of nothing but MQ headers
         self._reader = self._of(kind)
         # XML documents keep their MQ headers, which name the code page.
         read_records: MessageRecords = self._reader.records(messages if kind == XML else data)

@@ -198,6 +198,10 @@ class XmlPublicationRecords(MessageRecords):
         """Warnings from control messages of XML publications."""
         return self.seen
 
+    def messages_without(self) -> Longs:
+        """Return no messages: those without rows are control messages, which `notes` report, or bad."""
+        return np.zeros(0, np.int64)
+
     def text(self, name: str) -> pa.Array:
         """Return a header field of XML publication rows as text, null if it is missing."""
         if name == OPERATION or name in _OF_ROWS:

@@ -1,8 +1,8 @@
 """Report which rules match in a run, and which of their paths find values.
 
-At the end of a run, warnings name rules that never matched, paths that never found a value or found
-several, and messages without operations. Each batch records its results as notes such as "matched
-orders"; the notes of all workers are merged. `explain_message` shows the same for one document:
+At the end of a run, warnings name rules that never matched, and paths that never found a value or
+found several. Each batch records its results as notes such as "matched orders"; the notes of all
+workers are merged. `explain_message` shows the same for one document:
 each match with its position and values, and the rules without a match.
 """
 
@@ -21,13 +21,12 @@ from trailgate.formats.xml.matches import AGAIN, PATHS, RuleMatches
 from trailgate.formats.xml.matching import PathMatcher, RuleMatch, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ANY, ElementPart, RulePath, Value, XmlRule
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import ValueSource
 from trailgate.messages.property_rows import SourceKind
 
 MOST_NAMES: Final = 1000  # names that a batch records
-_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN = "matched ", "name ", "empty", "found ", "again "
-_OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
+_MATCHED, _NAME, _FOUND, _AGAIN = "matched ", "name ", "found ", "again "
+_OWN: Final = (_MATCHED, _NAME, _FOUND, _AGAIN)
 
 
 class RuleCoverage:
@@ -54,24 +53,20 @@ class RuleCoverage:
             [[True, *(name in self.paths[rule.name] for name in PATHS * 2)] for rule in every]
         )
 
-    def seen(
-        self, messages: MessageBatch, matches: RuleMatches, names: Iterable[str]
-    ) -> frozenset[str]:
+    def seen(self, matches: RuleMatches, names: Iterable[str]) -> frozenset[str]:
         """Return which rules matched in a batch and which of their paths found values, as notes such as "matched orders" (see the module docstring)."""
         seen = np.zeros(self.noted.shape, bool)
         for found in (matches.outer, matches.operations, matches.columns):
             # A value's length is in the field after its start. 0 means that records lack the property.
             again, *lengths = (found.fields.get(name, -1) + 1 for name in (AGAIN, *PATHS))
             mark_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
-        with_any = np.zeros(len(messages), bool)
-        with_any[matches.message] = True
         marked = np.flatnonzero(seen & self.noted)
         notes = frozenset(self.texts[number] for number in marked.tolist())
         matched_and_found = slice(0, 1 + len(PATHS))
         # Names are recorded only if something was not found, to suggest similar ones.
         if (self.noted & ~seen)[:, matched_and_found].any():
             notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
-        return notes if with_any.all() else notes | {_EMPTY}
+        return notes
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return the warnings of a run about its XML rules.
@@ -81,9 +76,7 @@ class RuleCoverage:
         if not any(note.startswith(_OWN) for note in notes):
             return notes
         names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
-        texts = {note for note in notes if not note.startswith(_OWN)}
-        if _EMPTY in notes:
-            texts.add("the rules find no operation in some messages; trailgate explain shows why")
+        texts = set(self.other_notes(notes))
         for rule in self._rules_without_match(self.rules, notes):
             similar = _similar_names(similar_names(rule.match, names))
             texts.add(f"the rule {rule.name} never matched: {rule.match or '.'}{similar}")
@@ -92,6 +85,11 @@ class RuleCoverage:
                 if f"{_MATCHED}{rule.name}" in notes:
                     texts.update(self._without_values(rule, notes, names))
         return frozenset(texts)
+
+    @staticmethod
+    def other_notes(notes: frozenset[str]) -> frozenset[str]:
+        """Return the notes that are not about XML rules."""
+        return frozenset(note for note in notes if not note.startswith(_OWN))
 
     def _without_values(
         self, rule: XmlRule, notes: frozenset[str], names: set[str]

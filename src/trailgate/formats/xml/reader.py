@@ -165,12 +165,16 @@ class XmlFormat(MessageFormat[XmlRecords]):
     def records(self, messages: MessageBatch) -> XmlRecords:
         """Find the operations in XML messages that match the rules. Raises BadMessagesError."""
         matches, names = self.reader.matches(messages)
-        seen = self._coverage.seen(messages, matches, names)
+        seen = self._coverage.seen(matches, names)
         return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run: XML rules that never matched, and messages without operations."""
+        """Return the warnings of a run about XML rules that never matched, or whose paths never found a value."""
         return self._coverage.warnings(notes)
+
+    def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
+        """Return no warnings about XML rules: another part of the run may match those without a match."""
+        return self._coverage.other_notes(notes)
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors

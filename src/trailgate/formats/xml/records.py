@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from trailgate.messages.metadata import message_ids
 from trailgate.messages.properties import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords, RowErrors, one_by_one
+from trailgate.messages.skipped import SkipReason
 
 _SHOWN: Final = 4096  # bytes of an element that an error keeps
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
@@ -84,6 +85,8 @@ class XmlRecords(MessageRecords):
 
     A value is taken from the operation's rule, or else from the rules around it.
     """
+
+    no_record: ClassVar[SkipReason] = SkipReason.NO_MATCH
 
     options: XmlOptions
     matches: RuleMatches

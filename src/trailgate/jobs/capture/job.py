@@ -54,6 +54,7 @@ from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.recognized_files import recognize_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.file_search import Addresses, addresses_of
@@ -287,6 +288,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     warnings = (
         *([empty] if empty else ()),
         *sorted(job.capture.warnings(notes)),
+        *skipped_notes(add_skipped(*(report.skipped for report in reports))),
         *_unmatched_warnings(job),
     )
     sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trailgate.arrays import Longs, Mask
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import NO_PROBLEMS, Problems
+from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.model.changes import ChangeBatch
 
 
@@ -18,7 +19,7 @@ class OwnedBatch:
     next batch. An operation with `message` -1 belongs to an earlier message of the open unit.
     `problems` are in the order of their messages, one for each bad message; message -1 is the unit
     that was open before the batch. `unreadable` are the problems of messages that could not be read, with
-    their raw bytes.
+    their raw bytes. `skipped` are the messages without operations.
     """
 
     messages: MessageBatch
@@ -27,3 +28,4 @@ class OwnedBatch:
     starts_unit: Mask
     problems: Problems
     unreadable: Problems = NO_PROBLEMS
+    skipped: SkippedMessages = NOT_SKIPPED

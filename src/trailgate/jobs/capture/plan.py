@@ -34,6 +34,7 @@ SUMMED: Final = (  # counts of RangeReport that are added up, under the same nam
     "repeated_operations",
     "late_operations",
     "duplicate_messages",
+    "skipped_messages",
 )
 RANKED: Final = 20  # reasons listed in a summary
 
@@ -76,6 +77,7 @@ class CaptureSummary:
     before under a different name) and `late_operations` (their sequence ids are lower than the
     highest one in the trail). `repeated_operations` and `duplicate_messages` occurred twice in the
     input and were captured once; the latter are recognized by the ids that `jms.id` selects.
+    `skipped_messages` contain no operation.
 
     `reasons` counts the bad messages by reason, the most frequent first. `problems` lists them, in
     a dry run only.
@@ -100,13 +102,14 @@ class CaptureSummary:
     late_operations: int = 0
     repeated_operations: int = 0
     duplicate_messages: int = 0
+    skipped_messages: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     problems: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def mostly_bad(self) -> bool:
-        """Whether more messages were quarantined than captured."""
-        return 2 * self.quarantined > self.messages
+        """Whether more messages were quarantined than captured. Messages without operations are neither."""
+        return 2 * self.quarantined > self.messages - self.skipped_messages
 
     @classmethod
     @check_arguments

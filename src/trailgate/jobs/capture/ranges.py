@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.rows import BadRowIsolation, first_of_each
-from trailgate.errors import TrailgateError, TransactionError, Where
+from trailgate.errors import DecodeError, TrailgateError, TransactionError, Where
 from trailgate.jobs.capture.owned import OwnedBatch
 from trailgate.jobs.capture.quarantine_writer import MessagePositions, QuarantineWriter
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
@@ -39,6 +39,12 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
 from trailgate.messages.problems import Problem, Problems
+from trailgate.messages.skipped import (
+    SkippedMessages,
+    SkippedTotals,
+    add_skipped,
+    count_skipped,
+)
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.reading.message_files import (
@@ -225,7 +231,14 @@ class RangeReader:
             starts_unit=parsed.starts_unit[begin:stop],
             problems=problems,
             unreadable=unreadable.where(unread).moved(-begin),
+            skipped=self._skipped(parsed, own, first),
         )
+
+    def _skipped(self, parsed: Parsed, own: _Span, first: int) -> SkippedMessages:
+        """Return the messages without operations that the range owns, from `first` on."""
+        number = parsed.skipped.message
+        skipped = parsed.skipped.where((number >= first) & (number < own.stop))
+        return skipped.numbered(np.maximum(skipped.message - own.begin, -1))
 
     def _add_positions(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
         """Add positions to the problems, and number their messages from `begin` on."""
@@ -249,8 +262,29 @@ class RangeReader:
         none = np.zeros(0, np.int64)
         nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
         problems = self._add_positions(parsed.problems[:1], nothing, 0)
-        if len(problems) or parsed.batch.rows:
-            yield OwnedBatch(nothing, parsed.batch, parsed.message, none.astype(bool), problems)
+        if len(problems) or parsed.batch.rows or len(parsed.skipped):
+            yield OwnedBatch(
+                messages=nothing,
+                operations=parsed.batch,
+                message=parsed.message,
+                starts_unit=none.astype(bool),
+                problems=problems,
+                skipped=parsed.skipped,
+            )
+
+
+def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
+    """Count messages of files that have no operation, by reason."""
+    if not len(skipped):
+        return {}
+    lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
+    alone = ~lined[np.unique(skipped.files, return_inverse=True)[1]]
+
+    def place(at: int) -> Where:
+        position = MessagePosition(int(skipped.files[at]), int(skipped.offsets[at]))
+        return with_place(DecodeError(""), files, position).where
+
+    return skipped.in_empty_files(alone).totals(place)
 
 
 def _first(mask: Mask) -> int:
@@ -371,6 +405,12 @@ class RangeReport:
     duplicate_messages: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
     errors: tuple[TrailgateError, ...] = ()
+    skipped: SkippedTotals = field(default_factory=dict)
+
+    @property
+    def skipped_messages(self) -> int:
+        """The number of messages without operations in the range."""
+        return count_skipped(self.skipped)
 
 
 @dataclass(slots=True)
@@ -378,7 +418,7 @@ class _Unit:
     """The open unit, which later messages may still belong to.
 
     `mark` is the state to roll back to, `positions` are the positions of its messages, and `reason`
-    is the reason why it is bad, if it is bad.
+    is the reason why it is bad, if it is bad. `skipped` are its messages without operations.
     """
 
     mark: Mark = ()
@@ -386,6 +426,7 @@ class _Unit:
     transactions: int = 0
     positions: list[MessagePositions] = field(default_factory=list)
     reason: str | None = None
+    skipped: SkippedTotals = field(default_factory=dict)
 
 
 class RangeCapture:
@@ -396,6 +437,7 @@ class RangeCapture:
         self._stop, self._encoding = job.options.on_error == "stop", job.target.encoding()
         self._ids = None if job.ids is None else SequenceIdCheck(job.ids, job.source)
         self._counts: Counts = {}
+        self._skipped: SkippedTotals = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
         path = None if writer is None else writer.folder / f"{writer.stem}.quarantine"
@@ -450,10 +492,14 @@ class RangeCapture:
             encoded, _ = encode_or_reject(self._encoding, operations, message)
         assert encoded is not None
         written = EncodedOperations(encoded, operations)
+        # The messages of bad units are quarantined, and not skipped.
+        skipped = batch.skipped
+        skipped = skipped.where(np.append(kept, 0 not in self._bad_units)[skipped.message])
         if len(unit):
-            self._write_units(batch, written, message, unit)
+            self._write_units(replace(batch, skipped=skipped), written, message, unit)
         else:
             self._write(written, 0, operations.rows)
+            self._skip(skipped)
         return None
 
     def _write_units(
@@ -469,10 +515,14 @@ class RangeCapture:
         if unit[-1] > 0:
             cut = int(np.searchsorted(message, last))
             self._write(written, 0, cut)
+            self._skip(batch.skipped.where(batch.skipped.message < last))
             self._commit()
             mark = () if self._writer is None else self._writer.mark()
             self._unit = _Unit(mark, reason=self._bad_units.reason(int(unit[-1])))
         self._write(written, cut, written.operations.rows)
+        # If the batch begins no unit, a message of an earlier batch (-1) is in this unit too.
+        least = last if unit[-1] > 0 else -1
+        self._skip(batch.skipped.where(batch.skipped.message >= least))
         messages = batch.messages
         self._unit.positions.append(
             MessagePositions(messages.files[last:], messages.offsets[last:])
@@ -532,8 +582,15 @@ class RangeCapture:
         if self._writer is not None:
             self._writer.append(written, begin, stop)
 
+    def _skip(self, skipped: SkippedMessages) -> None:
+        """Add messages without operations to the open unit."""
+        if len(skipped):
+            more = skipped_totals(skipped, self._files)
+            self._unit.skipped = add_skipped(self._unit.skipped, more)
+
     def _commit(self) -> None:
         self._counts = add_counts(self._counts, self._unit.counts)
+        self._skipped = add_skipped(self._skipped, self._unit.skipped)
         self._transactions += self._unit.transactions
 
     def _close(self) -> Mark:
@@ -563,6 +620,7 @@ class RangeCapture:
             duplicate_messages=self._owned.duplicates,
             reasons=dict(reasons),
             errors=tuple(error for errors in self._bad for error in errors),
+            skipped=self._skipped,
         )
 
 

@@ -42,21 +42,25 @@ _BEFORES: Final = ("before", "old", "oldData", "previous", "beforeImage", "befor
 _AFTERS: Final = ("after", "new", "newData", "current", "afterImage", "after_image", "data", "row")
 _HEADER_NAMES: Final = {"optype": "op_type", "schemaandtable": "table", "timestamp": "op_ts"}
 
+# PostgreSQL's infinite times as Debezium writes them: in microseconds or milliseconds, or as text.
+INFINITIES: Final = frozenset(
+    {
+        "9223372036825200000",
+        "-9223372036832400000",
+        "9223372036825200",
+        "-9223372036832400",
+        "infinity",
+        "-infinity",
+    }
+)
+
 # Time formats that need no property.
 _DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
 
 
-def propose_json(bodies: Sequence[bytes]) -> str:
-    """Propose properties for JSON messages.
-
-    Raises DecodeError if a message is not JSON, or if no operation is recognized.
-    """
-    documents = [one for number, body in enumerate(bodies) for one in _documents(body, number)]
-    members = [one for one in documents if isinstance(one, dict)]
-    if not members:
-        raise DecodeError("the messages have no JSON objects, and so no operations")
+def propose_documents(members: Sequence[Member], count: int) -> str:
+    """Propose properties for the JSON objects of `count` messages. Raises DecodeError if no operation is recognized."""
     payloads = [_payload(one) for one in members]
-    count = len(bodies)
     if any(_is_event(one) for one in payloads):
         return _events(members, count)
     if any(f"{_PREFIX}op" in one for one in payloads):
@@ -64,7 +68,7 @@ def propose_json(bodies: Sequence[bytes]) -> str:
     return _Operations(members, count).text()
 
 
-def _documents(body: bytes, number: int) -> Iterator[Any]:
+def documents_of(body: bytes, number: int) -> Iterator[Any]:
     """Yield the JSON documents of a message; for an array, each of its elements."""
     # Numbers stay text, so that they keep all digits.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
@@ -99,14 +103,14 @@ def _text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _add_images(table: TableDraft, images: Sequence[Any]) -> None:
+def add_images(table: TableDraft, images: Sequence[Any]) -> None:
     """Enlarge a table's columns where the values of images are longer."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
 
 
-def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, Member]]) -> None:
+def take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, Member]]) -> None:
     """Mark the first column of each table as its key, if all rows have a value for it."""
     for name, table in tables.items():
         first = next(iter(table.sizes), "")
@@ -115,7 +119,8 @@ def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str,
             table.keys = [first]
 
 
-def _begin(count: int, what: str, parser: str) -> PropertiesDraft:
+def begin_draft(count: int, what: str, parser: str) -> PropertiesDraft:
+    """Begin the properties for messages of this form."""
     draft = PropertiesDraft()
     draft.note(f"Proposed from {count_noun(count, 'message')}: {what}. Check each line.")
     draft.put("parser.type", parser)
@@ -137,10 +142,11 @@ def _has_schema(member: Member) -> bool:
 
 def _events(members: Sequence[Member], count: int) -> str:
     """Draft the properties that capture Debezium change events, from the sampled messages."""
-    draft = _begin(count, "change events of Debezium", "debezium")
+    draft = begin_draft(count, "change events of Debezium", "debezium")
     events_only = [one for one in members if _is_event(_payload(one))]
     payloads = [_payload(one) for one in events_only]
     _put_transactions(draft, all(map(_has_transaction, payloads)))
+    _note_infinity(draft, payloads)
     if all(map(_has_schema, events_only)):
         _note_schemas(draft)
         return draft.text()
@@ -150,9 +156,9 @@ def _events(members: Sequence[Member], count: int) -> str:
         source = payload["source"]
         name = f"{source.get('schema') or source.get('db')}.{source.get('table')}"
         images = [payload.get("before"), payload.get("after")]
-        _add_images(tables.setdefault(name, TableDraft(name)), images[::-1])
+        add_images(tables.setdefault(name, TableDraft(name)), images[::-1])
         rows.append((name, images[1] if isinstance(images[1], dict) else images[0] or {}))
-    _take_first_for_key(tables, rows)
+    take_first_for_key(tables, rows)
     _note_untyped(draft)
     draft.tables("debezium", tables.values())
     return draft.text()
@@ -170,6 +176,22 @@ def _put_transactions(draft: PropertiesDraft, named: bool) -> None:
     else:
         draft.note("Not each event has a transaction id: each message is a transaction.")
         draft.put("debezium.txid", "*txid")
+
+
+def _note_infinity(draft: PropertiesDraft, payloads: Sequence[Member]) -> None:
+    """Name the columns in which PostgreSQL's infinity was seen, which a trail does not have."""
+    images = (one.get(name) for one in payloads for name in ("before", "after"))
+    found = {
+        f"{name} ({value})"
+        for image in images
+        for name, value in (image if isinstance(image, dict) else {}).items()
+        if value in INFINITIES
+    }
+    if found:
+        draft.note(
+            f"PostgreSQL's infinity is in {', '.join(sorted(found))}. A trail has no such time:"
+        )
+        draft.note("a column of text takes it as it is written, a timestamp refuses it.")
 
 
 def _note_schemas(draft: PropertiesDraft) -> None:
@@ -190,7 +212,7 @@ def _note_untyped(draft: PropertiesDraft) -> None:
 
 def _event_rows(members: Sequence[Member], count: int) -> str:
     """Draft the properties for rows that ExtractNewRecordState has flattened."""
-    draft = _begin(
+    draft = begin_draft(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
     )
     draft.put("debezium.model", "row")
@@ -227,9 +249,9 @@ def _event_rows(members: Sequence[Member], count: int) -> str:
     for row in rows:
         name = f"{row[schema] if schema else SCHEMA}.{row[table] if table else 'TABLE'}"
         columns_only = {key: value for key, value in row.items() if not key.startswith(_PREFIX)}
-        _add_images(tables.setdefault(name, TableDraft(name)), [columns_only])
+        add_images(tables.setdefault(name, TableDraft(name)), [columns_only])
         named.append((name, columns_only))
-    _take_first_for_key(tables, named)
+    take_first_for_key(tables, named)
     _note_untyped(draft)
     draft.tables("debezium", tables.values())
     return draft.text()
@@ -273,7 +295,7 @@ class _Operations:
         """Return the properties."""
         formatter = self.types == "op_type" and self.table == "table"
         what = "operations of GoldenGate's JSON formatter" if formatter else "operations"
-        draft = _begin(self.count, what, "json")
+        draft = begin_draft(self.count, what, "json")
         images = self._put_model(draft)
         self._put_sources(draft)
         tables: dict[str, TableDraft] = {}
@@ -283,7 +305,7 @@ class _Operations:
             name = str(_at(member, self.table)) if self.table else self.only_table
             table = tables.setdefault(name.upper(), TableDraft(name))
             before, after = images(member)
-            _add_images(table, [after, before])
+            add_images(table, [after, before])
             if named:
                 table.keys += [
                     key
@@ -293,7 +315,7 @@ class _Operations:
             if before or after:
                 rows.append((name.upper(), after or before))
         if not named:
-            _take_first_for_key(tables, rows)
+            take_first_for_key(tables, rows)
         for table in tables.values():
             if not table.sizes:
                 table.add("COL1", "")

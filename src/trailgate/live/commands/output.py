@@ -49,11 +49,12 @@ class CaptureView(LiveView):
     def figures(self, seconds: float) -> list[tuple[str, str]]:
         """Return the rows of the view: counts of messages, lag, and position in the trail."""
         done, last = self._statistics, self._statistics.last
+        without = f", {done.skipped:,} without operations" if done.skipped else ""
         rows = [
             ("running", format_duration(seconds)),
             ("messages", self.rate(done.messages, seconds)),
             ("captured", f"{count_noun(done.transactions, 'transaction')}, {count_noun(done.operations, 'operation')}"),
-            ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates"),
+            ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates{without}"),
             ("quarantined", f"{done.quarantined:,}"),
         ]  # fmt: skip
         if last is not None:
@@ -133,13 +134,16 @@ def print_live(
         watch.tick()
     total = watch.statistics
     if output.as_json:
-        print(json.dumps({"total": total.sums()}), flush=True)
+        notes = {"notes": live.notes} if live.notes else {}
+        print(json.dumps({"total": total.sums(), **notes}, ensure_ascii=False), flush=True)
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
         counts = (
             f"{count_noun(total.messages, 'message')}, {count_noun(total.operations, 'operation')}"
         )
         print(f"{counts}{bad}", flush=True)
+        for note in live.notes:
+            say(f"note: {note}", stderr=True)
     unfinished = live.open_problem
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
@@ -159,6 +163,8 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
         )
         if summary.skipped:
             say(f"{count_noun(summary.skipped, 'message')} skipped: captured before")
+        for note in summary.notes:
+            say(f"note: {note}", stderr=True)
 
 
 class _Watch:
@@ -226,6 +232,7 @@ def _sentence(report: BatchReport) -> str:
     again = f", {report.repeated:,} redelivered" if report.repeated else ""
     twice = f", {report.duplicates:,} duplicates" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
+    bad += f", {report.skipped:,} without operations" if report.skipped else ""
     return (
         f"{count_noun(report.messages, 'message')}{lag}, {count_noun(report.transactions, 'transaction')}, "
         f"{count_noun(report.operations, 'operation')}{again}{twice}{bad}; "

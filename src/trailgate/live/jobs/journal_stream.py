@@ -26,10 +26,11 @@ from trailgate.live.brokers.receiver import Receiver
 from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.jobs.feed import FeedPart
-from trailgate.live.jobs.units import UnitSorter
+from trailgate.live.jobs.units import UnitSorter, skipped_totals
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem
+from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
@@ -137,12 +138,17 @@ def operations_of(
     units = UnitSorter(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
     state = TransactionState()
     lines: list[bytes] = []
+    notes: frozenset[str] = frozenset()
+    skipped: SkippedTotals = {}
     for stored in messages.read():
         batch, unreadable = _messages(stored, str(messages.folder))
         parsed = capture.parse(batch, state, unreadable)
         state = parsed.state
         numbers = np.arange(stored.number, stored.end)
-        taken = units.take(FeedPart(batch, unreadable, numbers, stored.end), parsed)
+        part = FeedPart(batch, unreadable, numbers, stored.end)
+        notes |= parsed.notes
+        skipped = add_skipped(skipped, skipped_totals(part, parsed.skipped))
+        taken = units.take(part, parsed)
         yield from (operations for operations, _ in taken.complete)
         if taken.error is not None:
             raise taken.error
@@ -161,6 +167,8 @@ def operations_of(
             quarantine.mkdir(parents=True, exist_ok=True)
         replace_whole_file(path, b"".join(lines))
         _LOG.warning("%d messages are quarantined in %s", len(lines), path)
+    for note in (*sorted(capture.warnings_of_part(notes)), *skipped_notes(skipped)):
+        _LOG.warning(note)
 
 
 def _parse(capture: Capture, stored: StoredMessages, state: TransactionState) -> Parsed:

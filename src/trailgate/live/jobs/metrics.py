@@ -24,6 +24,7 @@ SUMMED: Final = (
     "repeated",
     "duplicates",
     "quarantined",
+    "skipped",
 )
 COUNTERS: Final = (
     Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
@@ -31,6 +32,7 @@ COUNTERS: Final = (
     Metric("trailgate_repeated_total", "repeated", "Messages that the broker redelivered; they are skipped."),
     Metric("trailgate_duplicates_total", "duplicates", "Duplicate messages, by jms.id; they are skipped."),
     Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Metric("trailgate_skipped_total", "skipped", "Messages that contain no operation."),
     Metric("trailgate_batches_total", "batches", "Batches processed."),
     Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
@@ -77,6 +79,7 @@ class CaptureStatistics:
     repeated: int = 0
     duplicates: int = 0
     quarantined: int = 0
+    skipped: int = 0
     batches: int = 0
     counts: Counts = field(default_factory=dict)
     last: BatchReport | None = None
@@ -108,7 +111,7 @@ class CaptureStatistics:
     @property
     def mostly_bad(self) -> bool:
         """Whether the live capture has quarantined more messages than it captured."""
-        return 2 * self.quarantined > self.messages
+        return 2 * self.quarantined > self.messages - self.skipped
 
     def since(self, before: CaptureStatistics) -> Self:
         """Return the capture's totals since ``before``.
@@ -207,9 +210,10 @@ class IntervalReport:
 
     def __str__(self) -> str:
         done, every = self.interval, self.total
+        without = f", {done.skipped:,} without operations" if done.skipped else ""
         return (
             f"JMS report: {done.messages:,} messages in {self.seconds:,.1f} s ({self.rate:,.1f}/s), {done.transactions:,} transactions, "
-            f"{done.operations:,} operations; {done.repeated:,} redelivered, {done.duplicates:,} duplicates, {done.quarantined:,} quarantined; "
+            f"{done.operations:,} operations; {done.repeated:,} redelivered, {done.duplicates:,} duplicates, {done.quarantined:,} quarantined{without}; "
             f"in all {every.messages:,} messages, {every.operations:,} operations"
         )
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.capture.capture import Capture
+from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_reject
 from trailgate.live.brokers.address import BrokerAddress
@@ -38,9 +39,15 @@ from trailgate.live.jobs.feed import (
     PrefetchingFeed,
     make_feed,
 )
-from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter
+from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
+from trailgate.messages.skipped import (
+    SkippedTotals,
+    add_skipped,
+    count_skipped,
+    skipped_notes,
+)
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import TrailAppender
@@ -48,6 +55,7 @@ from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+_LOG: Final = logging.getLogger("trailgate.brokers")
 DIGITS: Final = 10  # the digits of each half of a position
 _POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 NO_POSITION: Final = (
@@ -146,7 +154,8 @@ class BatchReport:
     """The result of a live capture's batch.
 
     ``repeated`` messages were redelivered by the broker, and ``duplicates`` were sent again by the
-    sender (equal ids of ``jms.id``); both are dropped. ``lag_messages`` is the number of messages
+    sender (equal ids of ``jms.id``); both are dropped. ``skipped`` messages contain no operation.
+    ``lag_messages`` is the number of messages
     that are received but not in the trail yet. ``lag_seconds`` is the age of the last message, or
     None if it has no time. ``trail_file`` and ``trail_offset`` are the trail's end, and ``number``
     is the next message.
@@ -158,6 +167,7 @@ class BatchReport:
     repeated: int
     duplicates: int
     quarantined: int
+    skipped: int
     lag_messages: int
     lag_seconds: float | None
     trail_file: int
@@ -170,7 +180,8 @@ class BatchReport:
 class RepairSummary:
     """The result of capturing repaired messages.
 
-    ``skipped`` is the number of messages that were captured before.
+    ``skipped`` is the number of messages that were captured before. ``notes`` are warnings, for
+    example about messages without operations.
     """
 
     target: str
@@ -179,6 +190,7 @@ class RepairSummary:
     transactions: int = 0
     operations: int = 0
     counts: Counts = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +242,7 @@ def capture_repaired(
         skipped = len(lines) - len(fresh)
         if not fresh:
             return RepairSummary(prefix, skipped=skipped)
-        batches = _parse(capture, fresh, appender)
+        batches, notes = _parse(capture, fresh, appender)
         added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
         # The list grows before the trail, but only the commit's size counts: a line beyond it is
         # cut off.
@@ -256,6 +268,7 @@ def capture_repaired(
         transactions=transactions,
         operations=operations,
         counts=counts,
+        notes=notes,
     )
 
 
@@ -296,8 +309,8 @@ def _known(listed: Path, size: int) -> frozenset[str]:
 
 def _parse(
     capture: Capture, lines: Sequence[_Line], appender: TrailAppender
-) -> tuple[ChangeBatch, ...]:
-    """Return the operations of messages. Raises the error of the first bad one."""
+) -> tuple[tuple[ChangeBatch, ...], tuple[str, ...]]:
+    """Return the operations of messages, and the warnings. Raises the error of the first bad message."""
     last = appender.recovered.last
     state = capture.state_after(None if last is None else last.csn)
     parsed = capture.parse(_messages(lines), state)
@@ -310,7 +323,14 @@ def _parse(
     if bad:
         at = min(bad)
         raise _locate(bad[at], lines[max(at, 0)])
-    return parsed.batch, end.batch
+    skipped = parsed.skipped
+
+    def place(at: int) -> Where:
+        line = lines[int(skipped.message[at])]
+        return Where(source=line.path, line=line.number)
+
+    notes = capture.warnings_of_part(parsed.notes | end.notes)
+    return (parsed.batch, end.batch), (*sorted(notes), *skipped_notes(skipped.totals(place)))
 
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
@@ -377,6 +397,8 @@ class LiveCapture:
             remembered=options.journal.remembered,
         )
         self._ids = DuplicateFilter(rule)
+        self._notes: frozenset[str] = frozenset()
+        self._without: SkippedTotals = {}
         last = None if recovered.last is None else recovered.last.csn
         bad = None if position is None or reason is None else position.transaction
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
@@ -437,12 +459,31 @@ class LiveCapture:
             return ended.problems[0].error.problem
         return WAITS if ended.batch.rows else None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The warnings about the messages of this run, among them the messages without operations."""
+        return (*sorted(self._notes), *skipped_notes(self._without))
+
+    def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
+        """Remember the warnings about a part of messages. A capture that follows logs those that are new."""
+        # A note that is built from several batches, such as a number of heartbeats, is not among them.
+        notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
+        first = {reason: one for reason, one in skipped.items() if reason not in self._without}
+        if not self._options.until_empty:
+            for note in (*sorted(notes - self._notes), *skipped_notes(first)):
+                _LOG.warning(note)
+        self._notes |= notes
+        self._without = add_skipped(self._without, skipped)
+
     def _take(self, received: FeedPart) -> BatchReport:
         part, duplicates = self._ids.deduplicate(received)
         taken = UnitResult((), (), self._units.next_number(part.end), self._units.reason)
+        skipped: SkippedTotals = {}
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
+            skipped = skipped_totals(part, parsed.skipped)
+            self._note(parsed, skipped)
             taken = self._units.take(part, parsed)
         # The commit comes last, maybe only after later messages. After a crash before it, operations are
         # skipped and lines are cut off when the messages are read again.
@@ -455,7 +496,8 @@ class LiveCapture:
             self._commit()
         if taken.error is not None:
             raise taken.error
-        return self._report(received, taken, duplicates, counts, transactions)
+        dropped = duplicates, count_skipped(skipped)
+        return self._report(received, taken, dropped, counts, transactions)
 
     def _append(self, taken: UnitResult) -> tuple[Counts, int]:
         """Append the operations that the trail does not contain yet.
@@ -497,8 +539,15 @@ class LiveCapture:
         self._feed.mark_captured(reached.number)
 
     def _report(
-        self, part: FeedPart, taken: UnitResult, duplicates: int, counts: Counts, transactions: int
+        self,
+        part: FeedPart,
+        taken: UnitResult,
+        dropped: tuple[int, int],
+        counts: Counts,
+        transactions: int,
     ) -> BatchReport:
+        """Report a batch. `dropped` are the numbers of duplicates and of messages without operations."""
+        duplicates, skipped = dropped
         file, offset = self._appender.place
         sent = part.sent
         return BatchReport(
@@ -508,6 +557,7 @@ class LiveCapture:
             repeated=part.repeated,
             duplicates=duplicates,
             quarantined=len(taken.lines),
+            skipped=skipped,
             lag_messages=self._feed.lag(taken.number),
             lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),
             trail_file=file,

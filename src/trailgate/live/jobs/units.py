@@ -21,9 +21,10 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
-from trailgate.errors import TrailgateError
+from trailgate.errors import TrailgateError, Where
 from trailgate.jobs.capture.ranges import OTHERS, encode_or_reject
 from trailgate.live.jobs.feed import FeedPart
+from trailgate.messages.skipped import SkippedMessages, SkippedTotals
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import write_line
@@ -301,6 +302,16 @@ class UnitSorter:
             place = (messages.source, int(messages.files[at]), int(messages.offsets[at]))
             error = bad.get(at)
             yield write_line(body, headers, place, OTHERS + reason if error is None else str(error))
+
+
+def skipped_totals(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:
+    """Count a part's messages without operations, by reason."""
+
+    def place(at: int) -> Where:
+        number = int(part.numbers[max(int(skipped.message[at]), 0)])
+        return Where(source=part.messages.source, message=number)
+
+    return skipped.totals(place) if len(skipped) else {}
 
 
 def _locate(error: TrailgateError, part: FeedPart, at: int) -> None:

@@ -55,43 +55,51 @@ def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
 class MessageRows:
     """Converts batches of operations to rows of messages for Spark as soon as their transactions have ended.
 
-    ``name`` and ``options`` are the message format and its options.
+    ``name`` and ``options`` are the message format and its options. The operations of an open
+    transaction are buffered, so a value that the format cannot represent is an error only if its
+    transaction ends.
     """
 
     def __init__(self, name: str, options: PublishOptions, topic: str | None) -> None:
         self._writer, self._origins = writer_for(name, options), OriginFinder(options)
         self._topics = topic_names(topic, options)
-        self._held: list[pa.RecordBatch] = []  # of a transaction that has not ended
-        self._open = False
+        self._open: list[ChangeBatch] = []  # operations of a transaction that has not ended
 
     def write(self, batch: ChangeBatch) -> Iterator[pa.RecordBatch]:
         """Yield the rows of messages whose transactions have ended in this batch."""
         if not batch.rows:
             return
-        messages = self._writer.write(batch)
-        rows = self._rows(messages, self._origins.find(batch, messages))
         # Operations [0, stop) belong to transactions that have ended.
         stop = count_rows_to_last_end(batch.tx_indicators())
-        self._open = stop < batch.rows
         if not stop:
-            self._held.append(rows)
+            self._open.append(batch)
             return
-        yield from self._held
-        # Messages whose first operation is before `stop` are complete.
-        complete = int(np.searchsorted(messages.order, stop))
-        yield rows.slice(0, complete)
-        self._held = [rows.slice(complete)]
+        yield from self._take_open()
+        if stop == batch.rows:
+            yield self._write(batch)
+            return
+        has_ended = np.arange(batch.rows) < stop
+        yield self._write(batch.where(has_ended))
+        self._open = [batch.where(~has_ended)]
 
     def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the remaining messages.
 
         Messages of an open transaction are included only if ``with_open`` is set.
         """
+        if with_open:
+            yield from self._take_open()
         rest = self._writer.finish()
-        if with_open or not self._open:
-            yield from self._held
-            yield self._rows(rest, self._origins.finish(rest))
-        self._held = []
+        yield self._rows(rest, self._origins.finish(rest))
+
+    def _take_open(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the buffered operations, and empty the buffer."""
+        buffered, self._open = self._open, []
+        yield from map(self._write, buffered)
+
+    def _write(self, batch: ChangeBatch) -> pa.RecordBatch:
+        messages = self._writer.write(batch)
+        return self._rows(messages, self._origins.find(batch, messages))
 
     def _rows(self, messages: WrittenMessages, origins: MessageOrigins) -> pa.RecordBatch:
         topics = self._topics.of_messages(origins) if len(messages) else []

@@ -16,6 +16,7 @@ from typing import Any, Self
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
+from trailgate.storage.files.addresses import address_speller, locate
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.manifest import (
     CapturedFile,
@@ -110,8 +111,10 @@ class TrailLocation:
         elif size < last.size or (size > last.size and manifest.growing is None):
             problem = f"the file has {size} bytes, but the manifest states {last.size}"
         else:
-            path = self.address.removesuffix(self._stem) + last.name
-            with TrailFileReader(TrailFile(path, last.number, last.size)) as reader:
+            _, path = locate(self.address)
+            # The address in a store may end with parameters.
+            spelled = address_speller(self.address, path)(path.removesuffix(self._stem) + last.name)
+            with TrailFileReader(TrailFile(spelled, last.number, last.size)) as reader:
                 reader.check_number()
                 problem = describe_size(reader)
         if problem:
