@@ -154,7 +154,7 @@ def _parse_good(
             # Nothing was removed and the batch was not halved: messages have their numbers already.
             if len(numbers) == len(messages):
                 return [raw]
-            skipped = raw.skipped.numbered(numbers[raw.skipped.message])
+            skipped = raw.skipped.with_numbers(numbers[raw.skipped.message])
             return [replace(raw, message=numbers[raw.message], skipped=skipped)]
     return []
 
@@ -543,7 +543,7 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
         opens=opens[before:],
         starts_unit=starts[before:],
         problems=problems,
-        skipped=parsed.skipped.numbered(np.maximum(parsed.skipped.message - before, -1)),
+        skipped=parsed.skipped.with_numbers(np.maximum(parsed.skipped.message - before, -1)),
     )
 
 

@@ -99,7 +99,7 @@ class SkippedMessages:
             self.message[mask], self.reason[mask], self.files[mask], self.offsets[mask]
         )
 
-    def numbered(self, message: Longs) -> SkippedMessages:
+    def with_numbers(self, message: Longs) -> SkippedMessages:
         """Return the skipped messages with other numbers."""
         return replace(self, message=message)
 

@@ -111,13 +111,13 @@ def operations_of_rows(
             raise error.with_place(source=f"partition {partition}") from None
         row += batch.num_rows
         notes |= parsed.notes
-        skipped = add_skipped(skipped, _skipped(parsed.skipped))
+        skipped = add_skipped(skipped, _count_skips(parsed.skipped))
         yield parsed.batch
     for note in (*sorted(parser.warnings_of_part(notes)), *skipped_notes(skipped)):
         LOG.warning(note)
 
 
-def _skipped(skipped: SkippedMessages) -> SkippedTotals:
+def _count_skips(skipped: SkippedMessages) -> SkippedTotals:
     """Count rows of a DataFrame that contain no operation. Their positions are partitions and rows."""
 
     def place(at: int) -> Where:

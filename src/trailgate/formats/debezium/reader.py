@@ -251,13 +251,13 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_undocumented(documents),
+        undocumented=_without_document(documents),
     )
     records.check_objects()
     return records
 
 
-def _undocumented(documents: JsonRecords) -> Longs:
+def _without_document(documents: JsonRecords) -> Longs:
     """Return the messages without a JSON document, except those with an empty body, which are tombstones."""
     numbers, messages = (
         numbers_without(documents.message, len(documents.messages)),
@@ -327,7 +327,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_undocumented(documents),
+        undocumented=_without_document(documents),
     )
 
 

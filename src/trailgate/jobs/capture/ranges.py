@@ -231,14 +231,14 @@ class RangeReader:
             starts_unit=parsed.starts_unit[begin:stop],
             problems=problems,
             unreadable=unreadable.where(unread).moved(-begin),
-            skipped=self._skipped(parsed, own, first),
+            skipped=self._select_skips(parsed, own, first),
         )
 
-    def _skipped(self, parsed: Parsed, own: _Span, first: int) -> SkippedMessages:
+    def _select_skips(self, parsed: Parsed, own: _Span, first: int) -> SkippedMessages:
         """Return the messages without operations that the range owns, from `first` on."""
         number = parsed.skipped.message
         skipped = parsed.skipped.where((number >= first) & (number < own.stop))
-        return skipped.numbered(np.maximum(skipped.message - own.begin, -1))
+        return skipped.with_numbers(np.maximum(skipped.message - own.begin, -1))
 
     def _add_positions(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
         """Add positions to the problems, and number their messages from `begin` on."""
