@@ -14,6 +14,7 @@ from apply.sources import delta_rows, duckdb_rows, write_log
 from apply.test_net_effects import FULL
 from laws import examples
 from oracles.apply_naive import Operation
+from sample_trail import NOTES, Op, write_trail
 from trailgate import (
     ApplyError,
     DecodeError,
@@ -23,7 +24,8 @@ from trailgate import (
     apply_trail,
 )
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.jobs.options import OnError
+from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
+from trailgate.apply.jobs.options import ApplyOptions, OnError
 from trailgate.apply.targets.duckdb import DuckDBTarget
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.main import run
@@ -366,3 +368,23 @@ def test_all_values_of_a_batch_that_a_type_refuses_are_found_at_once(
     assert dict(rows) == dict.fromkeys(kept, "10:00:00")
     assert sum(count for reason, count in report.reasons.items() if "TIME" in reason) == len(bad)
     assert len(written) < 4
+
+
+def test_a_transaction_that_begins_in_a_table_that_is_not_read_is_discarded_alone(
+    tmp_path: Path,
+) -> None:
+    """Each split begins with the second operation of a transaction, since its first one is not read."""
+    transactions = [
+        [Op("I", key, table=NOTES), Op("U" if key == 2 else "I", key, "new")] for key in range(1, 6)
+    ]
+    write_trail(tmp_path / "ot", [transactions])
+    options = ApplyOptions(
+        tables="MY.ORDERS", on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
+    )
+    to = f"duckdb:{tmp_path / 'shop.duckdb'}"
+    with ApplyRun(tmp_path / "ot", to, options, reading=ThreadReading(split_bytes=1)) as applied:
+        report = applied.to_end()
+    assert report.tables["my.orders"].discarded == 1
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        rows = connection.sql("SELECT id FROM my.orders ORDER BY id").fetchall()
+    assert rows == [(1,), (3,), (4,), (5,)]

@@ -145,7 +145,7 @@ class SplitWork:
         last: ChangeBatch | None = None
         for batch in batches:
             # The transaction number of each row: a running count of the rows that begin one.
-            transactions = split.transactions + np.cumsum(_find_begins(batch))
+            transactions = split.transactions + np.cumsum(_find_begins(batch, last))
             for block in filter(len, batch.blocks):
                 try:
                     self._add_block(split, parts, (block, transactions), faults)
@@ -313,13 +313,24 @@ def build_position(source: str, block: ChangeBlock | TargetOperations, row: int)
     )
 
 
-def _find_begins(batch: ChangeBatch) -> Mask:
-    """Return a mask of the operations that begin a transaction.
+def _find_begins(batch: ChangeBatch, before: ChangeBatch | None) -> Mask:
+    """Return a mask of the operations that begin a transaction. ``before`` is the split's previous batch.
 
     The transaction indicator alone is not enough: the operation that has it may be on a table that
-    is not read. So a change of the transaction's ID also counts.
+    is not read. So a change of the transaction's ID also counts, and so does the first operation of
+    a split, which contains complete transactions.
     """
-    # Equal IDs get equal codes. The first row is compared with itself, so its code never counts.
+    if not batch.rows:
+        return np.zeros(0, bool)
+    # Equal IDs get equal codes.
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
-    begins: Mask = mask_begins(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
+    begins: Mask = mask_begins(batch.tx_indicators())
+    begins[1:] |= np.diff(ids) != 0
+    begins[0] |= before is None or _tx_id(before, before.rows - 1) != _tx_id(batch, 0)
     return begins
+
+
+def _tx_id(batch: ChangeBatch, number: int) -> str | None:
+    block, row = batch.find(number)
+    text: str | None = None if block.tx_id is None else block.tx_id[row].as_py()
+    return text
