@@ -249,7 +249,7 @@ SLOW = f"loops run as plain Python, which is slow: numba is not installed. Insta
     ("word", "problem"),
     [
         ("numba", "TRAILGATE_LOOPS=numba, and numba is not installed"),
-        ("native", "TRAILGATE_LOOPS=native, and longest was not built from the code that is here"),
+        ("native", "TRAILGATE_LOOPS=native, but longest was not built from the code that is here"),
         ("fast", "TRAILGATE_LOOPS=fast: expected one of native, numba, plain"),
     ],
 )

@@ -250,7 +250,7 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
             {"record": "DETAIL", "record_format": "line", "little_endian": "true"},
             "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, spanned, length-field",
         ),
-        ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be a number above 0"),
+        ({"record": "DETAIL", "split_bytes": "0"}, "split_bytes must be a number above 0"),
     ],
 )
 def test_wrong_options_are_named(
@@ -297,11 +297,11 @@ def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
         ({"columns": 7}, "columns must be a list of names, not 7"),
         ({"columns": ("KIND", 7)}, "columns must be a list of names"),
         ({"trim": 1}, "trim must be true, false, left, right or both, not 1"),
-        ({"record_length": True}, "recordLength must be a whole number, not True"),
-        ({"split_bytes": 0}, "splitBytes must be a number above 0, not 0"),
+        ({"record_length": True}, "record_length must be a whole number, not True"),
+        ({"split_bytes": 0}, "split_bytes must be a number above 0, not 0"),
         ({"shape": DependingLength.MOST}, "shape must be flat or tree"),
         ({"code_pages": {"KIND": "9x9"}}, "9x9"),
-        ({"code_pages": ["KIND"]}, "codePages must be code pages of items"),
+        ({"code_pages": ["KIND"]}, "code_pages must be code pages of items"),
         ({"delimiter": 10}, "delimiter must be characters and escapes, not 10"),
     ],
 )

@@ -109,8 +109,8 @@ def test_a_value_without_a_count_is_an_error_or_takes_what_depends_on_it(tmp_pat
         ("Z: S=1", "countMap: no OCCURS depends on an item Z"),
         ("S=1", "ITEM: VALUE=COUNT was expected, not 'S=1'"),
         ("SIZE-OF: S", "VALUE=COUNT was expected"),
-        ("SIZE-OF: S=-1", "countMap"),
-        ({"SIZE-OF": {"S": 1.5}}, "countMap"),
+        ("SIZE-OF: S=-1", "count_map"),
+        ({"SIZE-OF": {"S": 1.5}}, "count_map"),
     ],
 )
 def test_counts_that_cannot_be_are_refused(tmp_path: Path, counts: Any, message: str) -> None:
