@@ -140,9 +140,9 @@ def as_text(values: JsonValues) -> pa.Array:
 
 
 def _strings(*kinds: int) -> Encoding:
-    """Create a decoder that returns values of these JSON types unchanged.
+    """Create a decoder that returns values unchanged, and raises DecodeError for other JSON types.
 
-    Without types, it accepts all except objects and arrays.
+    `kinds` are the JSON types that it accepts: by default all except objects and arrays.
     """
 
     def decode(values: JsonValues) -> pa.Array:
@@ -169,9 +169,10 @@ def url_safe_bytes(values: JsonValues) -> pa.Array:
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Create a decoder of Debezium's decimals: base64 of the unscaled number, or a JSON number.
+    """Create a decoder of Debezium's decimals with `scale` digits after the point.
 
-    Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
+    Depending on its setting decimal.format, Connect's converter writes them as base64 of the
+    unscaled number (BASE64) or as JSON numbers (NUMERIC). The decoder accepts both.
     """
 
     def decode(values: JsonValues) -> pa.Array:
@@ -239,7 +240,10 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits, or 0 if a text column is too short for all of them (bit varying without a length)."""
+    """Return the number of bits that a schema states, or 0 if it states none or more than `MOST_BITS`.
+
+    PostgreSQL's `bit varying` without a length has 2^31 - 1 bits in its schema.
+    """
     text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
@@ -264,7 +268,7 @@ def _take_structures(values: JsonValues) -> pa.Array:
 
 
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of times: to UTC, or with the zone if the column is long enough for it."""
+    """Choose a decoder of ISO times. It keeps the zone if the column is long enough; others convert to UTC."""
     return zoned_strings if column.zoned else iso_strings
 
 
@@ -388,7 +392,10 @@ def inferred_column(field_type: ConnectFieldType) -> Column:
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
-    """Create the converter of a Debezium column's values, including the detection of the placeholder."""
+    """Create the function that converts a Debezium column's JSON values to the column's type.
+
+    It marks values as missing if they are the placeholder for columns that were not logged.
+    """
     kind = None if schema is None else schema.get(column.name.casefold())
     parse, decode = parser_for(column), _decoder(column, schema, kind, options)
     written = "" if kind is None else kind.type

@@ -142,7 +142,10 @@ def mask_delimited(messages: MessageBatch) -> Mask:
 
 
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
-    """Return the format of each message that is not empty, by its first byte that is not a blank."""
+    """Return the format of the messages `rows`, which are not empty, as indexes into `_KINDS`.
+
+    The first byte that is not a blank decides. If it is unknown, the result is `len(_KINDS)`.
+    """
     codes: Octets = _CODES[data[messages.starts[rows]]]
     # Few messages get here: usually the first byte decides.
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():

@@ -137,7 +137,7 @@ def _letters(name: str) -> Lookup[bytes, str]:
 
 
 def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
-    """Return whether rules find transactions, of which a message may have several."""
+    """Return whether a message may have several transactions, because a transaction rule has a path."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 

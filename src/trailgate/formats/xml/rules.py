@@ -385,9 +385,9 @@ Value = RulePath | ValueSource
 class XmlRule:
     """An XML rule with its subrules. `number` counts all rules, each before its subrules.
 
-    If `match` is None, the rule applies to its parent's element. The match of a subrule starts at
-    that element, or above it with `..`. `codes` are the values of operation types ("optype") and
-    indicators ("txind").
+    `match` is the path to its elements, from the element of the rule above or from the document. If
+    it is None, the rule applies to the element of the rule above. `codes` maps "optype" and "txind"
+    to lookups of the values in messages, such as b"NEW" for an insert.
     """
 
     number: int
