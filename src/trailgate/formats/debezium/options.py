@@ -53,8 +53,9 @@ ERROR: Final = "error"
 class DebeziumOptions(MetadataOptions):
     """How change events are read. `docs/properties.md` describes each property.
 
-    `times`, `decimals` and `binary` state how the connector writes such values: its settings
-    `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode`, or "" if unknown.
+    `times`, `decimals` and `binary` state how the connector writes times, decimals and bytes. They
+    are its settings `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode`, or
+    "" if unknown. Times and decimals matter only for messages without a schema.
     With `rows`, messages are flattened rows from the transformation ExtractNewRecordState. Members
     whose names begin with `prefix` are then metadata, not columns.
     """

@@ -268,7 +268,10 @@ def _take_structures(values: JsonValues) -> pa.Array:
 
 
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of ISO times. It keeps the zone if the column is long enough; others convert to UTC."""
+    """Choose a decoder of ISO times.
+
+    Times keep their zone if the column is long enough for it; otherwise they are converted to UTC.
+    """
     return zoned_strings if column.zoned else iso_strings
 
 

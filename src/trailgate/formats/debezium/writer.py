@@ -370,7 +370,10 @@ def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool)
 
 
 def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
-    """Return an object as a payload beside its schema, in the form of Connect's JSON converter."""
+    """Wrap an object as the payload beside its schema, in the form of Connect's JSON converter.
+
+    Without `schemas`, the object is returned unchanged.
+    """
     if not schemas:
         return pieces
     return [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]

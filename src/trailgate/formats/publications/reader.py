@@ -171,9 +171,10 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
 
 
 class PublicationTableInference:
-    """Infers the tables of publications that are not defined.
+    """Infers the tables of publications.
 
-    They are described by schema messages in XML, or by the number of columns in delimited records.
+    XML publications describe their tables in schema messages. For delimited publications, only the
+    number of columns in the records is known.
     """
 
     def __init__(self, options: EventPublishingOptions) -> None:

@@ -79,7 +79,8 @@ class PathMatcher:
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
         """Return whether a path finds an element from which it reads the text or content.
 
-        If `values` yields nothing for such a path, the element is empty; otherwise it is missing.
+        Called if the path yields no values: then the element is empty if the result is true, and
+        missing if it is false.
         """
         contents = path.accessor is not None and path.accessor.part in {
             ElementPart.TEXT,

@@ -172,8 +172,9 @@ class _Sources:
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
         """Return the source of a required metadata value, which all operation rules share.
 
-        With `mixes`, rules may generate the value for some operations. Raises OptionError if it is
-        read for some operations, but other operations' rules do not supply it.
+        If no rule reads the value, it is `generated`. With `mixes`, rules may generate it for some
+        operations. Raises OptionError if it is read for some operations, but other operations'
+        rules do not supply it.
         """
         if not self.read(name):
             return generated

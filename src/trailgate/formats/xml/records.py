@@ -222,8 +222,8 @@ class XmlRecords(MessageRecords):
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return a property's values in the records around operations, and each operation's index into them.
 
-        Returns None unless exactly one level around the operations supplies the property, with a
-        path and for all operations.
+        Returns None unless rules set the property on exactly one level around the operations,
+        always by a path, and all operations are inside a record of this level.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1 or levels[0][1] is self.kept.every:
@@ -355,9 +355,10 @@ class XmlRecords(MessageRecords):
         return pc.coalesce(complete, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
-        """Return each operation's letter.
+        """Return the letter of each operation's type ("optype") or transaction indicator ("txind").
 
-        The rule that supplies an operation's code defines its meaning.
+        Messages contain codes for these letters, for example "NEW" for "I". The rule that supplies
+        an operation's code defines the letter. Raises BadMessagesError for unknown codes.
         """
         values, deciding = self._resolve(name)
         codes, letters = self._letter_codes(name, *encode_distinct(values.fill_null("")), deciding)
@@ -372,7 +373,8 @@ class XmlRecords(MessageRecords):
     ) -> tuple[Longs, list[str | None]]:
         """Return each operation's letter as an index into the list of letters.
 
-        An unknown code has the letter None.
+        `found[codes[i]]` is the code of operation i, and `deciding[i]` the number of the rule that
+        supplies it. An unknown code has the letter None.
         """
         # The same code may mean different letters by different rules: each (rule, code) pair is
         # looked up once.
