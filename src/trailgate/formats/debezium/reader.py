@@ -287,7 +287,9 @@ def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
 
 
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Find the change events among JSON documents. BEGIN and END events and tombstones are skipped.
+    """Find the change events among JSON documents.
+
+    BEGIN and END events, tombstones, and messages of logical decoding are skipped.
 
     Raises BadMessagesError for any other document.
     """

@@ -4,8 +4,9 @@ Kafka Connect's JSON converter writes a schema beside each event. For each colum
 contains a Connect type such as `int64`, and often a semantic name such as
 `io.debezium.time.MicroTimestamp`. `TYPES` has one row per name (Debezium, data type mappings): a
 function that converts the JSON values to text, and the column for tables that are inferred. The
-column's own parser then parses the text, as for any format. Without a schema, `BARE` and the
-`debezium.*.mode` properties decide.
+column's own parser then parses the text, as for any format. Without a schema, `BARE` has one
+function per type family of the column, and the `debezium.*.mode` properties state how the connector
+writes values.
 """
 
 from __future__ import annotations
@@ -252,7 +253,8 @@ def _length(field_type: ConnectFieldType) -> int:
 def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
     """Return a decoder of objects and arrays to JSON text.
 
-    Only text columns can have such values.
+    Only text columns can store them. For other columns, the decoder raises DecodeError for values
+    that are not null.
     """
     if column.family is TypeFamily.TEXT:
         return _take_structures
@@ -435,8 +437,9 @@ def _decoder(
 def _custom_decoder(column: Column, field_type: ConnectFieldType) -> Decode:
     """Return a decoder for a type that neither Debezium nor Connect defines, but a custom converter may write.
 
-    For a text column it returns the text, or the JSON text of a structure. For other columns the
-    meaning of the type is unknown.
+    For a text column, the decoder returns text unchanged, and structures as JSON text. In all other
+    cases the meaning of the type is unknown, and it raises DecodeError for values that are not
+    null.
     """
     if column.family is TypeFamily.TEXT and field_type.type in ("string", "struct", "array", "map"):
         return TYPES[field_type.type].encoding(field_type, column)

@@ -112,10 +112,9 @@ class FixedWidthRecords(MessageRecords):
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
         """Decode a fixed-width field in the given records.
 
-        Returns None if values cannot be converted.
-
-        In that case `refuse` is called with the rows of bad values, and a function that creates the
-        error for a row.
+        For bad values, `refuse` is called with their rows, and a function that creates the errors
+        of some of these rows. Units that are not a value become null. If values do not fit the
+        column, the result is None.
         """
         slot = reader.slot
         values, bad, _ = reader.decode(

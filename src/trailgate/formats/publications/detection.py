@@ -198,7 +198,7 @@ def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
 
 
 def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
-    """Yield the number of each message with an MQRFH2 header, and the header's length or its error."""
+    """Yield the number of each message with MQRFH2 headers, and their total length or an error."""
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for at, (begin, end) in enumerate(bounds):
         if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:

@@ -60,7 +60,7 @@ class LargeObjectRows:
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
     states whether large objects follow (hasLOBCols). `removed` is the number of bad messages that
-    were removed directly before each message.
+    were removed anywhere before each message: 0, 1, 1 if one was removed after the first message.
     """
 
     message: Longs

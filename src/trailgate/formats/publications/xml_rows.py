@@ -200,7 +200,7 @@ class XmlPublicationRecords(MessageRecords):
         return self.seen
 
     def messages_without(self) -> Longs:
-        """Return no messages: those without rows are control messages, which `notes` report, or bad."""
+        """Return no messages: a message without rows is bad, or a control message, which `notes` report."""
         return np.zeros(0, np.int64)
 
     def text(self, name: str) -> pa.Array:

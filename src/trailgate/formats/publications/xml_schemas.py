@@ -210,7 +210,8 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
 def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     """Return a text for each column that is a key only in the schema message or only in the definition.
 
-    Types are not compared, because definitions may intentionally use other types.
+    A definition that marks no key has no differences. Types are not compared, because definitions
+    may intentionally use other types.
     """
     known = {column.name.casefold(): column for column in table.columns}
     found = []
