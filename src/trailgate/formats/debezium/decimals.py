@@ -118,7 +118,7 @@ def variable_decimals(values: JsonValues) -> pa.Array:
 
 
 def bit_bytes(values: JsonValues) -> pa.Array:
-    """Convert the bytes of a Debezium bit string to hex digits, in their order."""
+    """Convert Debezium's bit strings to hex digits, the first byte first: the bytes 0B 01 are "0B01"."""
     values.refuse_others(STRING)
     return to_hex(from_base64(values.strings))
 
@@ -143,7 +143,8 @@ def bit_numbers(values: JsonValues) -> pa.Array:
 def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
     """Create a decoder of Debezium's bit strings to text of `length` digits 0 and 1, the most significant bit first.
 
-    If the length is 0 or greater than a column allows, the text has all bits of the bytes.
+    If the length is 0 or above `MOST_BITS`, the text has all bits of the bytes. Otherwise a set bit
+    beyond the length is a DecodeError, with the row in `where.record`.
     """
 
     def decode(values: JsonValues) -> pa.Array:

@@ -53,9 +53,11 @@ ERROR: Final = "error"
 class DebeziumOptions(MetadataOptions):
     """How change events are read. `docs/properties.md` describes each property.
 
-    `times`, `decimals` and `binary` are the connector's notations of values, for messages without a
-    schema; empty if unknown. With `rows`, messages are flattened rows from the transformation
-    ExtractNewRecordState. Members whose names begin with `prefix` are then metadata, not columns.
+    `times`, `decimals` and `binary` state how the connector writes times, decimals and bytes. They
+    are its settings `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode`, or
+    "" if unknown. Times and decimals matter only for messages without a schema.
+    With `rows`, messages are flattened rows from the transformation ExtractNewRecordState. Members
+    whose names begin with `prefix` are then metadata, not columns.
     """
 
     times: str

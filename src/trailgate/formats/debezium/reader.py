@@ -100,7 +100,10 @@ class DebeziumRecords(JsonRecords):
         return self.passed_over
 
     def messages_without(self) -> Longs:
-        """Return the messages without a JSON document. Other messages without events are in `notes`."""
+        """Return the messages that have no JSON document and are not tombstones.
+
+        Other messages without events, such as tombstones and BEGIN events, are reported by `notes`.
+        """
         assert self.undocumented is not None
         return self.undocumented
 
@@ -148,7 +151,10 @@ class DebeziumRecords(JsonRecords):
         return pc.if_else(alone, own, ids)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for a change event without a required member."""
+        """Return the problem and the hint for a change event without the member `name`.
+
+        `what` is the metadata that the member is needed for, such as "table".
+        """
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
         assert self.options is not None
@@ -161,7 +167,7 @@ class DebeziumRecords(JsonRecords):
         """Return each change event's commit time in microseconds since 1970 UTC.
 
         Returns None if properties define a different source of the time, or if an event has no
-        time, which the caller reports.
+        time. The caller reports such an event.
         """
         assert self.options is not None
         source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix
@@ -281,7 +287,9 @@ def _mask_logical(nodes: JsonNodes, holder: Longs) -> Mask:
 
 
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
-    """Find the change events among JSON documents. BEGIN and END events and tombstones are skipped.
+    """Find the change events among JSON documents.
+
+    BEGIN and END events, tombstones, and messages of logical decoding are skipped.
 
     Raises BadMessagesError for any other document.
     """
@@ -353,7 +361,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return for each change event the number of its schema, or 0 without a schema."""
+        """Return a number for each change event. Events with the same number have the same schema.
+
+        Events without a schema have a number of their own.
+        """
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
         has = schema >= 0
@@ -373,7 +384,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def records_before(
         self, messages: MessageBatch, numbers: Longs, offsets: Longs
     ) -> EarlierRecords | None:
-        """Return the JSON documents before the faults of bad messages."""
+        """Return the JSON documents that precede the faults of bad messages, or None if there are none.
+
+        `numbers` are the bad messages, and `offsets` the offset of the fault in each of them.
+        """
         return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
@@ -419,7 +433,11 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return images[0], images[1]
 
     def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the members of flattened rows that are not columns: those with the prefix, and those named in properties."""
+        """Return the names of members of flattened rows that are metadata and not columns.
+
+        These are the members in `names` that begin with the prefix, and the members that
+        properties use as sources of metadata.
+        """
         options = self.options
         sources = (options.timestamp, options.txid, options.optype, options.schema, *options.table)
         sources += (options.seqid, options.txowner, options.txname)
@@ -496,7 +514,10 @@ class DebeziumTableInference:
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
     def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
-        """Return the events and their table names. Raises BadMessagesError."""
+        """Return the events, and their table names as codes: each event's index, and the distinct names.
+
+        Raises BadMessagesError.
+        """
         records = self._format.records(messages)
         return records, MetadataValues(self._options, records, 0).table_names()
 

@@ -193,7 +193,10 @@ def _or_zero(values: pa.StringArray) -> pa.StringArray:
 
 
 def zoned_strings(values: JsonValues) -> pa.Array:
-    """Format ISO times with blanks before time and zone: `2020-01-02 03:04:05.5 -11:00`."""
+    """Put blanks before the time and the zone of Debezium's ISO times; Z becomes +00:00.
+
+    Example: `2020-01-02T03:04:05.5-11:00` becomes `2020-01-02 03:04:05.5 -11:00`.
+    """
     values.refuse_others(STRING)
     spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")
     named = pc.replace_substring_regex(spaced, "Z$", "+00:00")
@@ -201,7 +204,7 @@ def zoned_strings(values: JsonValues) -> pa.Array:
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Remove the final Z of times. Returns None if some of them may have other zones."""
+    """Remove the final Z of times. Returns None if a time is empty or may have another zone than Z."""
     offsets, data = text_view(values)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     used = data[offsets[0] : offsets[-1]]

@@ -4,8 +4,9 @@ Kafka Connect's JSON converter writes a schema beside each event. For each colum
 contains a Connect type such as `int64`, and often a semantic name such as
 `io.debezium.time.MicroTimestamp`. `TYPES` has one row per name (Debezium, data type mappings): a
 function that converts the JSON values to text, and the column for tables that are inferred. The
-column's own parser then parses the text, as for any format. Without a schema, `BARE` and the
-`debezium.*.mode` properties decide.
+column's own parser then parses the text, as for any format. Without a schema, `BARE` has one
+function per type family of the column, and the `debezium.*.mode` properties state how the connector
+writes values.
 """
 
 from __future__ import annotations
@@ -140,9 +141,9 @@ def as_text(values: JsonValues) -> pa.Array:
 
 
 def _strings(*kinds: int) -> Encoding:
-    """Create a decoder that returns values of these JSON types unchanged.
+    """Create a decoder that returns values unchanged, and raises DecodeError for other JSON types.
 
-    Without types, it accepts all except objects and arrays.
+    `kinds` are the JSON types that it accepts: by default all except objects and arrays.
     """
 
     def decode(values: JsonValues) -> pa.Array:
@@ -169,9 +170,10 @@ def url_safe_bytes(values: JsonValues) -> pa.Array:
 
 
 def precise_decimals(scale: int) -> Decode:
-    """Create a decoder of Debezium's decimals: base64 of the unscaled number, or a JSON number.
+    """Create a decoder of Debezium's decimals with `scale` digits after the point.
 
-    Connect's converter writes either one (decimal.format=BASE64 or NUMERIC).
+    Depending on its setting decimal.format, Connect's converter writes them as base64 of the
+    unscaled number (BASE64) or as JSON numbers (NUMERIC). The decoder accepts both.
     """
 
     def decode(values: JsonValues) -> pa.Array:
@@ -239,7 +241,10 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits, or 0 if a text column is too short for all of them (bit varying without a length)."""
+    """Return the number of bits that a schema states, or 0 if it states none or more than `MOST_BITS`.
+
+    PostgreSQL's `bit varying` without a length has 2^31 - 1 bits in its schema.
+    """
     text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
     return length if length <= MOST_BITS else 0
@@ -248,7 +253,8 @@ def _length(field_type: ConnectFieldType) -> int:
 def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
     """Return a decoder of objects and arrays to JSON text.
 
-    Only text columns can have such values.
+    Only text columns can store them. For other columns, the decoder raises DecodeError for values
+    that are not null.
     """
     if column.family is TypeFamily.TEXT:
         return _take_structures
@@ -264,7 +270,10 @@ def _take_structures(values: JsonValues) -> pa.Array:
 
 
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of times: to UTC, or with the zone if the column is long enough for it."""
+    """Choose a decoder of ISO times.
+
+    Times keep their zone if the column is long enough for it; otherwise they are converted to UTC.
+    """
     return zoned_strings if column.zoned else iso_strings
 
 
@@ -388,7 +397,10 @@ def inferred_column(field_type: ConnectFieldType) -> Column:
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
-    """Create the converter of a Debezium column's values, including the detection of the placeholder."""
+    """Create the function that converts a Debezium column's JSON values to the column's type.
+
+    It marks values as missing if they are the placeholder for columns that were not logged.
+    """
     kind = None if schema is None else schema.get(column.name.casefold())
     parse, decode = parser_for(column), _decoder(column, schema, kind, options)
     written = "" if kind is None else kind.type
@@ -425,8 +437,9 @@ def _decoder(
 def _custom_decoder(column: Column, field_type: ConnectFieldType) -> Decode:
     """Return a decoder for a type that neither Debezium nor Connect defines, but a custom converter may write.
 
-    For a text column it returns the text, or the JSON text of a structure. For other columns the
-    meaning of the type is unknown.
+    For a text column, the decoder returns text unchanged, and structures as JSON text. In all other
+    cases the meaning of the type is unknown, and it raises DecodeError for values that are not
+    null.
     """
     if column.family is TypeFamily.TEXT and field_type.type in ("string", "struct", "array", "map"):
         return TYPES[field_type.type].encoding(field_type, column)

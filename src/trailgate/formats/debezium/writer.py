@@ -167,10 +167,12 @@ def _count_tables(
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
     """Count operations by transaction and table.
 
-    Returns the table names, each operation's ordinal in its transaction and table, and a matrix
-    whose columns are (transaction, table, count). Operations before the batch are included. The
-    tables of a transaction are in the order of their first operations, so that an END event does
-    not depend on where batches begin.
+    `number` is the transaction of each operation: 0 for the transaction that was open before the
+    batch (`open_one`), then 1, 2, and so on. Returns the table names, each operation's ordinal in
+    its transaction and table, and a matrix whose columns are (transaction, table, count).
+    Operations of the open transaction in earlier batches are counted too. The tables of a
+    transaction are in the order of their first operations, so that an END event does not depend on
+    where batches begin.
     """
     names = list(dict.fromkeys([*open_one.counts, *(b.table.name for b in batch.blocks)]))
     of_table = np.empty(batch.rows, np.int64)
@@ -368,7 +370,10 @@ def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool)
 
 
 def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
-    """Return an object as a payload beside its schema, in the form of Connect's JSON converter."""
+    """Wrap an object as the payload beside its schema, in the form of Connect's JSON converter.
+
+    Without `schemas`, the object is returned unchanged.
+    """
     if not schemas:
         return pieces
     return [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
@@ -456,7 +461,10 @@ class DebeziumWriter:
         return NO_MESSAGES
 
     def _topics(self, batch: ChangeBatch, own: Longs, count: int) -> pa.Array:
-        """Return the topic of each event, in Debezium's naming."""
+        """Return the topics of `count` events: `prefix.TABLE`, and `prefix.transaction` for BEGIN and END.
+
+        `own` are the indexes of the operations' events; the other events are BEGIN and END events.
+        """
         prefix = self.options.prefix
         names = [f"{prefix}.transaction", *(f"{prefix}.{b.table.name}" for b in batch.blocks)]
         # Code 0 is the topic of the BEGIN and END events, code n the topic of the batch's n-th
@@ -486,9 +494,11 @@ class DebeziumWriter:
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
     ) -> Iterator[JsonMember]:
-        """Yield the members of an image.
+        """Yield the members of an image. `name` is the image's own member: b"before" or b"after".
 
-        An update without any before value has `null` as its before image.
+        `wanted` states whether the operation type has this image; otherwise it is written as
+        `null`. The before image of an update is `null` too if all its values are missing. Raises
+        EncodeError if there are values of an image that is not wanted.
         """
         rows = len(block)
         if not wanted:
@@ -522,9 +532,10 @@ class DebeziumWriter:
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
-        """Replace missing values as the option `missing` requires.
+        """Treat the missing values of column number `at` as the option `missing` requires.
 
-        Raises EncodeError if it is "error".
+        With "omit" they stay missing, and with "placeholder" they become the placeholder. Raises
+        EncodeError with "error", and with "placeholder" if the column is not text.
         """
         column = block.table.columns[at]
         if self.options.missing == ERROR:

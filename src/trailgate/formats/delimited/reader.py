@@ -121,10 +121,10 @@ class FieldValues:
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Return a text column for each field position in `places`, null if a field is NULL.
+        """Return a text column for each field position in `places`.
 
-        Raises DecodeError, with the row in `where.record` and the field position in `where.column`, if a
-        value is not UTF-8.
+        With `nullable`, a NULL field becomes null. Raises DecodeError, with the row in
+        `where.record` and the field position in `where.column`, if a value is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
         quote = options.quote or b""
@@ -175,7 +175,9 @@ class FieldValues:
         return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
-        """Decode the escapes in the fields `first + place` (decision 0026).
+        """Decode the escapes in `values`, the fields `first + place` (decision 0026).
+
+        `seen` has the flags of all these fields: without `QUOTED`, none of them is quoted.
 
         capture properties §6.3: escapes are removed "only in quoted values". In its examples
         without a quote property, all values contain them.
@@ -207,7 +209,11 @@ FieldNumber = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class ColumnPairing:
-    """The positions of a column's name, before value and after value in a delimited record, counted from its first field."""
+    """The positions of each column's name, before value and after value in a delimited record.
+
+    For example, `after(i)` is the field with the after value of column i. Fields are counted from
+    the record's first field, from 0. `columns` is the number of columns in the record.
+    """
 
     columns: int
     name: FieldNumber | None
@@ -238,7 +244,7 @@ class ColumnPairing:
         )
 
     def column_of(self, place: int) -> int:
-        """Return the column whose before or after value is at a field number."""
+        """Return the index of the column whose before or after value is the field number `place`."""
         places = [place for place in (self.before, self.after) if place]
         return next(i for i in range(self.columns) for of in places if of(i) == place)
 

@@ -65,8 +65,8 @@ class ColumnSlot:
 class ElementCounter:
     """The counter of an OCCURS DEPENDING ON in a fixed-width record.
 
-    `column` is the index of the counter among the columns. The elements, at most `most`, begin at
-    `offset`, one each `stride`.
+    `column` is the index of the counter among the columns, and `array` the name of the array. The
+    array has at most `most` elements: element i begins at `offset` + i * `stride`.
     """
 
     column: int
@@ -120,7 +120,10 @@ def copybook_layout(
 
 
 def _counters(group: CopybookField, slots: Sequence[ColumnSlot]) -> Iterator[ElementCounter]:
-    """Yield the counters of the arrays in a group that are not inside another array."""
+    """Yield the counters of the arrays in a group, except of arrays inside another array.
+
+    A counter is skipped if it is not an integer of 64 bits, or if several columns have its name.
+    """
     for field in group.children:
         occurs = field.occurs
         if occurs is None:
@@ -221,7 +224,11 @@ def read_layouts(
 
 
 def _kind(read: PropertyReader) -> str:
-    """Return the type of the schema: the property, or else the type whose file is named, if there is only one."""
+    """Return the type of the schema: the value of its property if it is set.
+
+    Otherwise it is the only type whose file is set, or "sourcedefs" if tables are defined in the
+    properties. Raises OptionError if this does not determine it.
+    """
     given = read.text(_SCHEMA_TYPE).casefold()
     if given:
         return given

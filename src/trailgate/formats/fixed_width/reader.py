@@ -112,10 +112,9 @@ class FixedWidthRecords(MessageRecords):
     def column(self, reader: FieldReader, rows: Longs, refuse: Refuse) -> pa.Array | None:
         """Decode a fixed-width field in the given records.
 
-        Returns None if values cannot be converted.
-
-        In that case `refuse` is called with the rows of bad values, and a function that creates the
-        error for a row.
+        For bad values, `refuse` is called with their rows, and a function that creates the errors
+        of some of these rows. Units that are not a value become null. If values do not fit the
+        column, the result is None.
         """
         slot = reader.slot
         values, bad, _ = reader.decode(
@@ -185,9 +184,10 @@ class FixedWidthRecords(MessageRecords):
 class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
-    Columns that are stored in the header come first. `ends` contains for each column the smallest
-    record length that includes this column and all columns before it. In `counters`, offsets of
-    arrays start at the header, and column numbers count the columns that are stored in the header.
+    The first `carried` columns are stored in the header. `ends` contains for each other column the
+    smallest record length that includes this column and all columns before it. In `counters`,
+    offsets are counted from the beginning of the header, and column indexes include the carried
+    columns.
     """
 
     readers: tuple[FieldReader, ...]
@@ -204,7 +204,10 @@ class RecordPlan:
 
 
 def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
-    """Create the plan for reading a table's fixed-width records, each after its header."""
+    """Create the plan for reading a table's fixed-width records.
+
+    `layout` describes the part of a record after the header.
+    """
     begin, carried = options.header.size, options.carried
     slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
@@ -223,7 +226,8 @@ def check_ends(
 ) -> None:
     """Check the ends of fixed-width records in which only the first `count` columns are complete.
 
-    Adds an error to each record that has further bytes, ends inside a column, or has no key column.
+    If these are all columns, only units equal to `blank` may follow. Otherwise a record must not
+    end inside a column, and no key column may be missing. Adds an error to each other record.
     """
     if count == len(plan.readers):
         _refuse_trailing(group, plan.size, blank)
@@ -248,7 +252,7 @@ def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot
 
 
 def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
-    """Add an error to records with more than blanks after their end."""
+    """Add an error to records that have other units than `blank` after the first `size` units."""
     records, table = group.records, group.table.name
     long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
@@ -264,7 +268,7 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
 
 
 def _has_other(units: MessageUnits, starts: Longs, ends: Longs, unset: Longs) -> Mask:
-    """Return a mask of the spans that contain other units than those of `unset`. No span is empty."""
+    """Return a mask of the spans in which some unit is not in `unset`. Spans must not be empty."""
     marked = np.append(~np.isin(units.units, unset), False)
     # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
     # every second result is a span. The appended False allows an end at the very end of the data.
@@ -372,8 +376,9 @@ def _check_counter(
 ) -> None:
     """Add an error to records whose counter of an OCCURS DEPENDING ON contradicts their elements.
 
-    It states more than the copybook allows, more than the record has, or fewer. Elements of only
-    `unset` units do not count: programs that write records of the longest size fill them so.
+    The counter is negative, or greater than the copybook or the record allows; or there are values
+    in elements that it does not count. Elements that consist only of `unset` units, such as blanks,
+    have no value: programs that always write the longest record fill the rest with them.
     """
     if column.values is None:  # some of the counters are invalid, which is an error already
         return
@@ -404,7 +409,10 @@ def _refuse_more(
     counts: Longs,
     unset: Longs,
 ) -> None:
-    """Add an error to records that have values in elements after those that their counter states."""
+    """Add an error to records whose counter is too small.
+
+    In such a record, an element that is not counted has a value: a unit that is not in `unset`.
+    """
     records, array = group.records, counter.array
     begins = counter.offset + np.clip(counts, 0, counter.most) * counter.stride
     ends = np.minimum(records.lengths[group.rows], counter.offset + counter.most * counter.stride)

@@ -10,9 +10,10 @@
     2      after   OBJECT   {"ID":7}         4
     3      ID      NUMBER   7                4
 
-`last` is the node after a value and everything in it, so a node's members are found by jumping from
-`i + 1` to `last[i + 1]` and so on until `last[i]`. `JsonRecords` are the top-level values of the
-messages. Names are numbered once, and keep their numbers from batch to batch.
+`last[i]` is the number of the first node after node i that is not inside it. The members of object
+i are therefore the nodes `i + 1`, `last[i + 1]`, and so on until `last[i]`: those of node 0 are 1,
+2, and then `last[2]` = 4 ends them. `JsonRecords` are the top-level values of the messages. Names
+are numbered once, and keep their numbers from batch to batch.
 """
 
 from __future__ import annotations
@@ -229,8 +230,8 @@ class JsonNodes:
 class JsonScanner:
     """Scans batches of JSON messages. Member names keep their numbers from batch to batch.
 
-    Members of objects become nodes down to `levels` below a record, except in record members named
-    `opaque`.
+    Members of objects become nodes down to `levels` levels below a record. The members of a
+    record's member named `opaque` do not.
     """
 
     def __init__(self, levels: int, opaque: str = "") -> None:
@@ -384,7 +385,10 @@ class _Room:
 def _errors(
     text: Octets, starts: Longs, ends: Longs, problem: Octets, place: Longs
 ) -> MessageErrors:
-    """Return the errors of the messages that have a problem. `place` is its offset in the text."""
+    """Return the errors of the messages whose code in `problem` is not 0.
+
+    Message i is `text[starts[i]:ends[i]]`, and its fault is at the offset `place[i]` of the text.
+    """
     numbers = np.flatnonzero(problem)
     begins, stops, at = starts[numbers], ends[numbers], place[numbers]
     # Characters are counted one by one where they are not ASCII. A zero byte may be that of a schema registry.
@@ -414,7 +418,8 @@ def _ascii_errors(
 ) -> ErrorColumns:
     """Build the errors of messages that are ASCII.
 
-    They are the spans from `begins` to `ends` of `text`, and the fault is at the offset `at`.
+    Message i is `text[begins[i]:ends[i]]`. It has the fault `codes[i]` at the offset `at[i]` of the
+    text.
     """
     count, known = len(codes), range(max(PROBLEMS) + 1)
     which = pa.array(codes, pa.int64())

@@ -30,9 +30,9 @@ _Spans = list[tuple[int, int]]
 def documents_before(
     scanner: JsonScanner, messages: MessageBatch, offsets: Longs
 ) -> EarlierRecords | None:
-    """Return the documents that end before a fault of their message, or None if there are none.
+    """Return the documents that end before the fault of their message, or None if there are none.
 
-    `offsets` are the faults' offsets in their messages.
+    `offsets` contains for each message the offset of its fault.
     """
     numbers = np.arange(len(messages))
     parts: list[tuple[Longs, Longs, Longs]] = []  # message, start and end of documents

@@ -85,7 +85,8 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
 class JsonValues:
     """The JSON values of one column in some rows, as strings and as nodes.
 
-    A string is null if the value is null or missing.
+    `cells[i]` is the node of row i (an index into `nodes`), or `NO_NODE` if the member is missing.
+    `strings[i]` is its value, null for JSON null or if the member is missing.
     """
 
     nodes: JsonNodes
@@ -260,7 +261,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _refuse_named(
         self, members: Longs, of_name: Callable[[str], tuple[str, str, str | None]]
     ) -> None:
-        """Add an error to each row that has one of these members.
+        """Add an error to each row with a wrong member: `members` is its node in each row, or -1.
 
         `of_name` returns problem, hint and field for a member's name.
         """

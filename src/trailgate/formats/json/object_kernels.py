@@ -22,7 +22,10 @@ PADDING: Final = 0x3D
 
 
 class MemberCells(NamedTuple):
-    """For each column and row the node and its text span; the cell of column c and row r is `c * rows + r`."""
+    """The node and the text span of each column in each row.
+
+    Column c of row r is at the index `c * rows + r`.
+    """
 
     cells: Offsets
     begins: Longs
@@ -35,7 +38,8 @@ def pick_members(
 ) -> int:
     """Find the members of objects by name. Return how many were found.
 
-    `slot` is the output column of each name, or -1. `found[slot * rows + row]` becomes the node.
+    `slot[n]` is the output column of the members with name number n, or -1 if they are not wanted.
+    The node found for output column c and row r is written to `found[c * rows + r]`.
     """
     rows = len(parents)
     count = 0
@@ -68,12 +72,13 @@ def place_members(
 ) -> tuple[int, int]:
     """Find the node and the text span of each column in each object.
 
-    The size of a null keeps its initial value. `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value from `columns` on
-    means that the column `value - columns` is missing if the member is true.
+    `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value of at least
+    `columns` means that the column `value - columns` is missing if the member is true. For JSON
+    null, the node is written to `placed`, but `begins` and `sizes` keep their initial values.
 
-    Returns the number of problems, and the number of values that are objects or arrays. For each
-    row, `unknown` is a member that is not a column, and `again` a member whose column occurred
-    before.
+    Returns the number of problems, and the number of values that are objects or arrays. If a row
+    has a member that is not a column, its node is written to `unknown`; if it has two members for
+    the same column, the second one is written to `again`.
 
     Example: the object `{"ID":7,"NAME":"x","NAME_isMissing":true}` of a table with the columns ID
     and NAME has column_of = [0, 1, 3]. ID and NAME are placed; then the flag 3 = 2 + 1 removes
@@ -215,7 +220,7 @@ def decode_base64(
 def encode_base64(
     data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets
 ) -> None:
-    """Encode each row's bytes as base64, at the offsets given in `ends`."""
+    """Encode each row's bytes as base64. The text of row i is written to `out` from `ends[i]` on."""
     for row in range(len(offsets) - 1):
         at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])
         # Three bytes are four letters of six bits. Example: 4D 61 6E, 010011 010110 000101 101110 in

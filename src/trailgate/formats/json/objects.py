@@ -250,9 +250,10 @@ def measure_by_type(
 
 
 def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
-    """Write the measured JSON messages of all tables and types into one array of `count` bodies, in the order of the operations.
+    """Write the measured JSON messages of all tables and types into one array of `count` bodies.
 
-    Slots without a part are null.
+    Each part is a pair: the indexes of its messages in the array, and the messages. Indexes that
+    are in no part become null.
     """
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:
@@ -270,7 +271,7 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
 
 
 def table_numbers(batch: ChangeBatch) -> Longs:
-    """Return the number of each operation's block in the batch."""
+    """Return for each operation the index of its block in `batch.blocks`."""
     numbers = np.empty(batch.rows, np.int64)
     for number, block in enumerate(batch.blocks):
         numbers[block.order] = number

@@ -139,7 +139,8 @@ def json_options(properties: Properties) -> JsonOptions:
 def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
     """Return the number of member levels to scan.
 
-    This is the length of the longest path, or one level below the images and tokens.
+    All members at `paths` must be scanned, and the members of the objects at `images`. Example: the
+    path "source.ts_ms" needs two levels, and so does the image "after", for its columns.
     """
     deepest = max((1 + path.count(".") for path in paths), default=0)
     return max(_LEAST_LEVELS, deepest, *(2 + path.count(".") for path in images if path))

@@ -44,7 +44,10 @@ _EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parse
 
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
-    """GoldenGate's JSON messages as records. `token_member` is the member with their tokens."""
+    """GoldenGate's JSON messages as records.
+
+    `token_member` is the path of the member that contains an operation's tokens.
+    """
 
     token_member: str = ""
 
@@ -56,10 +59,10 @@ class JsonOperations(JsonRecords):
         return text_maps(self, self.token_member)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for a JSON message without a metadata member.
+        """Return the problem and the hint for a JSON message without the metadata member `name`.
 
-        The hint names the member that encloses all others, if there is one, or the format that
-        messages of this form have.
+        `what` is the metadata that the member is needed for. The hint names the member that
+        encloses all others, if there is one, or the format that messages of this form have.
         """
         problem = JsonRecords.missing_problem(self, name, what)[0]
         names = self.nodes.names
@@ -96,7 +99,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def records_before(
         self, messages: MessageBatch, numbers: Longs, offsets: Longs
     ) -> EarlierRecords | None:
-        """Return the JSON documents before the faults of bad messages."""
+        """Return the JSON documents that precede the faults of bad messages, or None if there are none.
+
+        `numbers` are the bad messages, and `offsets` the offset of the fault in each of them.
+        """
         return documents_before(self._scanner, messages.only(numbers), offsets)
 
     def images(
@@ -168,7 +174,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
         return _PATH_HINT if "payload" in names else _ROW_HINT
 
     def _flat_hint(self, names: Sequence[str], image: str) -> str:
-        """Return the hint for a message in which a flat image has no key, or "" if it has other members."""
+        """Return the hint for a message in which a flat image has no key.
+
+        The hint corrects the delimiter, or the model if the image is a nested object; otherwise "".
+        """
         member, delimiter = _flat_member(names, image)
         if member:
             is_set = delimiter == self.options.delimiter

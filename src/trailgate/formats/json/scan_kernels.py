@@ -109,8 +109,10 @@ class JsonText(NamedTuple):
 
 
 class ScanTables(NamedTuple):
-    """The arrays that are kept from one scan to the next: the table of names, the stack, and `used`.
+    """The arrays that are kept from one scan to the next.
 
+    `table` is the hash table of names, with a row of `info` and some bytes of `pool` for each.
+    `stack` has a frame for each open value, and `used` states how much of each array is filled.
     `seen` detects repeated names: it has a stamp for each level and name, the serial number of the
     last object that had it.
     """
@@ -149,10 +151,10 @@ class FaultArrays(NamedTuple):
 
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
-    """Return whether the name `number` and its closing quote are at an offset.
+    """Return whether the text at an offset is the name `number` and a closing quote.
 
-    Text and pool have eight more bytes, because both are read in words. The last word is compared
-    under a mask of its used bytes.
+    Both are read in words of eight bytes, so eight bytes must follow the text and the pool. Of the
+    last word, only the bytes of the name and the quote are compared.
     """
     pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE] + 1
     done = 0
@@ -229,7 +231,7 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
 
 @inner
 def special_byte(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the next quote, backslash or control character; at least `end` if none comes before.
+    """Return the offset of the next quote, backslash or control character, or some offset from `end` on.
 
     The text is followed by 64 zeros, which count as control characters, so the search ends there.
     """
@@ -375,13 +377,16 @@ def scan_json(
     roots: RootArrays,
     faults: FaultArrays,
 ) -> tuple[int, int]:
-    """Scan the messages from `first` on. Return the message that was not scanned, and the reason.
+    """Scan the messages from `first` on.
+
+    Returns the number of messages and `DONE`. If an array is too small, or a message is not within
+    the text, returns the number of this message and the reason.
 
     A message has documents, separated by blanks or nothing; they may also be in one array at the
     top. Each document is a record. Nodes are the records, and the members of objects down to
     `levels` below them, in the order of the text. Values in arrays are not nodes, nor are the
-    members of an object named `opaque`. `last` is the node after a value and its members. A
-    string's span excludes the quotes; one with escapes is decoded after the messages. A message
+    members of a record's member with the name `opaque`. `last` is the next node outside of a value.
+    A string's span excludes the quotes; one with escapes is decoded after the messages. A message
     with a fault has no nodes.
 
     Example: for `{"a":1,"b":{"c":2}}` and levels = 2 the loop runs once per value:
@@ -717,12 +722,13 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Write the number of each row's string; 0 is a string of negative length.
+    """Write a number for each row to `codes`: equal strings get the same number, from 1.
 
-    Returns the highest number plus one, or `MANY` if there are too many distinct strings.
-    `known[n]` becomes the row of the first string with number n. Few distinct strings are
-    expected: each string is first compared with that of the row before, then with all known
-    ones. Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
+    A row with a negative length has no string, and gets the number 0. Returns the highest number
+    plus one, or `MANY` if there are too many distinct strings. `known[n]` becomes the first row
+    with the number n. Few distinct strings are expected: each string is first compared with the
+    string of the row before, then with all known strings. Example: "U", "U", "I", "U" gives 1, 1,
+    2, 1 and known[1:3] = 0, 2.
     """
     count = 1
     last = 0

@@ -46,10 +46,10 @@ def first_unusual(
 def trim_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write for each string the offset at which it ends without its suffix: a point and the row's id.
+    """Write to `ends` where each string ends if the suffix "." and the row's id is removed.
 
-    For a string without this suffix, it is the end of the string. Example: the CSN "0A1.tx7" with
-    the id "tx7" ends after "0A1".
+    A string without this suffix ends at its own end. `point` is the byte of the point. Example: the
+    CSN "0A1.tx7" with the id "tx7" ends after "0A1".
     """
     for row in range(len(ends)):
         start, end = offsets[row], offsets[row + 1]
@@ -69,7 +69,10 @@ def trim_ids(
 
 @kernel(writes=("marks",))
 def mark_boundaries(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
-    """Mark the records on both sides of a message boundary inside a transaction, that is, if both have the same id."""
+    """Mark pairs of consecutive records that are in different messages, but in the same transaction.
+
+    `message` is the message of each record. The strings in `data` are the records' transaction ids.
+    """
     for row in range(1, len(message)):
         if message[row] == message[row - 1]:
             continue

@@ -100,8 +100,8 @@ _SEGMENTS: Final = (
 class CodePageValues(FieldValues):
     """Copies field values of delimited publications and decodes them from a code page.
 
-    `undecodable` contains a mask of the bad rows for each field position, for the columns that were
-    read last.
+    `undecodable` describes the fields read by the last call of `columns`: it maps the position of a
+    field to the mask of the rows whose bytes are not in the code page.
     """
 
     def __init__(

@@ -177,7 +177,10 @@ class DelimitedRecordPieces:
         *,
         lob: bool = False,
     ) -> RowPiece:
-        """Return the piece of one column of an image. The rows `without` have no such image."""
+        """Return the piece of one column of an image.
+
+        `without` marks the rows that have no such image, for example inserts in the before image.
+        """
         missing = values.is_missing(len(block)) & ~without
         if missing.any() and not lob and self.options.missing == "error":
             raise _missing(block, column.column.name, int(np.argmax(missing)))
@@ -194,7 +197,10 @@ class DelimitedRecordPieces:
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
     def _mask_other_texts(self, values: pa.Array) -> Mask:
-        """Return the mask of the values that may contain a delimiter, which no number does."""
+        """Return a mask of the values that are not written like numbers, and may contain a delimiter.
+
+        They have a byte other than digits, letters, signs, and the decimal point.
+        """
         offsets, data = text_view(values)
         own = data[offsets[0] : offsets[-1]]
         marks = ~_UNQUOTED[own] & (own != self.delimiters.decimalpoint[0])
@@ -206,7 +212,7 @@ class DelimitedRecordPieces:
         return found
 
     def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
-        """Return the piece of a column of numbers, of which the `odd` ones are other texts, in quotes."""
+        """Return the piece of a column of numbers. The values in `odd` are no numbers, and are quoted."""
         literal, quote = self.delimiters.fielddelim, self.delimiters.quote
         forms = PieceForm(literal, b""), PieceForm(literal), PieceForm(literal + quote, quote)
         states = np.where(without | np.asarray(values.is_null()), 1, odd * QUOTED)
@@ -386,7 +392,10 @@ class DelimitedWriter:
     def _number_segments(
         self, cut: MessageCuts, measured: list[tuple[Longs, MeasuredRows]], rows: int
     ) -> None:
-        """Write each record's message number, if a transaction has several messages."""
+        """Write into each record the number of its message in its transaction, from 0.
+
+        Does nothing if all are 0. Raises EncodeError if a number has too many digits.
+        """
         first = np.append(cut.first, rows)
         numbers = np.repeat(cut.segment, np.diff(first))
         numbers = np.concatenate([np.full(int(first[0]), self._number), numbers])

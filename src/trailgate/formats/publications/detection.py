@@ -142,7 +142,10 @@ def mask_delimited(messages: MessageBatch) -> Mask:
 
 
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
-    """Return the format of each message that is not empty, by its first byte that is not a blank."""
+    """Return the format of the messages `rows`, which are not empty, as indexes into `_KINDS`.
+
+    The first byte that is not a blank decides. If it is unknown, the result is `len(_KINDS)`.
+    """
     codes: Octets = _CODES[data[messages.starts[rows]]]
     # Few messages get here: usually the first byte decides.
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():
@@ -195,7 +198,7 @@ def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
 
 
 def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
-    """Yield the number of each message with an MQRFH2 header, and the header's length or its error."""
+    """Yield the number of each message with MQRFH2 headers, and their total length or an error."""
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for at, (begin, end) in enumerate(bounds):
         if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:

@@ -148,7 +148,11 @@ def _bytes(character: str, page: CodePage) -> bytes:
 
 
 def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
-    """Return the options of the delimited engine (``formats/delimited``) for publications."""
+    """Return the options with which the delimited engine (``formats/delimited``) reads publications.
+
+    `metadata` are the fields of `MetadataOptions`: the sources of transaction ids, times, and so
+    on.
+    """
     return DelimitedOptions(
         sourcedefs="",
         header=HEADER,

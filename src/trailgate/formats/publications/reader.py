@@ -1,8 +1,8 @@
 """Read event publications, delimited or XML. The first byte of a message shows its format.
 
 `PublicationTableInference` infers tables that are not defined. Schema messages of XML publications
-describe their tables. For delimited publications, a table has as many numbered text columns as its
-records.
+describe their tables. The columns of delimited publications have no names or types: their tables
+get the text columns COL1 to COLn, where n is the number of columns in the table's records.
 """
 
 from __future__ import annotations
@@ -113,18 +113,28 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return CompleteMessages(len(messages)) if documents is None else count_complete(documents)
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these publications contain only parts of large objects that belong to rows in earlier messages."""
+        """Return whether these publications are XML without rows, such as parts of large objects.
+
+        Messages that already wait for their large objects must then keep waiting.
+        """
         documents = self._documents(messages)
         return documents is not None and keeps_waiting(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
-        """Whether each message can be read without the message before it. In XML it may be a large object of an earlier row."""
+        """Whether each message can be read without the messages before it.
+
+        In XML, a message may be a large object that belongs to a row of an earlier message.
+        """
         if looks_delimited(messages):
             return True
         return b"lob" not in bytes(messages.data).lower() and not mask_delimited(messages).any()
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
-        """Return the transaction ids of bad messages, if they are XML. A bad message is, for example, a row whose large object is missing."""
+        """Return the transaction ids of messages whose records cannot be read.
+
+        Such a message is, for example, a row whose large object is missing. The ids of delimited
+        messages are unknown.
+        """
         others = np.flatnonzero(~mask_delimited(messages))
         documents = self._documents(messages.only(others)) if len(others) else None
         if documents is not None:
@@ -161,7 +171,11 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
 
 
 class PublicationTableInference:
-    """Infers the tables of publications from their records and numbers of columns."""
+    """Infers the tables of publications.
+
+    XML publications describe their tables in schema messages. For delimited publications, only the
+    number of columns in the records is known.
+    """
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self._format = EventPublishingFormat(options)

@@ -155,8 +155,10 @@ def _without_declaration(text: str) -> str:
 class Envelopes:
     """The envelope of each XML publication: the type and attributes of the element below the root.
 
-    `kind` is the type as an index into `KINDS`. `number` is the envelope of each message, or -1 if
-    it has none. `last` marks envelopes that end their transaction, or a large object.
+    There is one element per envelope in `message` (the number of its message), `kind` (its type, as
+    an index into `KINDS`), `last` (whether it ends its transaction, or a large object) and
+    `segment`. `number` has one element per message: the index of its envelope, or -1 if it has
+    none.
     """
 
     text: Octets
@@ -168,7 +170,10 @@ class Envelopes:
     segment: Longs
 
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
-        """Return an attribute of the envelopes without surrounding blanks, null if it is missing."""
+        """Return an attribute of the envelopes without surrounding blanks, null if it is missing.
+
+        `which` are the indexes of the envelopes, by default all.
+        """
         places = self.values[name]
         found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")

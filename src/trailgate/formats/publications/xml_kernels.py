@@ -113,7 +113,11 @@ def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
 
 @inner
 def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
-    """Return the length of one of a cell's values, or -1 if it is missing or not within `size` bytes."""
+    """Return the length of one of a cell's values, or -1 if it is missing or not within `size` bytes.
+
+    `record` is the offset of the cell's record in `records`, and `fields[which]` the field in it
+    with the start of the value; the length is in the next field. `which` is, for example, `OLD`.
+    """
     if fields[which] < 0:
         return -1
     place = record + fields[which]
@@ -133,7 +137,7 @@ def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, w
 
 @inner
 def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
-    """Return a boolean attribute, 0 if it is missing, or `NOT_BOOLEAN`."""
+    """Return 0 or 1 for a boolean attribute of a cell, 0 if it is missing, or `NOT_BOOLEAN`."""
     length = size_of(records, record, fields, which, len(text))
     if length < 0:
         return 0
@@ -152,7 +156,10 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of a cell's value, or that it is NULL. Return the cell's fault, or 0."""
+    """Write the span of a cell's value (the length `NULL` for NULL). Return its fault, or `GOOD`.
+
+    `which` is the value: `OWN` (in the type element itself), `OLD` or `NEW`.
+    """
     nil = mark(text, records, record, fields, which + NIL)
     invalid = mark(text, records, record, fields, which + INVALID)
     raw = mark(text, records, record, fields, which + RAW)
@@ -218,14 +225,15 @@ def place_images(
     `operation` is the row of each cell, `letters` the operation type of each row, and `word` the
     required element name ("col"). `problems` gets the fault of each cell.
 
-    Examples of cells in an update; old and new are nested elements:
+    Examples of cells in an update; a before value is always a nested element:
 
         <col name="A"><integer>7</integer></col>                        after 7, no before value
         <col name="A"><integer><beforeVal>6</beforeVal>
           <afterVal>7</afterVal></integer></col>                        before 6, after 7
         <col name="A"><integer xsi:nil="1"/></col>                      after NULL
 
-    In an insert only the first and third form are allowed. In a delete they are before values.
+    In inserts and deletes only the first and third form are allowed. In a delete, the value is the
+    before value.
     """
     before_start, before_length = before
     after_start, after_length = after
@@ -293,12 +301,13 @@ def place_in_columns(
     placed_starts: Offsets,
     placed_lengths: Offsets,
 ) -> int:
-    """Copy the cells of an image to a matrix of columns and rows.
+    """Copy the spans of an image's cells to a matrix with a row for each column of the table.
 
     Return the number of refused cells.
 
-    The matrix has `size` elements from `begin` on. `columns` is the column of each name, or -1. A
-    cell is refused if its name is not a column, or if the column of this row is already filled.
+    The matrix consists of the `size` elements of the output arrays from `begin` on. The cells of
+    `rows[r]` are `bounds[rows[r]]` to `bounds[rows[r] + 1]` - 1. `columns` is the column of each
+    name, or -1. A cell is refused if its name is not a column, or its place is already filled.
 
     Example: 2 rows with the cells (A=1, B=2) and (B=3), and columns A, B: the matrix is A: [1,
     missing], B: [2, 3].

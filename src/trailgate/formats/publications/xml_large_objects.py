@@ -60,7 +60,7 @@ class LargeObjectRows:
 
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
     states whether large objects follow (hasLOBCols). `removed` is the number of bad messages that
-    were removed directly before each message.
+    were removed anywhere before each message: 0, 1, 1 if one was removed after the first message.
     """
 
     message: Longs
@@ -243,7 +243,10 @@ def _check_whole(
 
 
 def _find_awaited(rows: LargeObjectRows, cells: RowCells) -> dict[tuple[int, str], int]:
-    """Return the empty cells with a large type, by (row, column), in rows with large objects."""
+    """Find the cells whose values must follow in `lob` messages. Returns them by (row, column name).
+
+    They are the empty cells of a large type in rows that are marked hasLOBCols.
+    """
     # In the row, a value that follows in lob messages is an empty element.
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
     candidates = np.flatnonzero(empty)

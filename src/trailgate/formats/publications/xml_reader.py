@@ -70,8 +70,9 @@ class _Found:
     def _rows(self) -> tuple[Longs, Octets]:
         """Find the elements that are rows.
 
-        Returns each element's row number and each row's operation type. The number is -1 for
-        elements of other messages. Unknown row elements become errors.
+        Returns the row number of each matched element, and the operation type of each row. The
+        number is -1 for elements in messages of types without rows, and for unknown elements. An
+        unknown element in a message with rows is an error.
         """
         matches = self.matches
         of_rows = self.envelopes.of(*OF_ROWS)
@@ -99,8 +100,8 @@ class _Found:
     def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
         """Build the records of the messages.
 
-        `words` maps the letter of an operation to its value of the operation type. `notes` are
-        remarks from control messages, which the capture reports.
+        `words` maps the letter of an operation type, such as "I", to its value in the options.
+        `notes` are remarks from control messages, which the capture reports.
         """
         self._check_counts()
         for name, written in (("schema", "srcOwner"), ("table", "srcName")):

@@ -178,8 +178,9 @@ def _word(text: Octets, records: MatchRecords, cell: int) -> str:
 class XmlPublicationRecords(MessageRecords):
     """Rows of XML publications as records. `buffer` contains the text of all values.
 
-    `letters` are the operation types, and `operations` their codes in the options. `rows` are the
-    spans of row attributes.
+    `around` is the envelope of each row, and `end` the end of its element. `letters` are the
+    operation types (such as "I"), which `operations` maps to their values in the options. `rows`
+    are the spans of the attributes of row elements.
     """
 
     buffer: Octets
@@ -199,7 +200,7 @@ class XmlPublicationRecords(MessageRecords):
         return self.seen
 
     def messages_without(self) -> Longs:
-        """Return no messages: those without rows are control messages, which `notes` report, or bad."""
+        """Return no messages: a message without rows is bad, or a control message, which `notes` report."""
         return np.zeros(0, np.int64)
 
     def text(self, name: str) -> pa.Array:
@@ -249,7 +250,9 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
     """XML publication rows of one table and type."""
 
     def place_values(self, sides: tuple[int, int]) -> PlacedCells:
-        """Return the byte spans of an image's values, column by column.
+        """Return the byte spans of the images' values, one image and in it one column after the other.
+
+        `sides` are the images: (0, 1) the before image, (1, 2) the after image, (0, 2) both.
 
         Errors are added for unknown and repeated columns.
         """

@@ -97,7 +97,10 @@ def _bytes(schema: _Schema) -> Column:
 
 
 def _large(schema: _Schema) -> Column:
-    """Return a large object column. Its values in a trail have no limit of two length bytes."""
+    """Return a large object column.
+
+    Its values in a trail may be longer than two length bytes can state.
+    """
     length = min(schema.length or _MOST_LARGE, _MOST_LARGE)
     binary = schema.type == "blob"
     return Column(
@@ -207,7 +210,8 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
 def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     """Return a text for each column that is a key only in the schema message or only in the definition.
 
-    Types are not compared, because definitions may intentionally use other types.
+    A definition that marks no key has no differences. Types are not compared, because definitions
+    may intentionally use other types.
     """
     known = {column.name.casefold(): column for column in table.columns}
     found = []
@@ -315,7 +319,10 @@ class ControlMessages:
         return frozenset(texts)
 
     def tables(self, messages: MessageBatch, envelopes: Envelopes) -> Iterator[tuple[Table, bool]]:
-        """Yield the table of each schema message, and whether it is a column added to a table."""
+        """Yield the table of each schema message, and whether the message is an addColumn.
+
+        The table of an addColumn has only the added column.
+        """
         errors: dict[int, TrailgateError] = {}
         for _, element in self._elements(messages, envelopes, errors):
             if element.name in DEFINING:

@@ -341,7 +341,7 @@ def publication_error(block: ChangeBlock, row: int, problem: str, hint: str = ""
 
 @dataclass(frozen=True, slots=True)
 class _Large:
-    """A large object: the order of its operation in the batch, and its messages."""
+    """A large object: the index of its operation in the batch, and its messages."""
 
     order: int
     bodies: tuple[bytes, ...]
@@ -707,7 +707,11 @@ class _Batch:
         )
 
     def _last(self, ends: Longs, *, before: bool) -> Mask:
-        """Return a mask of messages that end their transaction."""
+        """Return a mask of the messages that end their transaction.
+
+        `ends` is the index after the last operation of each message. With `before`, the first
+        message also has rows held back from an earlier batch.
+        """
         is_last = np.zeros(len(ends), bool)
         some = ends > 0
         is_last[some] = mask_ends(self.marks[ends[some] - 1])
@@ -772,7 +776,7 @@ def _piece(values: pa.Array, before: bytes) -> RowPiece:
 
 
 def _written(heads: MeasuredRows, rows: list[Octets], tail: bytes) -> bytes:
-    """Return one message as bytes."""
+    """Join one message: its head, its rows, and its tail."""
     head = np.empty(int(heads.sizes[0]), np.uint8)
     heads.write(np.zeros(1, np.int64), head)
     return b"".join([head.tobytes(), *(own.tobytes() for own in rows), tail])

@@ -125,9 +125,11 @@ class ActionPhase(IntEnum):
 class AnchoredValue:
     """A value found from an element around the rule's element, such as `../id/text()`.
 
-    That element gets its own record, the anchor. `pointer` is the field of the rule's record that
-    contains the anchor's number, and `theirs` is the anchor's slot for the value. `again` is the
-    anchor's field that marks repeated values, or -1.
+    The element around it gets its own record, the anchor. The scan stores the value in the anchor,
+    and afterwards it is copied to the property `name` in the records of rule number `rule` with the
+    type `kind`. `pointer` is the field of these records with the number of their anchor. In the
+    anchor, `theirs` is the field of the value, and `again` the field that marks repeated values, or
+    -1. (While rules are compiled, these three are numbers of slots and pointers, not of fields.)
     """
 
     kind: int
@@ -187,7 +189,10 @@ class Automaton:
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """A rule with the pattern of its elements, and its instance for each record type."""
+    """The pattern of a rule's elements, and the rule's *instance* for each record type.
+
+    An instance is a number. During a scan, it finds the open record of the rule and type.
+    """
 
     pattern: Pattern
     instances: dict[int, int]
@@ -205,7 +210,11 @@ def compile_rules(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Au
 
 
 def _may_nest(rules: Sequence[XmlRule]) -> bool:
-    """Return whether operations may begin inside other operations whose rules come first."""
+    """Return whether a scan may open the records of operations in an order other than the final one.
+
+    This is possible if a rule with operation rules below it matches nested elements (`//`), or is
+    not the only rule for operations or transactions on its level.
+    """
     makers = [rule for rule in rules if rule.type is not RuleType.COLUMN]
     over = [rule for rule in makers if any(r.type is RuleType.OPERATION for r in rule.subrules)]
     if over and len(makers) > 1:
@@ -280,9 +289,11 @@ class _Actions:
 
     @staticmethod
     def _level(over: Pattern, steps: Pattern) -> int:
-        """Return the level of the element of `over`, relative to an element that is `steps` below it.
+        """Return how an action finds the element of `over` from an element that is `steps` below it.
 
-        The result is a number of levels up, a fixed depth as `DOCUMENT` - depth, or `LOOSE`.
+        The result is the number of levels up if `steps` have no `//`. Otherwise it is `DOCUMENT`
+        minus the element's depth, or `LOOSE` if `over` has `//` too, so that the depth is not
+        known.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
@@ -359,7 +370,10 @@ class _Actions:
             self._add_action(placed.pattern, ActionPhase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
-        """Return the slot that marks repeated values, and the bit of this property in it."""
+        """Return the slot that marks repeated values, and the bit of a property in it.
+
+        Returns (-1, 0) for a property whose repeated values are not marked.
+        """
         return (self._slot(kind, AGAIN), 1 << PATHS.index(name)) if name in PATHS else (-1, 0)
 
     def _anchor(self, patterns: tuple[Pattern, ...]) -> int:
@@ -376,9 +390,9 @@ class _Actions:
     ) -> None:
         """Add the action that stores the value of a path.
 
-        `place` is the rest of its row, from the instance on. Elements found with `//` may be
-        nested, and their order of ends differs from their order of beginnings. So the offset of the
-        element that supplied the value is stored too.
+        `place` contains the columns of its row from `INSTANCE` on. Elements found with `//` may be
+        nested: in `<a><a></a></a>` the inner one ends first, but the value of the outer one counts,
+        because it begins first. So the offset of the element that supplied the value is stored too.
         """
         part = None if path.accessor is None else path.accessor.part
         # Attributes are found by the number of their name, which takes the place of an action type.
@@ -645,9 +659,11 @@ class _Tables:
     def _group(
         self, group: PredicateGroup, values: Iterable[str], needed: Sequence[int]
     ) -> list[int]:
-        """Return the row of a group.
+        """Return the row of a group of predicates.
 
-        The group's values and needed predicates are appended after all rows.
+        `values` are compared with the group's attribute, text or position. `needed` are pairs of
+        another group and the value that it must have. Both are appended to `predicates`, and the
+        row contains their offsets.
         """
         by, what = BY_TEXT, 0
         if group.part is ElementPart.POSITION:

@@ -66,13 +66,17 @@ class CellColumns:
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every cell of the batch, or -1 for cells of other operations."""
+        """Return the column of every cell of the batch, or -1 for cells of operations in other groups."""
         columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
-        """Add an error to each operation with two values for the same column of an image."""
+        """Add an error to each operation with two values for the same column of an image.
+
+        `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
+        before image, (1, 2) the after image, (0, 2) both.
+        """
         rows = self.group.records.matches.columns.rows[self.cells]
         own = plan.reshape(-1, kernels.PLAN)[rows[:, 0]]
         which = np.arange(len(rows))
@@ -166,7 +170,10 @@ class CellColumns:
         return np.where(numbered & ~named, own, column)
 
     def _refuse(self, cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
-        """Add errors to cells. `cells` are numbers among the group's cells."""
+        """Add an error to the operation of each bad cell; the first bad cell of an operation counts.
+
+        `cells` are indexes into `self.cells`. `problem` returns the problem and hint for a cell.
+        """
         if not len(cells):
             return
         group = self.group
@@ -198,7 +205,8 @@ class PlacedCells(NamedTuple):
 class CellConverter(NamedTuple):
     """Converts an XML column's strings; `column` is the column's index.
 
-    If no string is longer than `taken` bytes, the strings are used unchanged (-1: always convert).
+    If no string of a batch is longer than `taken` bytes, `convert` is not called, because all
+    strings are already valid values. With -1 it is always called.
     """
 
     column: int
@@ -271,7 +279,7 @@ class CellGroup(MessageRecordGroup[R]):
         return ABSENT
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        """Add errors to rows of the group, by their numbers. `name` is the column."""
+        """Add an error to some rows of the group (indexes into `self.rows`). `name` is the column."""
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=name)
@@ -362,8 +370,10 @@ class _XmlGroup(CellGroup[XmlRecords]):
         return self.records.matches
 
     def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
-        """Return the spans of the images' columns.
+        """Return the byte spans of the images' values, one image and in it one column after the other.
 
+        `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
+        before image, (1, 2) the after image, (0, 2) both. With `indexed`, rules number columns.
         Errors are added for cells that cannot be assigned to a column.
         """
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
@@ -392,9 +402,9 @@ class _XmlGroup(CellGroup[XmlRecords]):
 
 
 def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
-    """Return the hint for a missing key.
+    """Return the hint for a missing key, or "".
 
-    It may be that rules only supply values of the other image.
+    The hint names a rule that supplies values only for the other image, if there is one.
     """
     wanted, other = (_BEFORE, _AFTER) if kind == DELETE else (_AFTER, _BEFORE)
     for rule in rules:
@@ -409,11 +419,12 @@ def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
 def _plan_images(
     rule: XmlRule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
-    """Return a rule's row of the plan, for operations of one type.
+    """Return a rule's row of the plan, for operations of one type (see `place_columns`).
 
-    Properties without a prefix belong to the before image of deletes and to the after image of
-    others; conditions without a prefix belong to both. If `before.value`, or `after.value` of an
-    update, finds no element, the column is missing. Other values are NULL then (decision 0047).
+    `value` without a prefix belongs to the before image of deletes and to the after image of other
+    operations. The conditions `isnull` and `ismissing` without a prefix belong to both images. If
+    `before.value`, or `after.value` of an update, finds no element, the column is missing. If any
+    other value finds no element, the column is NULL (decision 0047).
     """
 
     def field(names: Sequence[str]) -> int:

@@ -125,11 +125,15 @@ class RuleMatches:
 
     Spans refer to `text`, which is UTF-8 followed by 64 more bytes for reads of whole words.
 
-    `outer` are the records of transactions, and of operations with others inside. `above` is the
-    outer record around each of them, or -1, and `outer_message` its message. Operations are ordered
-    by message and transaction. `around` is the outer record around each operation, and
-    `transaction` the record of its transaction. `start` and `end` are the offsets of its element in the
-    message. `operation` is the operation of each column record, ascending.
+    `outer` are the records of transactions, and of operation rules with other operations inside.
+    Each has an element in `above` (the outer record around it, or -1) and in `outer_message` (its
+    message).
+
+    Each record in `operations` has an element in `message`, `around` (the outer record around it,
+    or -1), `transaction` (the outer record of its transaction, or -1), `start` and `end` (the
+    bounds of its XML element in the message). Operations are ordered by message and transaction.
+
+    `operation` is the operation of each record in `columns`, ascending.
     """
 
     text: Octets
@@ -194,7 +198,10 @@ def _move(records: Longs, by: int) -> Longs:
 
 
 def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchRecords:
-    """Concatenate the records of both. `size` is the length of the first text."""
+    """Concatenate the records of two texts, which are concatenated too.
+
+    `size` is the length of the first text.
+    """
     names = tuple({**first.fields, **second.fields})
     both = (first.with_fields(names, 0), second.with_fields(names, size))
     return replace(both[0], records=np.concatenate([found.records for found in both]))

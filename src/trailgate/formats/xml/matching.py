@@ -77,9 +77,10 @@ class PathMatcher:
                 yield value
 
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
-        """Return whether a path to text finds an element.
+        """Return whether a path finds an element from which it reads the text or content.
 
-        If it does, but yields no value, the element is empty.
+        Called if the path yields no values: then the element is empty if the result is true, and
+        missing if it is false.
         """
         contents = path.accessor is not None and path.accessor.part in {
             ElementPart.TEXT,
@@ -172,7 +173,7 @@ class RuleMatch:
 
 
 def _is_stored_last(path: RulePath) -> bool:
-    """Return whether a path yields anything other than the element's existence, name or position."""
+    """Return whether a path yields an attribute, or the text or content of an element."""
     return path.accessor is not None and path.accessor.part not in {
         ElementPart.NAME,
         ElementPart.POSITION,

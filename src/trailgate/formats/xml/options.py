@@ -137,7 +137,7 @@ def _letters(name: str) -> Lookup[bytes, str]:
 
 
 def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
-    """Return whether rules find transactions, of which a message may have several."""
+    """Return whether a message may have several transactions, because a transaction rule has a path."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 
@@ -172,8 +172,9 @@ class _Sources:
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
         """Return the source of a required metadata value, which all operation rules share.
 
-        With `mixes`, rules may generate the value for some operations. Raises OptionError if it is
-        read for some operations, but other operations' rules do not supply it.
+        If no rule reads the value, it is `generated`. With `mixes`, rules may generate it for some
+        operations. Raises OptionError if it is read for some operations, but other operations'
+        rules do not supply it.
         """
         if not self.read(name):
             return generated

@@ -59,7 +59,7 @@ class RuleSources:
 
     @classmethod
     def of(cls, rules: tuple[XmlRule, ...]) -> RuleSources:
-        """Compute the values that XML rules supply. Rules are in the order of their numbers."""
+        """Collect the values that XML rules define without a path. `rules` are in the order of their numbers."""
         written: dict[str, list[tuple[int, ValueSource]]] = {}
         for rule in rules:
             for name, source in rule.values.pairs:
@@ -192,9 +192,9 @@ class XmlRecords(MessageRecords):
         return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
-        """Return the same as `column_words`, but only if the values are read from messages.
+        """Return each column record's value of a property as a code, like `column_words`.
 
-        Returns None if no path supplies the property.
+        Literals of rules are ignored. Returns None if no path of a rule supplies the property.
         """
         columns = self.matches.columns
         if name not in columns.fields:
@@ -205,7 +205,10 @@ class XmlRecords(MessageRecords):
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column's value of a property as an index into the list of words, or -1 if it has none."""
+        """Return each column record's value of a property as an index into a list of words.
+
+        The index is -1 if the record has no value. Returns the indexes and the list.
+        """
         words = self._words(name, self.matches.columns)
         assert words is not None
         return words
@@ -219,7 +222,8 @@ class XmlRecords(MessageRecords):
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return a property's values in the records around operations, and each operation's index into them.
 
-        Returns None if the operations' own records may set the property.
+        Returns None unless rules set the property on exactly one level around the operations,
+        always by a path, and all operations are inside a record of this level.
         """
         levels = self._supplying_levels(name)
         if len(levels) != 1 or levels[0][1] is self.kept.every:
@@ -351,9 +355,10 @@ class XmlRecords(MessageRecords):
         return pc.coalesce(complete, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
-        """Return each operation's letter.
+        """Return the letter of each operation's type ("optype") or transaction indicator ("txind").
 
-        The rule that supplies an operation's code defines its meaning.
+        Messages contain codes for these letters, for example "NEW" for "I". The rule that supplies
+        an operation's code defines the letter. Raises BadMessagesError for unknown codes.
         """
         values, deciding = self._resolve(name)
         codes, letters = self._letter_codes(name, *encode_distinct(values.fill_null("")), deciding)
@@ -368,7 +373,8 @@ class XmlRecords(MessageRecords):
     ) -> tuple[Longs, list[str | None]]:
         """Return each operation's letter as an index into the list of letters.
 
-        An unknown code has the letter None.
+        `found[codes[i]]` is the code of operation i, and `deciding[i]` the number of the rule that
+        supplies it. An unknown code has the letter None.
         """
         # The same code may mean different letters by different rules: each (rule, code) pair is
         # looked up once.
@@ -395,9 +401,9 @@ class XmlRecords(MessageRecords):
         return one_by_one(error)
 
     def _indicators(self) -> pa.Array:
-        """Return the indicators that rules read.
+        """Return the transaction indicator of each operation.
 
-        Without such rules, derive them from the transactions found.
+        It is derived if a rule found the operation's transaction, or if no rule reads indicators.
         """
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]

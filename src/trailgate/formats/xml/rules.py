@@ -385,9 +385,9 @@ Value = RulePath | ValueSource
 class XmlRule:
     """An XML rule with its subrules. `number` counts all rules, each before its subrules.
 
-    If `match` is None, the rule applies to its parent's element. The match of a subrule starts at
-    that element, or above it with `..`. `codes` are the values of operation types ("optype") and
-    indicators ("txind").
+    `match` is the path to the rule's elements; a subrule's path begins at the element of the rule
+    above. If it is None, the rule applies to the element of the rule above. `codes` maps "optype"
+    and "txind" to lookups of their values in messages, for example from b"NEW" to the letter "I".
     """
 
     number: int
@@ -613,8 +613,9 @@ class _RuleReader:
         what: str,
         kinds: Iterable[tuple[str, str]],
     ) -> Lookup[bytes, str]:
-        """Return the codes of a rule's operation types or indicators.
+        """Return a lookup of the letters of operation types or indicators by their codes in messages.
 
+        `what` is "optype" or "txind". `kinds` are words and their letters, such as ("insert", "I").
         Raises OptionError if two codes are equal.
         """
         found: dict[bytes, str] = {}

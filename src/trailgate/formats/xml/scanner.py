@@ -311,7 +311,10 @@ class _Scan:
                 first += 1
 
     def _initial_names(self) -> NameTable:
-        """Return the initial table of names, with this batch's counters for serial numbers and decoded text."""
+        """Return the table of names without the names that this batch added.
+
+        The serial number of the next tag and the offset for the next decoded value are kept.
+        """
         fresh = self.scanner.names.copy()
         fresh.used[SERIAL:] = self.names.used[SERIAL:]
         return fresh

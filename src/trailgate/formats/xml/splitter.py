@@ -105,9 +105,10 @@ def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Aut
 
 
 def _check(rule: XmlRule, depth: int) -> None:
-    """Raise NotCuttableError if a value of a rule is not known inside the top rule's element.
+    """Raise NotCuttableError if a rule needs more than the top element and the start tags around it.
 
-    `depth` is the depth of the rule's element below it.
+    The top element is the element of the rule at the top. `depth` is the depth of the rule's
+    element below it.
     """
     for name, path in _paths(rule):
         if path.absolute or path.up > depth:
@@ -126,7 +127,7 @@ def _paths(rule: XmlRule) -> Iterator[tuple[str, RulePath]]:
 
 
 def _check_outside(name: str, path: RulePath) -> None:
-    """Raise NotCuttableError if a path outside of the top element needs more than the start tags around it."""
+    """Raise NotCuttableError if a path that leads out of the top element needs more than start tags."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")

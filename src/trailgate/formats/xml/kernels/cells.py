@@ -91,7 +91,10 @@ def word_ids(
 
 
 class CellNames(NamedTuple):
-    """The word number of each cell (none if cells have no names), and the column of each word, -1 for none."""
+    """The names of cells: `words` has the number of each cell's name, `columns` the column of each name.
+
+    `words` is empty if cells have no names. A name that is not a column has -1.
+    """
 
     words: Longs
     columns: Longs
@@ -112,11 +115,13 @@ def place_columns(
 ) -> int:
     """Write the span of each image's value, by column and row.
 
-    Return the number of cells that cannot be placed.
+    Return the number of problems: cells without a column of the table, and values whose place is
+    already filled.
 
-    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`.
-    The images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
-    `MISSING` initially.
+    Row r of the output consists of the cells `bounds[rows[r]]` to `bounds[rows[r] + 1]` - 1.
+    `first` and `last` are 0 and 1 for the before image, 1 and 2 for the after image, 0 and 2 for
+    both. `plan` has a row of `PLAN` columns for each rule. All output lengths must be `MISSING`
+    initially.
 
     Example: with 2 rows and 3 columns, the after value of column 1 in row 0 is at 1 * 2 + 0 = 2.
     """
@@ -259,8 +264,9 @@ def copy_cells(
 def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
     """Mark which rules matched, and which of their paths found one value or several.
 
-    `seen` has 1 + 2 * len(lengths) elements per rule. `lengths` are the record fields with the
-    values' lengths. `again` is the field with bits of repeated values, or 0.
+    `lengths` are the record fields with the lengths of the paths' values. `seen` has 1 + 2 *
+    len(lengths) elements per rule: the rule matched; each path found a value; each path found
+    several. `again` is the field with bits of repeated values, or 0.
 
     Example: with five lengths, rule 3 begins at 3 * 11 = 33. A record of it with a value at the
     second length marks 33 (matched) and 35 (second path).

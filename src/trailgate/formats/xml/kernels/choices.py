@@ -131,8 +131,8 @@ def equal_value(
 ) -> int:
     """Return the number of the literal that a text equals, counted from 1, or 0 if none does.
 
-    With `is_number` the literals are numbers, and `stop` is compared with them instead of the
-    text.
+    The text is `text[start:stop]`. With `is_number`, the literals are numbers, and the number
+    `stop` is compared with them instead.
     """
     # A literal is two numbers: its begin and end in the bytes from ``literals`` on. A literal that
     # is a number has its value as the first of them.

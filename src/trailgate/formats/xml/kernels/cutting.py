@@ -61,18 +61,18 @@ def find_cuts(
     now: Longs,
     cuts: Longs,
 ) -> int:
-    """Find the ends of outermost elements that match a rule.
+    """Find the ends of elements that match a rule and are not inside another match.
 
     Return `DONE` at the end of the document.
 
-    Each cut is written to `cuts` with the start tags of the elements around it, so that the parts
-    can be made complete documents. `now` is the state between calls: the offset of the next token,
-    and what is open there.
+    Each cut is written to `cuts` with the bounds of the start tags of the elements around it, so
+    that the parts can be made complete documents. `now` is the state between calls: the offset of
+    the next token, and the numbers of elements and prefixes that are open there.
 
     Other results: `NEEDS_MORE` if a token is incomplete and more text follows (`last` is not set).
     `REFUSED` if a token is not accepted; it may also be incomplete. `FULL` if `cuts` or `scopes` is
-    full and must be emptied or enlarged. The array must have as many bytes after the text as in it,
-    for working space.
+    full and must be emptied or enlarged. `MANY_NAMES` if the table of names is full. The text is
+    `text[:end]`; as many bytes must follow it, for working space.
 
     Example with a rule for `/all/tx`: in `<all><tx>1</tx><tx>2</tx></all>` the first cut is at 15,
     at depth 1, inside `<all>`; the second is at 25.

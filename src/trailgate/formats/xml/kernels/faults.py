@@ -1,9 +1,10 @@
 """Find the first fault of XML messages that are not well-formed, as expat does.
 
-The scanner only refuses a message. Its fault has expat's error number and offset: the start of the
-token at fault, or the byte in it that is not allowed. Whatever is rare is left to expat
-(`UNKNOWN`): other declarations, document types, names that are not ASCII, prefixes that may be
-unbound, sections that are not closed. A message without a fault is unknown too.
+The scanner only states that it refuses a message. These functions find the reason: the error number
+and the offset that expat would report. The offset is the start of the token at fault, or the byte
+in it that is not allowed. Rare messages have the result `UNKNOWN` and are left to expat: other
+declarations, document types, names that are not ASCII, prefixes that may be unbound, sections that
+are not closed. A message without a fault has the result `UNKNOWN` too.
 
 Functions that read a token return an offset and a result: `FINE` with the offset after the token,
 `INVALID` with the offset of the byte that is not allowed, `UNCLOSED` if the message ends first, or
@@ -66,7 +67,7 @@ NO_CHARACTER: Final = 0xEF  # begins U+FFFE and U+FFFF
 
 
 class FaultLimits(NamedTuple):
-    """The most open elements, attributes of a tag, and characters shown on either side of a fault."""
+    """The maximum numbers of open elements, of attributes of a tag, and of bytes shown beside a fault."""
 
     depth: int
     attributes: int
@@ -93,7 +94,8 @@ def find_faults(
 ) -> None:
     """Write the first fault of each message, or `UNKNOWN`.
 
-    `declaration` is an XML declaration that is known to be valid; a message with another one is unknown.
+    `declaration` is an XML declaration that is known to be valid. The fault of a message with
+    another declaration is `UNKNOWN`.
 
     Example: `<t><o></t>` has the fault `MISMATCH` at offset 8, the name in the end tag.
     """
@@ -154,7 +156,7 @@ def first_fault(
     limits: FaultLimits,
     room: FaultRoom,
 ) -> tuple[int, int]:
-    """Return the number of a message's first fault, and its offset."""
+    """Return expat's number of a message's first fault, or `UNKNOWN`, and its offset in the text."""
     at = after_known_declaration(text, start, end, declaration)
     if at < 0:
         return UNKNOWN, 0
@@ -277,7 +279,10 @@ def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -
 
 @inner
 def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
-    """Return the fault of text before or after the document. It does not begin with a blank or a tag."""
+    """Return the fault of text before or after the document, and its offset.
+
+    The text does not begin with a blank or a tag. `begun` is set after the start of the document.
+    """
     first = text[at]
     number = first >= 0x30 and first <= 0x39
     if first == 0x7B or first == 0x7D:  # `{` and `}`
@@ -301,7 +306,7 @@ def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
 
 @inner
 def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the offset of the next tag or reference in an element's text, and `FINE`; or a fault."""
+    """Find the next tag or reference in an element's text. Return its offset and `FINE`, or a fault."""
     while at < end:
         byte = text[at]
         if byte == LESS or byte == AMPERSAND:
@@ -501,7 +506,10 @@ def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
-    """Read a name in a start tag. Return the offset after it, `FINE` or a fault, and its colon or -1."""
+    """Read a name in a start tag.
+
+    Return the offset after it, `FINE` or a fault, and the offset of the name's colon or -1.
+    """
     colon = -1
     while at < end:
         byte = text[at]
@@ -615,7 +623,8 @@ def attributes_fault(
 ) -> tuple[int, int, int]:
     """Check the attributes of a tag, and the prefixes in it.
 
-    Return a fault or `FINE`, its offset, and the number of declared prefixes. `name` is the end of the tag's name.
+    Return a fault or `FINE`, its offset, and the number of prefixes declared in the tag and in the
+    elements around it. `prefixes` is this number before the tag, `name` the end of the tag's name.
     """
     attributes = room.attributes
     prefixed = 0

@@ -183,7 +183,12 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class NameArrays(NamedTuple):
-    """The table of names: a hash table of words, two keys and a row of `info` for each, their bytes, and `used`."""
+    """The words of a scan, such as names and namespaces, which are numbered from 0.
+
+    `table` is a hash table of the numbers, plus 1. Word n has two keys (its first and last eight
+    bytes), a row of `INFO` numbers in `info`, and its bytes in `pool`. `used` states how much is
+    filled.
+    """
 
     table: Offsets
     keys: Words
@@ -195,8 +200,9 @@ class NameArrays(NamedTuple):
 class RuleArrays(NamedTuple):
     """The tables of the rules, as `Automaton` has them.
 
-    `letters` is the number of element names per namespace, `instances` the number of rules, each
-    for its record types, and `counters` the number of counters per depth.
+    `letters` is the number of element names per namespace, and `counters` the number of counters
+    per depth. `instances` is the number of instances: one for each pair of a rule and a record
+    type.
     """
 
     step: Offsets
@@ -271,7 +277,10 @@ def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
 
 @inner
 def find_name(text: Octets, at: int, size: int, names: NameArrays) -> int:
-    """Return the number of a non-empty name, or -1 minus its free slot in the hash table."""
+    """Return the number of a non-empty name.
+
+    For a new name, return -1 - i, where i is the free slot for it in the hash table.
+    """
     table, keys, info, pool = names.table, names.keys, names.info, names.pool
     first, last = load8(text, at), np.uint64(0)
     # A shorter word is masked to its own bytes. For 8 to 16 bytes, the first and last eight bytes

@@ -98,12 +98,11 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 def store(
     records: Offsets, record: int, actions: Longs, row: int, start: int, size: int, begin: int
 ) -> None:
-    """Store the span of a value in an action's slot, or that it is `EMPTY`.
+    """Store the span of a value in the slot of an action.
 
-    Its element begins at `begin`.
-
-    If a path finds several elements, the one that begins first counts. A repeated value clears a
-    bit, if the action has one.
+    `size` is `EMPTY` for an element without content. `begin` is the offset of the value's element.
+    If a path finds several elements, the element that begins first counts. A repeated value clears
+    the action's bit, if it has one.
     """
     place = record + actions[row + FIELD]
     ordered = actions[row + ORDER]
@@ -210,7 +209,8 @@ def start_element(
 ) -> int:
     """Open the match records of an element's rules, and store the spans of values that its start tag contains.
 
-    Returns the end of decoded values, `FULL` or `REFUSED`. The phases of a state's actions in
+    Positions are written as text at `side`, after the messages. Returns the offset after them (the
+    next `side`), `FULL` or `REFUSED`. The phases of a state's actions in
     `bounds` are: open records, values of the start tag, attributes, values of the end tag. Example:
     for `/tx/row` with the value `name()`, the element `<row>` opens a record (phase 0) and stores
     the span of "row" (phase 1).
@@ -264,9 +264,10 @@ def store_attributes(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the attributes that rules name. Return the end of decoded values, or `FULL`.
+    """Store the attributes that rules name. Return the next `side`, or `FULL`.
 
-    An attribute with references, such as `a="x&amp;y"`, is decoded to `side`, after the messages.
+    An attribute with references, such as `a="x&amp;y"`, is decoded to the offset `side`, after the
+    messages. The next `side` is the offset after the last decoded value.
 
     Example: for the value `@id` of a rule, `<row id="7">` stores the span of "7" in the value's slot.
     """
@@ -301,7 +302,10 @@ def end_element(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the text, content and end of an element. Return the end of decoded values, or `FULL`.
+    """Store the text, content and end of an element.
+
+    Text that must be decoded or joined is written to the offset `side`, after the messages. Returns
+    the offset after it (the next `side`), or `FULL`.
 
     `tag` is the offset of its end tag; `place` is the offset after that, relative to the message.
 

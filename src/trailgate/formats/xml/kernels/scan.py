@@ -106,9 +106,9 @@ def intern_word(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the number of a word.
+    """Return the number of a word, or `NO_ROOM`.
 
-    A new one is added without a check; `NO_ROOM` if it does not fit.
+    A new word is added, without a check that it is a name.
     """
     number = find_name(text, start, end - start, names)
     if number >= 0:

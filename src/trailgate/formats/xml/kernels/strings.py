@@ -58,9 +58,8 @@ def is_blank(byte: int) -> bool:
 def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
     """Return the end of text, at a `<` or the end, and whether it needs decoding; or `REFUSED`.
 
-    32 bytes are tested at a time. Text needs decoding if it has a reference or a carriage return;
-    "]]>" is not allowed. Example: in `a&lt;b<c>` the end is at 6, and the reference makes `decode`
-    1.
+    32 bytes are tested at a time. Text needs decoding (1) if it has a reference or a carriage
+    return; "]]>" is not allowed. Example: `a&lt;b<c>` returns 6 and 1, because of the reference.
     """
     begin, decode = at, 0
     while at < end:
@@ -102,8 +101,8 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
     The opening quote is at `at - 1`.
 
-    Example: for `"x&amp;y"` the end is the offset of the closing quote, and `decode` is 1. A `<` in
-    a value is refused.
+    Example: for `"x&amp;y"` it returns the offset of the closing quote, and 1. A `<` in a value is
+    refused.
     """
     quote, decode = text[at - 1], 0
     while at < end:
@@ -201,9 +200,10 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int:
-    """Write text with references and line ends decoded.
+    """Write text to the offset `to`, with references and line ends decoded.
 
-    Return the end, which is never later than without decoding.
+    `how` is the kind of text, such as `OF_ATTRIBUTE`. Return the offset after the written text,
+    which is never longer than before.
     """
     while at < end:
         byte = text[at]

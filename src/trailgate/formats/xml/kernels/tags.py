@@ -100,14 +100,14 @@ def read_attributes(
 ) -> tuple[int, int, int, bool]:
     """Read a tag's attributes.
 
-    Return the offset after the tag, their number, whether the element is empty, and whether
-    prefixes matter.
+    Return the offset after the tag, the number of attributes, whether the element is empty (`/>`),
+    and whether an attribute has a prefix or is `xmlns`.
 
     Instead of the offset, it may return `REFUSED` or `MANY_NAMES`. An attribute that occurs twice
     is detected by its SEEN field, which holds the number of the last tag that had it (`serial`).
 
     Example: ` id="7" xmlns:p="urn:x">` writes two rows to `attributes` with the spans of "7" and
-    "urn:x", and prefixes matter.
+    "urn:x". The last result is true, because of the prefix `xmlns`.
     """
     info = names.info
     count, prefixed = 0, False
@@ -167,9 +167,11 @@ def bind_prefixes(
 ) -> int:
     """Bind the prefixes that a tag declares, and check the prefixes of its attributes.
 
-    Returns the number of bound prefixes, or the reason to refuse the tag. Example: `<a
-    xmlns:p="urn:x" p:id="1">` binds the word "p" to the word "urn:x" until the element ends, and
-    `p:id` is allowed.
+    `scoped` is the number of rows of `scopes`, which has one for each prefix declared in an open
+    element. Returns this number with the tag's own prefixes, or the reason to refuse the tag.
+
+    Example: `<a xmlns:p="urn:x" p:id="1">` binds the word "p" to the word "urn:x" until the element
+    ends, and `p:id` is allowed.
     """
     info = names.info
     first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
@@ -216,7 +218,10 @@ def find_namespace(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return 1 + the word of a namespace, 0 if it is empty, `REFUSED` if it has blanks, or `MANY_NAMES`."""
+    """Return 1 + the word number of a namespace, or 0 if it is empty.
+
+    Returns `REFUSED` if it has blanks, or `MANY_NAMES` if the table of words is full.
+    """
     for place in range(start, end):
         if text[place] == 0x20:
             return REFUSED
@@ -273,14 +278,14 @@ def element_letter(name: int, info: Longs, letters: int) -> int:
 
 @inner
 def rule_namespace(prefix: int, info: Longs) -> int:
-    """Return the number of a prefix's namespace in the rules, from 1, or 0."""
+    """Return the number of a prefix's namespace in the rules, from 1, or 0 if they do not use it."""
     bound = info[prefix * INFO + BOUND]
     return np.int64(info[(bound - 1) * INFO + NAMESPACE]) if bound else 0
 
 
 @inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
-    """Return the number of the first attribute of a tag that has a given name, or -1.
+    """Return the index of the first attribute of a tag that has a given name, or -1.
 
     The bits of `letter` below `SPACE` are the name, as a number in the rules. The bits above
     are the namespace that the attribute must have, or 0 if any is accepted. An attribute
@@ -373,7 +378,11 @@ def child_number(frames: Longs, depth: int) -> int:
 def after_marked(
     text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
 ) -> tuple[int, int]:
-    """Return the offset after a CDATA section or comment, or `REFUSED`, and the number of text pieces in use."""
+    """Read a CDATA section or a comment, and add the section's text to the element at `depth`.
+
+    Return the offset after it, and the number of text pieces in use. Instead of the offset, it may
+    return `REFUSED` or `FULL`.
+    """
     if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
         # `<!--`
         if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
