@@ -2,7 +2,7 @@
 
 ``--meta`` adds the commit time (UTC) and the position of the operation that last wrote the row, as
 ``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every
-operation as a separate row, with six such columns.
+operation as a separate row, with six columns that describe it (``COLUMNS``).
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ def _unchanged(values: pa.Array) -> pa.Array:
 def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
     """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
 
-    A column that was ``extra`` is no longer so if ``wanted`` has it from the source.
+    If ``wanted`` has a column from the source, the column is not ``extra`` in the result.
     """
     existing_names = {column.name.casefold() for column in existing.columns}
     wanted_names = {column.name.casefold() for column in wanted.columns if not column.extra}
