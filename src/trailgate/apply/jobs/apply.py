@@ -124,8 +124,9 @@ class ThreadReading:
 class ApplyRun:
     """One run of apply: reads batches of a trail and applies them one after another.
 
-    The run opens the target itself, or by ``open_target``, and opens it again after a temporary
-    fault, unless the caller passes an open ``target``.
+    The run opens the target by its address ``to``, or with ``open_target`` if that is given, and
+    opens it again after a temporary fault. If the caller passes an open ``target`` instead, faults
+    are raised.
     """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
@@ -302,8 +303,8 @@ class ApplyRun:
     def lacks_operations(self) -> bool:
         """Whether the trail lacks operations.
 
-        Then its first files are missing, or its last file does not have the size that its header
-        states. A transaction that is still being written does not count.
+        This is the case if its first files are missing, or if its last file does not have the size
+        that its header states. A transaction that is still being written does not count.
         """
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
@@ -366,7 +367,10 @@ class ApplyRun:
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
     def _store_reached(self, reached: TrailPosition) -> None:
-        """Store that files without any operations to apply have been read, so that they may be purged."""
+        """Store that the trail has been read up to ``reached``, although no operation was applied.
+
+        Complete files before that position may then be purged.
+        """
         done = self._tables.done
         if done is None or self._options.dry_run:
             return

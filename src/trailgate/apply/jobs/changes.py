@@ -172,7 +172,10 @@ def _dry_run_changes(operations: TargetOperations) -> TableChanges:
 def count_changes(
     operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
 ) -> TableReport:
-    """Count the operations and the changed rows of one table. ``failed`` operations are not counted."""
+    """Count the applied operations and the changed rows of one table.
+
+    ``failed`` is the number of ``operations`` that could not be applied.
+    """
     done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts

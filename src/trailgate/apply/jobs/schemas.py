@@ -95,9 +95,10 @@ class TableModes:
 
 
 class TargetSchemas:
-    """The tables of a target, by the names with which they would be created, and the changes planned to them.
+    """The tables of a target as one group uses them, and the changes planned to them.
 
-    If ``by_position`` is False, the positions of the group are not positions in a trail; they are
+    ``known`` has each table by the name with which apply would create it; the target may spell an
+    existing table's name differently. If ``by_position`` is False, the positions of the group are not positions in a trail; they are
     stored in ``positions`` instead of the known tables. ``bound`` returns the position of the last
     operation to apply to a table, if the target has such a limit.
     """
