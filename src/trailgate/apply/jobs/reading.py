@@ -116,7 +116,7 @@ class SplitWork:
     they are in the trail, and errors of operations are collected instead of raised. Operations
     after ``until`` are skipped. Errors of operations after ``settled`` are ignored, because their
     tables may not have to apply them yet. The operations on a table are folded whenever there are
-    more than ``fold_rows``; with 0 they are folded only at the end of the split, and with None never.
+    more than ``fold_rows``; with 0 they are folded only at the end of the split, with None never.
     """
 
     trail: TrailFiles

@@ -201,7 +201,7 @@ class BatchWriter:
         return report
 
     def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
-        """Remove operations that an earlier run discarded: a killed run, or the run that is verified.
+        """Remove operations that an earlier run discarded: a killed run, or one that is verified.
 
         If a killed run had committed some tables of its batch, their operations are skipped now. An
         error that depended on them, such as one that discarded a transaction across several tables,

@@ -92,7 +92,10 @@ class DeltaTarget:
         self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the transaction version in its Delta log, or with None the checkpoint that all tables have reached."""
+        """Return a table's position from the version of its application transaction (Delta log).
+
+        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        """
         if table is None:
             return self._checkpoint()
         delta = self._open(table)

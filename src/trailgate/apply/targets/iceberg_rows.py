@@ -63,7 +63,10 @@ def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]
 
 
 def check_delete_files(table: Table) -> None:
-    """Raise ApplyError if the current snapshot states that the table has delete files, also of rows that no batch changes."""
+    """Raise ApplyError if the table has delete files, according to its current snapshot.
+
+    ``plan_files`` checks only the files that a batch needs.
+    """
     snapshot = table.current_snapshot()
     if snapshot is not None and snapshot.summary is not None:
         stated = snapshot.summary.additional_properties.get("total-delete-files", "0")
@@ -141,7 +144,7 @@ def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
 
 
 def build_new_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows that changes insert, or with which they replace existing rows."""
+    """Build the complete rows of changes with the effects INSERT and REPLACE."""
     is_new = np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE))
     return build_complete_rows(nets.where(is_new))
 

@@ -184,9 +184,10 @@ class StagingDialect:
             yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Return columns, and a statement that finds a row whose stored values differ from the staged values.
+        """Build a statement that finds a row whose stored values differ from the staged values.
 
-        The statement returns one row: the staged and stored value of each column in turn, and last
+        Returns the compared columns and the statement. Its result is empty or one row: the staged
+        and the stored value of the first column, those of the second one and so on, and last
         whether the row exists. If it does not exist, all stored values are NULL.
         """
         columns, pairs, differs = [], [], []
