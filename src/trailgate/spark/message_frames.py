@@ -203,7 +203,9 @@ def messages_of_rows(
 ) -> MessageBatch:
     """Convert a batch of a DataFrame's rows to messages.
 
-    Raises DecodeError if a body is null, unless the format has ``tombstones``.
+    Their positions are ``partition`` as the file number, and row numbers from ``row`` on. Raises
+    DecodeError if a body is null, unless the format has ``tombstones``, or if the column ``fault``
+    has a text, which is the error.
     """
     body = batch.column("body").cast(pa.large_binary())
     # For these formats, a message without a body is not a fault.

@@ -81,8 +81,9 @@ def apply_trail(
     ``to`` is an address such as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the
     same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
     ``on_collision`` defines what to do if an inserted row already exists, or if an updated or deleted
-    row does not. Up to the CSN ``overlay_until`` such collisions are always overlaid. Operations up
-    to ``after_csn`` are skipped, because the tables already contain them.
+    row does not. Up to the CSN ``overlay_until``, inserts always overwrite existing rows, and
+    changes of missing rows are ignored. Operations up to ``after_csn`` are skipped, because the
+    tables already contain them.
 
     An operation that cannot be applied stops the run. With ``on_error="discard"`` it is written to
     the JSON lines file ``discards`` instead, and with ``"discard-transaction"`` its complete

@@ -1,4 +1,4 @@
-"""Find Delta tables, in a folder or an object store. Addresses are those of trails (docs/stores.md).
+"""Find Delta tables in a folder or an object store, by addresses as for trails (docs/stores.md).
 
 delta-rs needs an address without a login, and the login as separate options. The login comes from
 the address or from environment variables, the same ones as for trails. Options are looked up each

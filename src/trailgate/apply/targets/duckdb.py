@@ -369,7 +369,7 @@ class DuckDBTarget:
         self._attached = None
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of a table in the checkpoint, or of all tables if it is None."""
+        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
