@@ -285,9 +285,9 @@ class ApplyRun:
         )
 
     def _defined_tables(self) -> set[str]:
-        """Return the names of all target tables that the trail defines, including those without operations.
+        """Return the names of all target tables that the trail defines, even without operations.
 
-        With a mapping they are unknown.
+        With MAP statements the names are unknown, and the result is empty.
         """
         trail = self._find()
         if self.mapped.mapping is not None:

@@ -133,7 +133,7 @@ class ChangeComputation:
 def count_reasons(
     batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mapping[str, int]:
-    """Count the operations that are not applied by the reason of their error."""
+    """Count the operations that are not applied, by reason."""
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
         int(unapplied_mask(block.order, transactions, faults, excluded).sum())

@@ -133,7 +133,10 @@ class TargetSchemas:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that adds the columns of its mode to a table that has the source's columns."""
+        """A function that completes a table with the source's columns.
+
+        It sets the column types that the user chose, and adds the columns of the table's mode.
+        """
         types = partial(_apply_types, self._types, self._options.sizes)
         return partial(_extend_table, self.modes, types)
 

@@ -250,7 +250,7 @@ class TargetTables:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that adds the columns of the apply mode to a table that has the source's columns."""
+        """A function that sets chosen column types in a table, and adds the columns of its mode."""
         return self._schemas.extend
 
     def look_up_definitions(self, before: Callable[[str, str], Table | None]) -> None:

@@ -89,8 +89,8 @@ class ReplicatMapping:
     def collisions(self, target: str) -> CollisionPolicy | None:
         """Return the collision policy of a target table, or None if its statements do not set one.
 
-        Statements that name the table precede those with wildcards. Raises OptionError if they set
-        different policies.
+        Statements that name the table take precedence over those with wildcards. Raises OptionError
+        if statements of the same rank set different policies.
         """
         statements = self._naming(target)
         for one in statements[1:]:

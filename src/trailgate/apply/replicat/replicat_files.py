@@ -425,7 +425,10 @@ def _toggle_collisions(
 
 
 def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter with one value. ``what`` describes the value in errors."""
+    """Return a handler for a parameter with one value, which it stores in the field ``member``.
+
+    ``what`` describes the value in errors.
+    """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         value, rest = statement.first(what)
