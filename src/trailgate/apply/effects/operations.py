@@ -107,13 +107,13 @@ class TargetOperations:
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations without those whose ``order`` is in ``numbers``."""
+        """Remove the operations whose ``order`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations without those whose ``transaction`` is in ``numbers``."""
+        """Remove the operations whose ``transaction`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))

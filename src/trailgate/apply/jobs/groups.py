@@ -1,4 +1,4 @@
-"""Compare what a group applied in its last run with what it applies now.
+"""Compare the tables and MAP statements of a group's last run with those of this run.
 
 A target stores one position for all tables of a group. A table that joins the group later would
 lack the operations before that position. So if a run has more tables or MAP statements than the

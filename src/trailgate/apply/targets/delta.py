@@ -5,8 +5,8 @@ transaction (``txn``) whose version is the position: the number of the trail fil
 and the offset in the lower 33. File 2, offset 12345 becomes ``2 << 33 | 12345``.
 
 After all tables of a batch, the position of all tables is written as the only row of the table
-``lake/_trailgate/GROUP``. A run that was killed in between starts from the older position there,
-and the tables that are already committed skip what they contain.
+``lake/_trailgate/GROUP``. If a run is killed in between, the next run starts from the older
+position there, and tables that were already committed skip the operations that they contain.
 """
 
 from __future__ import annotations

@@ -273,7 +273,7 @@ class DuckDBTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Mark some keys as unknown in a table that ``apply/effects/determined.py`` describes."""
+        """Mark some keys as unknown in a table of known keys (``apply/effects/determined.py``)."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (
             sql.quote_sql_name(*table.name),
@@ -297,9 +297,9 @@ class DuckDBTarget:
         """Compare a table with other rows by key.
 
         Returns the number of rows of each kind, and the first ``most`` differing rows. The kinds
-        are explained in ``sql.py``. With ``determined``, the table is one that
-        ``apply/effects/determined.py`` describes: only some keys and values are known. ``is_whole``
-        means that it contains all keys.
+        are explained in ``sql.build_comparison``. With ``determined``, the table is a table of
+        known keys (``apply/effects/determined.py``): only some keys and values are known.
+        ``is_whole`` means that it contains all keys.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)

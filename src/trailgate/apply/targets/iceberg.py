@@ -6,8 +6,8 @@ table, set in the same commit. A Spark session stores it as a property of the sn
 (``apply/spark/iceberg.py``). Both are read, so either can continue what the other one applied.
 
 After all tables of a batch, the position of all tables is written as the only row of the table
-``_trailgate.GROUP``, as for Delta. A run that was killed in between starts from the older position
-there, and the tables that are already committed skip what they contain.
+``_trailgate.GROUP``, as for Delta. If a run is killed in between, the next run starts from the
+older position there, and tables that were already committed skip the operations that they contain.
 
 Two runs that apply the same operations must not both commit (``iceberg_commits.py``). So a table
 stays loaded until ``release``: its rows are read from the loaded snapshot, and the commit fails if
@@ -214,7 +214,7 @@ class IcebergTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Read the rows of an Iceberg table that have any of the keys: all columns, or only those of the key.
 
-        Only data files whose bounds allow one of the keys are read.
+        Only data files whose bounds overlap the range of the keys are read.
         """
         loaded = self._open(table.name)
         self._check_position(table, loaded)
@@ -323,7 +323,7 @@ class IcebergTarget:
 
 
 def _read_commits(table: Table) -> Iterator[Mapping[str, str]]:
-    """Yield the properties of the current snapshot and of those before it."""
+    """Yield the properties of the current snapshot and of its ancestors, newest first."""
     for one in ancestors_of(table.current_snapshot(), table.metadata):
         if one.summary is not None:
             yield one.summary.additional_properties

@@ -1,4 +1,4 @@
-"""Find rows of a lake by their keys: which data files may have them, and which rows do.
+"""Find rows of Delta and Iceberg tables by their keys: first the data files, then the rows in them.
 
 - ``find_key_range`` finds the range of a batch's keys. For the keys 3, 7 and 9 it is 3 to 9: a data
   file whose keys are between 10 and 20 is not read.
