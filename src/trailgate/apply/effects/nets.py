@@ -3,7 +3,7 @@
 A key is *clean* if each of its operations fits the previous one: for example I U D, but not I I.
 One pass over the operations finds the first, last and last deleting operation of each clean key,
 and the value of each column is the last value logged after the last delete. All other keys, and
-keys that a key update changes, are replayed row by row (``replay``).
+both keys of each key update, are replayed row by row (``replay``).
 
 Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 """

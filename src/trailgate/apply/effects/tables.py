@@ -35,7 +35,7 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table, with its source column and its Arrow type.
+    """A column of a target table: its name, its Arrow type, and who sets its values.
 
     - ``number``: a text column whose values are numbers
     - ``length``: the maximum number of characters of text, or None if it is unknown

@@ -55,10 +55,11 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Build the error that lists all rejected rows of the table at index ``at``, or return ``first`` if no row can be listed.
+    """Build the error that lists all rejected rows of a table, or return ``first`` if it has none.
 
-    A row that a foreign key rejects is not listed if the cause may be the table that it refers to:
-    that table's changes are written later in this batch, or remove rows.
+    ``written`` are the changes of all tables in this batch. The first ``at + 1`` of them, up to
+    this table, have been written. A row that a foreign key rejects is not listed if the cause may
+    be the other table of the foreign key: if its changes are not yet written, or remove rows.
     """
     own = str(table).casefold()
     explains = {name.casefold() for name, _, _ in written[at + 1 :]}
