@@ -194,7 +194,7 @@ class SessionIcebergTarget:
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one Iceberg table in one snapshot that also has the position.
 
-        Raises StorageError if another run has applied the same operations.
+        Raises TargetConflictError if another run has applied the same operations.
         """
         table = effects.nets.table
         # The position is read from the table's snapshots, so it includes commits of other processes.
