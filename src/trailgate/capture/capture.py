@@ -96,10 +96,10 @@ def isolate_bad(
 def _with_first_records(
     parser: MessageParser, messages: MessageBatch, numbers: Longs, errors: ErrorColumns
 ) -> ErrorColumns:
-    """Replace the errors of bad messages in which an earlier record is faulty too: that one is named.
+    """Make each error name the first faulty record of its message.
 
-    A check covers all records of a batch, so another check may have found a later record first.
-    `numbers` are the bad messages.
+    `numbers` are the bad messages. If a message has several faulty records, its error may name a
+    later one, because each check runs over all records of the batch before the next check.
     """
     record = errors.column("record")
     later = np.flatnonzero(np.asarray(pc.fill_null(record, 1)) > 1)
@@ -196,7 +196,10 @@ class Parsed:
 
 
 def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return the tokens with null for values that are only known when their records are written."""
+    """Return the tokens, with null instead of the placeholder for a record's length.
+
+    The length (RECORDLENGTH) is known only when the record is written.
+    """
     if tokens is None:
         return None
     later = pc.equal(tokens.items, RECORD_LENGTH).fill_null(False)
@@ -488,7 +491,7 @@ def _with_transactions(
     rest: CapturedOperations,
     order: Longs,
 ) -> ChangeBlock:
-    """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
+    """Fill in the transaction columns of a block. `order` are its row numbers in the batch."""
     # The same object: the CSN is the sequence id, which the block has already. Nothing needs to be
     # copied.
     own_csn = done.csn is raw.seq_id

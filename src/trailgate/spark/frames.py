@@ -83,7 +83,11 @@ def frame_of(
     options: Mapping[str, Any],
     counts: Accumulator[PolicyTally] | None = None,
 ) -> DataFrame:
-    """Read any of our formats as a DataFrame. The policy counts are added to ``counts``."""
+    """Read one of our formats (``kind``) as a DataFrame.
+
+    ``counts`` is used for copybook files: the tasks add to it how many values each policy option,
+    such as ``padding=left``, was applied to.
+    """
     check_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over
     # Spark Connect too.

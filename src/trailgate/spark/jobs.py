@@ -32,12 +32,10 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 @contextmanager
 def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Yield a Spark session, or create one for a master.
+    """Yield the given Spark session, or create one for the given master, such as ``local[*]``.
 
-    A session created here is stopped at the end.
-
-    If another session was active before, it is not stopped, because Spark then returns the active
-    session instead of a new one.
+    A created session is stopped at the end. If a session is active already, Spark returns it
+    instead of creating one, and it is not stopped.
     """
     if not isinstance(spark, str):
         yield check_session(spark)

@@ -65,8 +65,9 @@ def capture(  # noqa: PLR0913  one parameter an option
     A properties file configures the capture, or an Extract parameter file that names one;
     ``ignore_unsupported`` accepts a parameter file with unsupported parameters. Relative paths,
     also those in the files, start at ``base``, or at the working folder. ``table`` returns only
-    that table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
-    generated from them, count partitions and their rows. Reading stops at the first bad message.
+    that table's rows, with columns in their types; ``columns`` selects columns. The position of a
+    message is the number of its partition and its row in it; generated ids are made from these.
+    Reading stops at the first bad message.
 
     Raises OptionError if transactions span messages, because the rows of a DataFrame have no order
     that would keep them together, and for a stream whose ids are generated, because each batch
@@ -94,8 +95,8 @@ def operations_of_rows(
 ) -> Iterator[ChangeBatch]:
     """Yield the operations of a partition's rows, each a message, and log its warnings at the end.
 
-    A message's position is the partition's number and the row's number in it. Raises the first
-    error.
+    A message's position is the partition's number and its row number in the partition. Raises the
+    first error.
     """
     row = 0
     notes: frozenset[str] = frozenset()
@@ -203,7 +204,9 @@ def messages_of_rows(
 ) -> MessageBatch:
     """Convert a batch of a DataFrame's rows to messages.
 
-    Raises DecodeError if a body is null, unless the format has ``tombstones``.
+    Their positions are ``partition`` as the file number, and row numbers from ``row`` on. Raises
+    DecodeError if a body is null, unless the format has ``tombstones``, or if the column ``fault``
+    has a text, which is the error.
     """
     body = batch.column("body").cast(pa.large_binary())
     # For these formats, a message without a body is not a fault.

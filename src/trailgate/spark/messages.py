@@ -170,7 +170,10 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions of message files: large files are split, small files packed together."""
+        """Return the partitions: large message files are split, small ones packed together.
+
+        If transactions are identified by their ids, there is only one partition.
+        """
         reading = self._reading
         # If transactions are known by their ids, they may span messages, so one task reads
         # everything.

@@ -211,8 +211,8 @@ class TrailStreamReader(FileStreamReader):
     def _note_rest(self, reached: StreamOffset) -> None:
         """Log the bytes at the trail's end that cannot be part of a batch.
 
-        If the stream ends here, they are logged at once, otherwise only if they do not change for
-        some time.
+        If the stream ends with the files as they are now (``availableNow``), they are logged at
+        once, otherwise only if they do not change for some time.
         """
         if not self.stream.ends and time.monotonic() < self._next_look:
             return

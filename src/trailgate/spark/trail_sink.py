@@ -127,9 +127,10 @@ def trail_writer(
 def _read(
     known: Options, given: Any, schema: StructType, example: str, folder: str | None
 ) -> tuple[str, TableOptions, Mapping[str, Any]]:
-    """Parse the options: the path, how operations are written, and all values.
+    """Parse the options. Raises OptionError.
 
-    Raises OptionError.
+    Returns the path, the options that describe how operations are written, and the values of all
+    options by name.
     """
     paths, values = read_with_paths(known, given, example, folder)
     check_columns(schema.names)

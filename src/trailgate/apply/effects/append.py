@@ -2,7 +2,7 @@
 
 ``--meta`` adds the commit time (UTC) and the position of the operation that last wrote the row, as
 ``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every
-operation as a separate row, with six such columns.
+operation as a separate row, with six columns that describe it (``COLUMNS``).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def append_changes(
 ) -> list[TableChanges]:
     """Build one row per operation: its column values, followed by columns that describe the operation.
 
-    The values are those after the operation, or for a delete those before it. If an update logs a
-    key column only in its before image, that value is used. ``_op_ts`` is in UTC. The column
+    The row has the values after the operation, or for a delete the values before it. If an update
+    logs a key column only in its before image, that value is used. ``_op_ts`` is in UTC. The column
     ``_missing`` was computed by ``convert_blocks``.
     """
     del fetch, policy, faults  # an appended row cannot collide

@@ -2,8 +2,8 @@
 
 A truncate is a barrier. Operations before the last truncate have no effect (but are checked), the
 table is emptied, and operations after it start with an empty table. Between truncates, the net
-changes of clean keys (see ``nets``) are computed in whole columns, and compared with the keys that
-the target has. For the remaining keys, the target's rows are fetched and the operations are
+changes of clean keys (see ``nets``) are computed with array operations, and compared with the keys
+that the target has. For the remaining keys, the target's rows are fetched and the operations are
 replayed.
 """
 
@@ -41,7 +41,10 @@ EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in
 
 
 class ClosingUpdate(NamedTuple):
-    """Values to set in all rows whose boolean ``column`` is true, or false if ``when`` is False."""
+    """An update of many rows, such as ending all current row versions when a table is truncated.
+
+    Sets ``values`` in all rows whose boolean ``column`` equals ``when``. NULL counts as false.
+    """
 
     column: str
     when: bool
@@ -53,10 +56,10 @@ class TableChanges:
     """The changes to write to one target table, and the numbers of replayed and ignored operations.
 
     - ``nets``: one change per key
-    - ``emptied``: empty the table first
-    - ``closing``: first set these values in all rows that it selects
-    - ``at``: the position of the last operation, if the batch consists of several steps for the
-      table
+    - ``emptied``: empty the table before writing ``nets``
+    - ``closing``: carry out this update before writing ``nets``
+    - ``at``: the position of the last operation in these changes. Set if the batch may have several
+      ``TableChanges`` for the table, as in the modes soft-delete and history
     - ``appended``: all changes are new rows, whatever the table contains
     """
 
@@ -70,7 +73,7 @@ class TableChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of rows for each effect, by its name in lower case."""
+        """The number of changes by effect, such as ``{"insert": 3, "patch": 0, ...}``."""
         counts = np.bincount(self.nets.effect, minlength=len(RowEffect))
         return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
@@ -102,7 +105,8 @@ def compute_changes(
 class ChangesBetweenTruncates:
     """Computes the changes to a target table between two truncates.
 
-    If ``marks`` is set, deleted rows are kept: a delete sets these columns instead.
+    ``marks`` is set in mode soft-delete: deleted rows are kept, and a delete sets the columns with
+    these indexes.
     """
 
     collisions: CollisionPolicy
@@ -118,10 +122,10 @@ class ChangesBetweenTruncates:
     ) -> TableChanges:
         """Compute the changes of a table's operations, none of which is a truncate.
 
-        ``unended`` is the number of the transaction that the next truncate belongs to, or None. It
-        may begin among these operations. ``marked`` is used for soft deletes. It contains the same
-        operations, except that the last delete of each key without collisions has become an update
-        that sets the marks. A remaining DELETE means that the row has moved to another key.
+        If a truncate follows the operations, ``unended`` is the number of the truncate's
+        transaction, which may have begun among them. Otherwise it is None. ``marked`` is used in
+        mode soft-delete. It contains the same operations, except that a delete which is the last
+        operation with its key has become an update that sets the marks.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
         exists = find_existing_keys(nets, fetch)

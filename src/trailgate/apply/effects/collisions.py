@@ -57,9 +57,10 @@ class CollisionPolicy(Enum):
 def find_collisions(
     nets: NetChanges, exists: Mask, collisions: CollisionPolicy, operations: TargetOperations
 ) -> Mask:
-    """Return a mask of the changes whose first operation does not fit the target.
+    """Return a mask of the changes that the policy rejects, by their first operation.
 
-    ``exists`` is a mask of the changes whose key exists in the target.
+    ``exists`` is a mask of the changes whose key exists in the target. For example, an insert of an
+    existing key is rejected by STOP, but not by OVERLAY.
     """
     # A clean key's first operation decides: all later ones fit the one before them.
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
@@ -115,9 +116,9 @@ def collision_error(
 ) -> ApplyError:
     """Build the error for an operation that does not fit the rows of its table.
 
-    If ``expected``, its row is missing; otherwise its row exists already. ``twice``: two rows have
-    its key. ``column``: the row is missing, and the operation does not log this column, so it
-    cannot insert the row either.
+    If ``expected``, its row is missing; otherwise its row exists already. ``old``: the error names
+    the key before the operation. ``twice``: two rows have its key. ``column``: the row is missing,
+    and the operation does not log this column, so it cannot insert the row either.
     """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:

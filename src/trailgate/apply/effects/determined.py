@@ -9,10 +9,11 @@ operations, each key is in one of three states:
 - the key has no row
 - unknown: no operation has named the key yet
 
-A row that moves to another key keeps its known columns. The results are stored in a table with one
-row per key of the first two states. Its column ``EXISTS_FLAG`` is true if the row exists, and each column
-outside the key has a boolean column (``known_flag_name``) that is true if its value is known. For
-example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only the changed column was logged:
+A row that moves to another key keeps its known columns. The results are stored in the *table of
+known keys*, which has one row per key of the first two states. Its column ``EXISTS_FLAG`` is true
+if the row exists, and each column outside the key has a boolean column (``known_flag_name``) that
+is true if its value is known. For example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only
+the changed column was logged (the real names of the flag columns begin with ``trailgate:``):
 
     ID  PRICE  NAME  known:PRICE  known:NAME  there
     7   5      NULL  true         false       true
@@ -82,7 +83,7 @@ def _other_columns(table: TargetTable) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LoadedTableChanges:
-    """Computes the changes to the table of known keys: which rows and values of a loaded table are determined by the trail.
+    """Computes the changes to the table of known keys from the operations on a loaded table.
 
     ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
     key of such a table has no row unless it is in the table of known keys. For other tables such a
@@ -299,7 +300,10 @@ class _Replay:
         self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Merge all rows of a key into one row, or into none."""
+        """Reduce the rows of a key to at most one.
+
+        If there are several, rows that may not exist are dropped, and the others are merged.
+        """
         rows = self._rows[key]
         if len(rows) > 1:
             certain = [row for row in rows if row.certain]

@@ -3,9 +3,9 @@
 A value that would change raises DecodeError.
 
 Types are divided into a few groups, and ``CASTS`` has a function for each pair of groups that can
-be cast. Most of these functions cast, cast back and compare. So it does not matter which losses
-Arrow itself reports. It does not report, for example, that a timestamp loses its time as a date32,
-that 2 becomes true, or that 16777217.25 becomes 16777216 as a float32.
+be cast. If Arrow refuses every value that would change, the function only calls Arrow. Otherwise it
+casts back and compares, or casts through text. Arrow does not report, for example, that a timestamp
+loses its time as a date32, that 2 becomes true, or that 16777217.25 becomes 16777216 as a float32.
 
 Text is compared by its meaning: '00012', '12' and '1.2E1' are all the number 12. A number equals a
 float if its digits are the shortest digits that identify the float: 0.1 fits a double, and

@@ -95,10 +95,11 @@ def find_final_errors(
 
 
 def number_dependent_rows(operations: TargetOperations) -> Longs:
-    """Assign the same number to operations that may affect each other.
+    """Return a number for each operation, equal for operations that may affect each other.
 
     These are operations with equal keys, or with keys that key updates link. If there is a
-    truncate, all operations have the same number.
+    truncate, all operations have the same number. In a table without a key (``--mode append``) all
+    numbers differ.
     """
     rows = len(operations)
     if not operations.key:  # --mode append: no operation depends on another

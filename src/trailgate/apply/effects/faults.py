@@ -63,9 +63,9 @@ class ErrorResponses:
 class OperationErrors:
     """The errors of a batch's operations, by operation number.
 
-    An error that stops the run is raised at once.
-
-    With ``stop``, every error stops the run; otherwise ``stops`` decides.
+    ``stops`` returns whether an error stops the run. Such an error is raised instead of recorded.
+    Without ``stops``, all errors stop the run if ``stop`` is true, and none otherwise. With
+    ``stops``, ``stop`` only states whether it returns true for all errors.
     """
 
     def __init__(

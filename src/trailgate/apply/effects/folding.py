@@ -121,9 +121,10 @@ def _representatives(
     weight: Longs,
     values: Image | None = None,
 ) -> TargetOperations:
-    """Build one operation per chosen key, which stands for ``weight`` operations.
+    """Build an operation of type ``op_type`` for each of the chosen keys (indexes in ``nets``).
 
-    It has the position of the operation ``nets.first``.
+    It stands for ``weight[key]`` operations, and has the position of the operation
+    ``nets.first[key]``. Without ``values`` it logs no columns.
     """
     picked = pa.array(chosen)
     # ``take`` need not copy the columns that are replaced below.

@@ -12,8 +12,8 @@ A transaction makes at most one version of a row, because nobody sees the states
 if no value changed. If a row moves to another key, its version under the old key is closed, and one
 under the new key is opened. A truncate closes all current versions.
 
-For clean keys (see ``nets``), versions are computed in whole columns: the value of a column after
-an operation is the last value logged since the last insert or delete. The other keys are
+For clean keys (see ``nets``), versions are computed with array operations: the value of a column
+after an operation is the last value logged since the last insert or delete. The other keys are
 replayed row by row.
 """
 
@@ -185,8 +185,8 @@ def _column_versions(
 ) -> NetChanges:
     """Return the versions that operations on clean keys open and close.
 
-    ``of`` is a pair: for each operation the index of its key in ``nets``, and whether its
-    transaction opens versions.
+    ``of`` is a pair of arrays with one element per operation: the index of its key in ``nets``, and
+    whether its transaction opens versions (it does not if it ends with a truncate).
 
     Operations are sorted by key. Only the last operation of each key in each transaction leaves a
     visible state; ``kept`` is the index of each of these. Example, for one key without a row, with
@@ -253,14 +253,15 @@ def _column_versions(
 def _visible_states(
     operations: TargetOperations, group: Longs, seen: Mask
 ) -> tuple[Mask, Longs, Longs]:
-    """Find the visible states of each row.
+    """Find the operations after which a row's state is visible to others.
 
-    Returns a mask of the operations that log a complete row, the start of each row's values, and
-    the visible states.
+    These are the last operation of each key in each transaction, if the transaction is in the mask
+    ``seen``. ``group`` is the key number of each operation; the operations are sorted by it.
 
-    The values of a row start at its last insert or delete up to each operation, or else at the
-    first operation of its key (``group``). A state is visible after the last operation of a key in
-    a transaction.
+    Returns a mask of the inserts and deletes; for each operation, the index of the last insert or
+    delete of its key up to there, or else of its key's first operation; and the indexes of the
+    operations with a visible state. For one key with the operations D, I, U in one transaction:
+    [True, True, False], [0, 1, 1] and [2].
     """
     begins = np.append(True, np.diff(group) != 0)  # the first operation of each key
     is_complete = (operations.op_type == INSERT) | (operations.op_type == DELETE)
@@ -298,7 +299,10 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:
-    """Return for each state of a key the key's next state that closes a version, and whether there is one."""
+    """For each state, find the next later state of the same key that closes a version.
+
+    Returns the indexes of these states, and a mask of the states that have one.
+    """
     # For closes = [1, 0, 1], index is [0, NEVER, 2], its minimum from the right is [0, 2, 2], and
     # after is [2, 2, NEVER].
     index = np.where(closes, np.arange(len(closes)), NEVER)
@@ -403,12 +407,18 @@ def _build_changes(
 
 
 def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
-    """Return a mask of the rows that get the default value of a column that the source does not have."""
+    """Return a mask of the rows that get the column's default value: those with NULL.
+
+    Returns None if the source has the column, because NULL is then a value of the source.
+    """
     return np.asarray(values.is_null()) if column.extra else None
 
 
 def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
-    """Replay operations row by row, and return the versions that they open and close."""
+    """Replay operations row by row, and return the versions that they open and close.
+
+    ``seen`` is a mask of the operations whose transaction opens versions.
+    """
     table = operations.table
     rows = current(build_key_table(table, collect_keys(operations)), False)
     replay = OperationReplay(table, rows, CollisionPolicy.STOP)
@@ -445,7 +455,8 @@ class _RowVersions:
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
         """Record the row of a key after a transaction (None if there is no row).
 
-        If its values changed, this closes the current version and opens a new one.
+        If its values changed, this closes the current version and opens a new one. ``time`` and
+        ``at`` are the commit time (microseconds since 1970 UTC) and the position of the change.
         """
         current = self._shown.get(key)
         if current is not None and row is not None and self._values(current) == self._values(row):
@@ -498,7 +509,7 @@ def _to_micros(value: Any) -> int | None:
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
-    """Yield the first and the end row index of each transaction."""
+    """Yield the rows of each transaction as a pair: its first row, and the row after its last."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)

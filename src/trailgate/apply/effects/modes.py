@@ -1,7 +1,11 @@
-"""The modes of a target table.
+"""The modes of a target table: what its rows stand for.
 
-A table contains the current rows, also the deleted rows with a mark, all versions of rows, or all
-operations. Each mode is one row of ``MODES``, with the functions that implement it.
+- ``current``: each row of the source
+- ``soft-delete``: each row of the source, and deleted rows with a mark
+- ``history`` and ``scd2``: each version of each row
+- ``append``: each operation
+
+Each mode is one entry of ``MODES``, with the functions that implement it.
 """
 
 from __future__ import annotations
@@ -52,7 +56,7 @@ class ApplyMode(NamedTuple):
 
     - ``table`` adds the mode's ``columns`` to a source's table.
     - ``effects`` computes the changes that a batch of operations makes.
-    - ``folds`` is true if operations on one key may be combined before that.
+    - ``folds`` is true if operations on one key may be combined before ``effects`` is called.
     - ``stored`` returns the table with the key of its stored rows, if this differs from the key by
       which operations find rows.
     - ``logged`` sets the values of columns that the source does not have.

@@ -1,9 +1,9 @@
-"""Combine the operations on each key of a target table into one net change, in whole columns.
+"""Combine the operations on each key of a target table into one net change, with array operations.
 
 A key is *clean* if each of its operations fits the previous one: for example I U D, but not I I.
 One pass over the operations finds the first, last and last deleting operation of each clean key,
 and the value of each column is the last value logged after the last delete. All other keys, and
-keys that a key update changes, are replayed row by row (``replay``).
+both keys of each key update, are replayed row by row (``replay``).
 
 Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 """
@@ -45,8 +45,10 @@ class NetChanges:
 
     - ``expected``: the operations assume that the row exists before them
     - ``first``, ``last``: the indexes of the first and last operation on the key
-    - ``leading``: the number of operations on the key before its first insert
-    - ``key``, ``values``: the key columns, and all columns
+    - ``leading``: the number of operations on the key before its first insert (of all, if it is not
+      inserted), counted by their ``weight``
+    - ``key``: the key columns
+    - ``values``: all columns; a value is missing if no operation logs it
     """
 
     table: TargetTable
@@ -108,7 +110,7 @@ def no_net_changes(table: TargetTable) -> NetChanges:
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
     """Assign an integer code to each distinct key.
 
-    Returns the code of each row, and a number greater than all codes.
+    Returns the code of each row, and the number of codes: [5, 7, 5] has the codes [0, 1, 0], and 2.
     """
     codes, count = _codes(columns[0])
     # Encode again after each column: the numbers stay below the number of rows, so the product

@@ -107,13 +107,13 @@ class TargetOperations:
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations without those whose ``order`` is in ``numbers``."""
+        """Remove the operations whose ``order`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
-        """Return the operations without those whose ``transaction`` is in ``numbers``."""
+        """Remove the operations whose ``transaction`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
@@ -228,7 +228,11 @@ def _with_unchanged_keys(
     values: Image,
     before: Image,
 ) -> Image:
-    """Take the source's key from the before image where an update does not log it after, as the key cannot have changed then."""
+    """Complete the source's key columns of updates, for a table without a key (``--mode append``).
+
+    If an update does not log the after value of a key column, the value has not changed, so the
+    before value is used.
+    """
     return tuple(
         _first_known(one, old, len(block)) if source_index in block.table.marked_keys else one
         for (source_index, _), one, old in zip(pairs, values, before, strict=True)
@@ -349,7 +353,10 @@ def _check_key(
     needed: Mask,
     faults: OperationErrors,
 ) -> None:
-    """Add an error for each operation whose key column is NULL or not logged."""
+    """Add an error for each operation whose key column, at index ``at``, is NULL or not logged.
+
+    Only operations in the mask ``needed`` are checked. NULL is allowed if the table is ``keyless``.
+    """
     missing = key.is_missing(len(block)) & needed
     nulls = np.zeros(len(block), bool)
     if not table.keyless and key.values is not None and key.values.null_count:

@@ -3,7 +3,7 @@
 A new column is added, a dropped column is missing from then on, and an integer may become wider.
 Any other change of a type, and a change of the key, stop the run: the target's rows have the
 earlier definition, and only the user knows how to convert them. Columns are compared after MAP, by
-name without case.
+name, ignoring case.
 """
 
 from __future__ import annotations

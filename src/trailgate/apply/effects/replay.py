@@ -1,4 +1,4 @@
-"""Replay operations row by row, for keys whose net change cannot be computed in whole columns.
+"""Replay operations row by row, for keys whose net change cannot be computed with array operations.
 
 ``nets`` decides which keys these are. ``OperationReplay`` starts with the target's rows of these keys,
 applies the operations in order, and returns the resulting rows as net changes.
@@ -35,9 +35,8 @@ NAN: Final = float("nan")
 class _Row:
     """A row of the target.
 
-    ``logged`` contains the indexes of the columns that key updates have logged since the row has
-    had its key. ``moved`` is the index of the key update of the open transaction that moved it to
-    this key, or -1.
+    ``logged`` contains the indexes of the columns that key updates of the open transaction have
+    logged for this row. ``moved`` is the index of the last key update that moved it, or -1.
     """
 
     values: list[Any]
@@ -69,7 +68,8 @@ class OperationReplay:
     ) -> None:
         """Start with the rows of the table.
 
-        If ``marks`` is set, deleted rows are kept: a delete sets these columns instead.
+        ``marks`` is set in mode soft-delete: deleted rows are kept, and a delete sets the columns
+        with these indexes.
         """
         self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
@@ -88,10 +88,11 @@ class OperationReplay:
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
         """Replay the operations in order.
 
-        Raises ApplyError if an operation does not fit the target's rows.
+        Raises ApplyError if an operation does not fit the target's rows and the error stops the
+        run, and ``_LateCollisionError`` if only later operations show that a key update does not.
 
-        ``unended`` is the transaction that continues, with a truncate, after these operations.
-        Because it has not ended, its keys may still have two rows.
+        If a truncate follows, ``unended`` is the number of its transaction. If that is the last
+        transaction here, it has not ended, and its keys may still have two rows.
         """
         key_pairs = key_tuples(operations.key), key_tuples(operations.old_key)
         images = logged_images(operations)
@@ -128,7 +129,10 @@ class OperationReplay:
         return rows[0].values if rows else None
 
     def nets(self, keys: Iterable[Key]) -> NetChanges:
-        """Return the net change of each key: a complete row, or a delete if the target had a row."""
+        """Return the net changes of the keys: a complete row each, or a delete if the row is gone.
+
+        A key that had no row and has none now is skipped.
+        """
         # A key that had no row and has none now needs no change, for example if it was inserted and
         # deleted again.
         used = self._stored_keys | self._deleted.keys()
@@ -241,7 +245,8 @@ class OperationReplay:
     def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
         """Reduce the rows of a key to at most one.
 
-        Raises an error if there are several and collisions are not overlaid.
+        Raises an error if there are several and collisions are not overlaid. With ``at_end``, the
+        transaction ends here, and it is also an error if a value of the row is unknown.
         """
         rows = self._rows.get(key)
         if not rows:

@@ -70,12 +70,15 @@ class DatabaseColumnType:
 
     @property
     def only_checks(self) -> bool:
-        """Whether values are only checked, as the database itself would check them."""
+        """Whether the rule only repeats a check of the database, and never converts a value.
+
+        This is text of any length: it must not contain U+0000.
+        """
         return self.rule is StorageRule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
-        """Whether only the database can tell if it returns the text of a value unchanged."""
+        """Whether a value must be cast and printed by the database, to see if its text changes."""
         return self.rule in (StorageRule.PRINTED, StorageRule.PRINTED_KEY)
 
     @property

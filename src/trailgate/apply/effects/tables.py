@@ -35,7 +35,7 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table, with its source column and its Arrow type.
+    """A column of a target table: its name, its Arrow type, and who sets its values.
 
     - ``number``: a text column whose values are numbers
     - ``length``: the maximum number of characters of text, or None if it is unknown
@@ -245,7 +245,7 @@ def _unchanged(values: pa.Array) -> pa.Array:
 def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
     """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
 
-    A column that was ``extra`` is no longer so if ``wanted`` has it from the source.
+    If ``wanted`` has a column from the source, the column is not ``extra`` in the result.
     """
     existing_names = {column.name.casefold() for column in existing.columns}
     wanted_names = {column.name.casefold() for column in wanted.columns if not column.extra}

@@ -81,8 +81,9 @@ def apply_trail(
     ``to`` is an address such as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the
     same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
     ``on_collision`` defines what to do if an inserted row already exists, or if an updated or deleted
-    row does not. Up to the CSN ``overlay_until`` such collisions are always overlaid. Operations up
-    to ``after_csn`` are skipped, because the tables already contain them.
+    row does not. Up to the CSN ``overlay_until``, inserts always overwrite existing rows, and
+    changes of missing rows are ignored. Operations up to ``after_csn`` are skipped, because the
+    tables already contain them.
 
     An operation that cannot be applied stops the run. With ``on_error="discard"`` it is written to
     the JSON lines file ``discards`` instead, and with ``"discard-transaction"`` its complete
@@ -124,8 +125,9 @@ class ThreadReading:
 class ApplyRun:
     """One run of apply: reads batches of a trail and applies them one after another.
 
-    The run opens the target itself, or by ``open_target``, and opens it again after a temporary
-    fault, unless the caller passes an open ``target``.
+    The run opens the target by its address ``to``, or with ``open_target`` if that is given, and
+    opens it again after a temporary fault. If the caller passes an open ``target`` instead, faults
+    are raised.
     """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
@@ -283,9 +285,9 @@ class ApplyRun:
         )
 
     def _defined_tables(self) -> set[str]:
-        """Return the names of all target tables that the trail defines, including those without operations.
+        """Return the names of all target tables that the trail defines, even without operations.
 
-        With a mapping they are unknown.
+        With MAP statements the names are unknown, and the result is empty.
         """
         trail = self._find()
         if self.mapped.mapping is not None:
@@ -302,8 +304,8 @@ class ApplyRun:
     def lacks_operations(self) -> bool:
         """Whether the trail lacks operations.
 
-        Then its first files are missing, or its last file does not have the size that its header
-        states. A transaction that is still being written does not count.
+        This is the case if its first files are missing, or if its last file does not have the size
+        that its header states. A transaction that is still being written does not count.
         """
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
@@ -366,7 +368,10 @@ class ApplyRun:
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
     def _store_reached(self, reached: TrailPosition) -> None:
-        """Store that files without any operations to apply have been read, so that they may be purged."""
+        """Store that the trail has been read up to ``reached``, although no operation was applied.
+
+        Complete files before that position may then be purged.
+        """
         done = self._tables.done
         if done is None or self._options.dry_run:
             return

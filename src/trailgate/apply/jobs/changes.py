@@ -133,7 +133,7 @@ class ChangeComputation:
 def count_reasons(
     batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mapping[str, int]:
-    """Count the operations that are not applied by the reason of their error."""
+    """Count the operations that are not applied, by reason."""
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
         int(unapplied_mask(block.order, transactions, faults, excluded).sum())
@@ -172,7 +172,10 @@ def _dry_run_changes(operations: TargetOperations) -> TableChanges:
 def count_changes(
     operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
 ) -> TableReport:
-    """Count the operations and the changed rows of one table. ``failed`` operations are not counted."""
+    """Count the applied operations and the changed rows of one table.
+
+    ``failed`` is the number of ``operations`` that could not be applied.
+    """
     done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts

@@ -108,8 +108,9 @@ class FrameApplier:
         Retries after temporary faults of the target.
 
         Raises TransactionError if a transaction is incomplete or two different operations have the
-        same position. Raises OptionError if the batch begins at or before the applied position,
-        unless ``skip_applied``. Also raises everything that ``trailgate.apply_trail`` raises.
+        same position. Unless ``skip_applied``, raises OptionError if the batch begins at or before
+        the applied position, except if it ends exactly there: it was then applied before, and is
+        skipped. Also raises everything that ``trailgate.apply_trail`` raises.
         """
         batch = _sort_by_position(batches)
         if not batch.rows:

@@ -1,4 +1,4 @@
-"""Compare what a group applied in its last run with what it applies now.
+"""Compare the tables and MAP statements of a group's last run with those of this run.
 
 A target stores one position for all tables of a group. A table that joins the group later would
 lack the operations before that position. So if a run has more tables or MAP statements than the
@@ -11,8 +11,8 @@ The source of a stored position is a string such as
 
 It contains dropped MAP statements as long as no other statement writes their target table. If such
 a statement is used again, its table still has its old position and can catch up from there. A new
-statement that writes an existing table could not: the table's position would hide all operations
-before it.
+statement that writes an existing table cannot catch up: the table already has a position, so all
+operations before it would be skipped.
 """
 
 from __future__ import annotations

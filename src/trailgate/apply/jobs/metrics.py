@@ -1,4 +1,4 @@
-"""Count what a run of apply has done, measure its lag, and format both as Prometheus metrics."""
+"""Add up the results of a run of apply, measure its lag, and format both as Prometheus metrics."""
 
 from __future__ import annotations
 

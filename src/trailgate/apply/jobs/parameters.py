@@ -77,7 +77,8 @@ class ResolvedApplyOptions:
     def unmatched_patterns(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
         """Return the patterns of source tables that match none of the names.
 
-        Each has its origin before it: a MAP statement with its line, or ``--tables``.
+        Each is a pair of its origin and the pattern: ``("rshop.prm line 4, MAP", "HR.*")`` or
+        ``("--tables", "HR.*")``.
         """
         if self.mapping is not None:
             stated = self.mapping.patterns

@@ -2,11 +2,12 @@
 
 A thread or a Spark task reads a split. It knows the target tables that earlier batches used. For
 any other table it assumes the types with which the table would be created. When the splits are
-joined, this is compared with the target. If a table exists with other types, the splits are read
-again (``TargetTables.read``).
+joined, the assumed tables are compared with those of the target. If a table exists with other
+types, the splits are read again (``TargetTables.read``).
 
-Each split numbers its operations and transactions from 0. ``join_split_operations`` shifts these
-numbers, for example by 1,000 for the second split if the first one has 1,000 operations.
+Each split numbers its operations and transactions from its own beginning. ``join_split_operations``
+shifts these numbers, for example by 1,000 for the second split if the first one has 1,000
+operations.
 """
 
 from __future__ import annotations
@@ -114,8 +115,8 @@ class SplitWork:
     tables operations up to ``done`` are skipped. With ``keep``, the operations are also kept as
     they are in the trail, and errors of operations are collected instead of raised. Operations
     after ``until`` are skipped. Errors of operations after ``settled`` are ignored, because their
-    tables may not have to apply them yet. With ``fold_rows`` the operations on a table are folded
-    whenever there are that many; 0 folds them only at the end of the split.
+    tables may not have to apply them yet. The operations on a table are folded whenever there are
+    more than ``fold_rows``; with 0 they are folded only at the end of the split, with None never.
     """
 
     trail: TrailFiles
@@ -133,7 +134,11 @@ class SplitWork:
     until: str = ""
 
     def read(self, split: TrailSplit) -> SplitOperations:
-        """Read a split of the trail as operations on target tables. Raises TrailgateError."""
+        """Read a split of the trail as operations on target tables.
+
+        Raises TrailgateError if the trail cannot be read. Other errors that stop the run are
+        returned as ``failed``.
+        """
         options = SplitOptions(self.wanted)
         return self.read_batches(SplitReader(self.trail, split, options, self.notices).batches())
 

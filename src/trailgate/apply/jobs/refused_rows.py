@@ -2,11 +2,12 @@
 
 A target may name all rejected rows of a table at once (``FindingTarget``). A row results from all
 operations with its key, and with other keys that key updates link to it. If there is only one such
-operation, it is the rejected one. Otherwise the search writes the first half of them, or more or
-fewer, for all such rows at once, until it finds the first operation with which the row is rejected.
+operation, it is the rejected one. Otherwise a binary search finds the first operation with which
+the row is rejected. Each step writes the batch without the later operations on the row, and rolls
+it back. The searches for all such rows share their steps.
 
-Example: I(a=1), U(a=-1), U(b=5) of one key, and CHECK (a >= 0). I(a=1), U(a=-1) is rejected and
-I(a=1) is not, so the first update is discarded, and the other two operations are applied.
+Example: I(a=1), U(a=-1), U(b=5) of one key, and CHECK (a >= 0). The first two operations are
+rejected and the first one alone is not. So U(a=-1) is discarded, and the other two are applied.
 """
 
 from __future__ import annotations
@@ -54,10 +55,11 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Build the error that lists all rejected rows of the table at index ``at``, or return ``first`` if no row can be listed.
+    """Build the error that lists all rejected rows of a table, or return ``first`` if it has none.
 
-    A row that a foreign key rejects is not listed if the cause may be the table that it refers to:
-    that table's changes are written later in this batch, or remove rows.
+    ``written`` are the changes of all tables in this batch. The first ``at + 1`` of them, up to
+    this table, have been written. A row that a foreign key rejects is not listed if the cause may
+    be the other table of the foreign key: if its changes are not yet written, or remove rows.
     """
     own = str(table).casefold()
     explains = {name.casefold() for name, _, _ in written[at + 1 :]}
@@ -103,11 +105,10 @@ def _removes(changes: TableChanges) -> bool:
 def find_refused_operations(
     batch: SplitOperations, refusal: RowsRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
-    """Return the first rejected operation of each rejected row, with its error.
+    """Return the first rejected operation of each rejected row: its number and its error.
 
-    Empty if they cannot be found.
-
-    ``retry`` writes a batch, rolls it back, and returns the error if the batch is rejected.
+    Returns {} if they cannot be found. ``retry`` writes a batch, rolls it back, and returns the
+    error if the batch is rejected.
     """
     operations = next(
         (one for one in batch.operations.values() if str(one.table) == refusal.table), None
@@ -170,9 +171,10 @@ def _only_inserts(operations: TargetOperations, number: Longs) -> bool:
 def _refused_numbers(
     operations: TargetOperations, number: Longs, refusal: RowsRefusedError
 ) -> dict[int, RowRefusedError]:
-    """Return the error of each rejected row, by the number of its operations.
+    """Return the error of each rejected row, by the row's number in ``number``.
 
-    Rows that no operation of the batch writes are skipped.
+    ``number`` is the result of ``number_dependent_rows``: operations on the same row have the same
+    number. Rows that no operation of the batch writes are skipped.
     """
     rows = refusal.rows
     assert rows is not None
@@ -270,9 +272,10 @@ def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations
 def find_first_refused(
     batch: SplitOperations, refusal: RowRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
-    """Find the first operation of a transaction whose row the target rejects, by binary search.
+    """Find the first operation of a batch with which the target rejects a row, by binary search.
 
-    If the target rejects only the commit, return all operations.
+    Returns its number and error. If the target accepts all operations (and rejected the batch only
+    at the commit), returns all of them with the error ``refusal``.
     """
     batch_numbers = {number for one in batch.operations.values() for number in one.order.tolist()}
     numbers = sorted(batch_numbers - batch.errors.keys())

@@ -137,11 +137,10 @@ class _RepairedTables(TargetTables):
 
 
 def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> SplitOperations:
-    """Remove operations on tables that already contain this file.
+    """Remove operations on tables that already contain this file, whose position is ``at``.
 
-    This happens if a run was killed after it had committed only some tables.
-
-    Raises OptionError if that run applied a different file.
+    There are such tables if a run was killed after it had committed only some tables. Raises
+    OptionError if that run applied a different file.
     """
     ahead = {name: one for name, one in tables.table_positions.items() if one > tables.done_before}
     for name, one in ahead.items():

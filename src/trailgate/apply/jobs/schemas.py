@@ -95,9 +95,10 @@ class TableModes:
 
 
 class TargetSchemas:
-    """The tables of a target, by the names with which they would be created, and the changes planned to them.
+    """The tables of a target as one group uses them, and the changes planned to them.
 
-    If ``by_position`` is False, the positions of the group are not positions in a trail; they are
+    ``known`` has each table by the name with which apply would create it; the target may spell an
+    existing table's name differently. If ``by_position`` is False, the positions of the group are not positions in a trail; they are
     stored in ``positions`` instead of the known tables. ``bound`` returns the position of the last
     operation to apply to a table, if the target has such a limit.
     """
@@ -132,7 +133,10 @@ class TargetSchemas:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that adds the columns of its mode to a table that has the source's columns."""
+        """A function that completes a table with the source's columns.
+
+        It sets the column types that the user chose, and adds the columns of the table's mode.
+        """
         types = partial(_apply_types, self._types, self._options.sizes)
         return partial(_extend_table, self.modes, types)
 

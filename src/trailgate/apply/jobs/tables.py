@@ -147,9 +147,9 @@ class TargetTables:
     ) -> AppliedPosition | None:
         """Check whether a group may continue although its tables or MAP statements have changed.
 
-        Return the position to continue at.
-
-        Raises StorageError if the options do not allow that.
+        Returns the position to continue at. Returns None if the trail has to be read from its
+        beginning (``changed_maps`` is "catch-up"); then the position of each table decides which
+        operations it still needs. Raises StorageError if the options do not allow the change.
         """
         options = self._options
         current, before = GroupSource.read(source), GroupSource.read(done.trail)
@@ -180,9 +180,9 @@ class TargetTables:
         return changed
 
     def _check_further(self, further: Sequence[str], to: str) -> None:
-        """Raise StorageError if a new MAP statement writes an existing table.
+        """Raise StorageError if a new MAP statement writes a table that the group already applies.
 
-        The position of that table would hide earlier operations of the statement.
+        The operations of the statement before the table's position would be skipped.
         """
         for one in further:
             target = parse_map_target(one)
@@ -208,18 +208,22 @@ class TargetTables:
 
     @property
     def table_positions(self) -> Mapping[str, str]:
-        """The position of each table used so far, or {} if the target stores one position for all tables (``by_position``)."""
+        """The position of each table used so far if ``by_position`` is False, otherwise {}.
+
+        Positions in a trail are in ``known`` (``KnownTable.done``).
+        """
         return dict(self._schemas.positions)
 
     @property
     def sources(self) -> set[str]:
-        """The names of the source tables whose operations this group has applied."""
+        """The names of the source tables of which this run has read operations."""
         return {table.name for table in self._schemas.defined.values()}
 
     def unmatched_columns(self, defined: Callable[[], Collection[str]]) -> tuple[str, ...]:
         """Return a sentence for each chosen column type that had no effect.
 
-        ``defined`` returns the names of tables without operations.
+        ``defined`` returns the names of all target tables that the trail defines, including those
+        without operations.
         """
         columns = {
             name: [column.name for column in one.table.columns]
@@ -238,16 +242,23 @@ class TargetTables:
 
     @property
     def done_before(self) -> str:
-        """The position up to which every table that has not been used yet contains all operations."""
+        """The position of the last committed batch (20 digits), or "" if there is none.
+
+        Tables that have not been used yet need no operations up to there.
+        """
         return self._writer.done_before
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that adds the columns of the apply mode to a table that has the source's columns."""
+        """A function that sets chosen column types in a table, and adds the columns of its mode."""
         return self._schemas.extend
 
     def look_up_definitions(self, before: Callable[[str, str], Table | None]) -> None:
-        """Set the function that returns the definition of a source table at a position."""
+        """Set the function that looks up earlier definitions of source tables.
+
+        It is called with a table's name and a position, and returns the table's last definition
+        before the position, or None.
+        """
         self._schemas.definition_before = before
 
     @property

@@ -222,8 +222,8 @@ class _Expected(ApplyTarget):
     def scratch_name(self, name: str) -> tuple[str, str]:
         """Return the schema and name of an expected table.
 
-        The scratch file ignores the case of names, and the real target may have several tables that
-        differ only in it. Each of them is in a schema of its own.
+        The scratch file ignores the case of names. If the real target has several tables whose
+        names differ only in case, each of them gets its own schema in the scratch file.
         """
         spellings = self._spellings.setdefault(name.casefold(), [])
         if name not in spellings:
@@ -332,8 +332,9 @@ def verify_tables(
     If the trail's first files are missing, tables of current rows are compared like loaded tables,
     and a notice warns about it.
 
-    Raises OptionError if loaded tables have a mode other than "current", MissingDependencyError if
-    DuckDB is not installed, and everything that ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", or if row versions have
+    columns with the time of apply (``@DATENOW``); MissingDependencyError if DuckDB is not
+    installed; and everything that ``apply_trail`` raises.
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)

@@ -95,7 +95,8 @@ class BoundedTarget(ApplyTarget, Protocol):
 class BatchWriter:
     """Writes batches to the tables of a target, and commits each with its last position (``done``).
 
-    With ``bounded``, the target decides which operations were discarded before.
+    ``bounded`` is the target itself if it is a ``BoundedTarget``, otherwise None. Such a target
+    decides which operations were discarded before.
     """
 
     target: ApplyTarget
@@ -108,7 +109,7 @@ class BatchWriter:
 
     @property
     def done_before(self) -> str:
-        """The position up to which every table that has not been used yet contains all operations."""
+        """The position of the last committed batch (20 digits), or "" if there is none."""
         return "" if self.done is None else self.done.position
 
     @property
@@ -200,7 +201,7 @@ class BatchWriter:
         return report
 
     def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
-        """Remove operations that were already discarded: by a killed run, or before a comparison.
+        """Remove operations that an earlier run discarded: a killed run, or one that is verified.
 
         If a killed run had committed some tables of its batch, their operations are skipped now. An
         error that depended on them, such as one that discarded a transaction across several tables,

@@ -89,8 +89,8 @@ class ReplicatMapping:
     def collisions(self, target: str) -> CollisionPolicy | None:
         """Return the collision policy of a target table, or None if its statements do not set one.
 
-        Statements that name the table precede those with wildcards. Raises OptionError if they set
-        different policies.
+        Statements that name the table take precedence over those with wildcards. Raises OptionError
+        if statements of the same rank set different policies.
         """
         statements = self._naming(target)
         for one in statements[1:]:
@@ -317,10 +317,11 @@ def _key_index(
 def _target_name(statement: MapStatement, source: Table) -> str:
     """Return the name of the target table for a source table.
 
-    ``*`` alone as a part of TARGET is replaced by the source's name. A ``*`` next to other
-    characters is replaced by the text that the star in the MAP pattern matches (assumed; the
-    documentation does not specify this). If such texts are all upper case they become lower case,
-    each on its own: for ORDERS, both ``stg_*`` and ``STG_*`` give ``stg_orders``.
+    ``*`` alone as a part of TARGET is replaced by the same part of the source's name. A ``*`` next
+    to other characters is replaced by the text that the star in the MAP pattern matches (assumed;
+    the documentation does not specify this). A source name in upper case becomes lower case, and so
+    do upper-case characters next to the star: for ORDERS, both ``stg_*`` and ``STG_*`` give
+    ``stg_orders``.
     """
     if "*" not in statement.target:
         return statement.target

@@ -151,7 +151,10 @@ class ReplicatParameters:
 
     @property
     def environment(self) -> GetenvValues:
-        """The values of ``@GETENV`` that a Replicat file sets, without those of the machine."""
+        """The values of ``@GETENV`` that the file determines: the group and SETENV variables.
+
+        The names of the host and the user are left empty.
+        """
         return GetenvValues(self.group or "", variables=self.variables, group_type="REPLICAT")
 
     @property
@@ -221,10 +224,10 @@ def parse_replicat(
 
 
 def _check_before_rows(draft: _Draft) -> None:
-    """Report GETUPDATEBEFORES.
+    """Report GETUPDATEBEFORES, as an error if a MAP statement has the mode INSERTALLRECORDS.
 
-    It writes the row before an update as a separate record, which matters only with
-    INSERTALLRECORDS.
+    The parameter writes the row before an update as a separate record, which matters only in this
+    mode.
     """
     statement = draft.before_rows
     if statement is None:
@@ -237,7 +240,7 @@ def _check_before_rows(draft: _Draft) -> None:
 
 
 def _check_duplicates(draft: _Draft) -> None:
-    """Report ALLOWDUPTARGETMAP. It matters only if two statements have the same source and target."""
+    """Report ALLOWDUPTARGETMAP, as an error if two statements have the same source and target."""
     statement = draft.duplicates
     if statement is None:
         return
@@ -252,7 +255,7 @@ def _check_duplicates(draft: _Draft) -> None:
 
 
 def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> None:
-    """Raise OptionError for text after a complete parameter, such as THREADS (1-3)."""
+    """Report text after a complete parameter, such as THREADS (1-3), as an error."""
     rest = rest.strip(" \t,;")
     if not rest:
         return
@@ -422,7 +425,10 @@ def _toggle_collisions(
 
 
 def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter with one value. ``what`` describes the value in errors."""
+    """Return a handler for a parameter with one value, which it stores in the field ``member``.
+
+    ``what`` describes the value in errors.
+    """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         value, rest = statement.first(what)

@@ -72,7 +72,10 @@ class SessionIcebergTarget:
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the properties of its snapshots, or with None the checkpoint that all tables have reached."""
+        """Return a table's position from the properties of its snapshots, read through the session.
+
+        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        """
         if table is None:
             row = self._checkpoint
             return None if row is None else decode_lake_checkpoint(row)
@@ -88,7 +91,7 @@ class SessionIcebergTarget:
         return AppliedPosition("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
-        """Return the last position in the snapshots of the table's history, and the current snapshot."""
+        """Return the highest position in a table's snapshots, and the current snapshot's ID."""
         with _refusing(name):
             # The latest snapshot need not have a position: another writer may have added it. So
             # take the highest position of the table's history.
@@ -191,7 +194,7 @@ class SessionIcebergTarget:
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one Iceberg table in one snapshot that also has the position.
 
-        Raises StorageError if another run has applied the same operations.
+        Raises TargetConflictError if another run has applied the same operations.
         """
         table = effects.nets.table
         # The position is read from the table's snapshots, so it includes commits of other processes.

@@ -36,7 +36,10 @@ ICEBERG_POSITION: Final = "trailgate.{}.position"
 def parse_group_positions(
     names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> list[GroupPosition]:
-    """Convert the rows of ``STATUS``, whose columns have these names, to a position per group."""
+    """Convert the result of the query ``STATUS`` to one ``GroupPosition`` per group.
+
+    ``names`` are the names of its columns.
+    """
     groups: list[GroupPosition] = []
     named = [dict(zip(names, row, strict=True)) for row in rows]
     for group, group_rows in groupby(named, key=lambda row: str(row["grp"])):

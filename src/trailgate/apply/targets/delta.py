@@ -5,8 +5,8 @@ transaction (``txn``) whose version is the position: the number of the trail fil
 and the offset in the lower 33. File 2, offset 12345 becomes ``2 << 33 | 12345``.
 
 After all tables of a batch, the position of all tables is written as the only row of the table
-``lake/_trailgate/GROUP``. A run that was killed in between starts from the older position there,
-and the tables that are already committed skip what they contain.
+``lake/_trailgate/GROUP``. If a run is killed in between, the next run starts from the older
+position there, and tables that were already committed skip the operations that they contain.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ class DeltaTarget:
         self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the transaction version in its Delta log, or with None the checkpoint that all tables have reached."""
+        """Return a table's position from the version of its application transaction (Delta log).
+
+        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        """
         if table is None:
             return self._checkpoint()
         delta = self._open(table)

@@ -31,9 +31,9 @@ COMPRESSION: Final = "SNAPPY"  # delta-rs's own choice, which must be repeated
 
 
 def plan_writer_properties(place: DeltaPlace, table: DeltaTable) -> WriterProperties | None:
-    """Return delta-rs's properties for files that replace those of a table, or None if no file shows them yet.
+    """Plan delta-rs's properties for new files of a table, from the footer of its largest file.
 
-    The footer of the largest file decides, unless it is known to have too few rows.
+    Returns None if the table has no file, or if the largest file has few rows or cannot be opened.
     """
     files = pa.table(table.get_add_actions(flatten=True))
     if not len(files):

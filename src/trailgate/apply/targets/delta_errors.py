@@ -189,7 +189,7 @@ def match_known_refusal(text: str, path: str) -> ApplyError | None:
 def join_error_lines(text: str) -> str:
     """Join the lines of a Delta error and shorten it to about 300 characters.
 
-    delta-rs writes what failed first and the cause last, so both ends are kept. Of a store's answer in XML only the
+    delta-rs begins with the failed step and ends with the cause, so both ends are kept. Of a store's answer in XML only the
     code and the message are kept.
     """
     text = XML.sub(_describe_answer, DRAWN.sub("", text))

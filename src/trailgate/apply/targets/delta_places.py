@@ -1,8 +1,8 @@
-"""Where Delta tables are: a folder, or an address of a store as trails have them (docs/stores.md).
+"""Find Delta tables in a folder or an object store, by addresses as for trails (docs/stores.md).
 
-delta-rs takes an address without a login, and the login as options. Both come from the same address
-and the same environment variables as those of trails. Options are looked up each time a table is
-opened, because temporary keys of AWS end after some hours.
+delta-rs needs an address without a login, and the login as separate options. The login comes from
+the address or from environment variables, the same ones as for trails. Options are looked up each
+time a table is opened, because temporary keys of AWS expire after some hours.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _no_options() -> None:
 class DeltaPlace:
     """The address of a Delta table or of a folder of Delta tables.
 
-    ``address`` has no login, and ``find_options`` returns delta-rs's options.
+    ``address`` has no login. ``find_options`` returns delta-rs's options, such as the login.
     """
 
     address: str
@@ -83,9 +83,10 @@ def _s3_place(address: str) -> DeltaPlace:
 
 
 def _aws_login() -> tuple[Any, str | None]:
-    """Return the credentials that the AWS command line would use, and the region; None for what is not found.
+    """Return the credentials that the AWS command line would use, and the region.
 
-    delta-rs does not read profiles. Without botocore (the extra ``s3``), it reads the environment variables alone.
+    Each is None if it is not found. This is needed because delta-rs does not read AWS profiles.
+    Without botocore (the extra ``s3``) both are None, and delta-rs uses only environment variables.
     """
     if find_spec("botocore") is None:
         return None, None

@@ -30,9 +30,9 @@ COUNTED: Final = (
 
 
 def has_rounded_statistics(data_type: pa.DataType) -> bool:
-    """Return whether delta-rs rounds a column's statistics.
+    """Return whether delta-rs rounds the statistics of columns of this type.
 
-    These are decimals of more than 18 digits, or of more than 15 digits if they have a scale.
+    It does so for decimals of more than 18 digits, or of more than 15 digits if they have a scale.
     """
     if not pa.types.is_decimal(data_type):
         return False

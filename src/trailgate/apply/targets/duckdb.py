@@ -116,7 +116,10 @@ class DuckDBTarget:
         return self._attached
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position of a table, or with None of all tables, from the checkpoint table in the DuckDB file."""
+        """Return a table's position from the checkpoint table in the DuckDB file.
+
+        If ``table`` is None, return the position of all tables.
+        """
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
@@ -221,7 +224,8 @@ class DuckDBTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Look up rows by joining the DuckDB table with a table of the keys.
 
-        Key values have the spelling of the trail.
+        Key columns of the result have the canonical spelling, so that they compare equal to
+        ``keys``.
         """
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         self._check_printed(table, table.key)
@@ -269,7 +273,7 @@ class DuckDBTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Mark some keys as unknown in a table that ``apply/effects/determined.py`` describes."""
+        """Mark some keys as unknown in a table of known keys (``apply/effects/determined.py``)."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (
             sql.quote_sql_name(*table.name),
@@ -293,9 +297,9 @@ class DuckDBTarget:
         """Compare a table with other rows by key.
 
         Returns the number of rows of each kind, and the first ``most`` differing rows. The kinds
-        are explained in ``sql.py``. With ``determined``, the table is one that
-        ``apply/effects/determined.py`` describes: only some keys and values are known. ``is_whole``
-        means that it contains all keys.
+        are explained in ``sql.build_comparison``. With ``determined``, the table is a table of
+        known keys (``apply/effects/determined.py``): only some keys and values are known.
+        ``is_whole`` means that it contains all keys.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
@@ -365,7 +369,7 @@ class DuckDBTarget:
         self._attached = None
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of a table, or with None that of all tables, in the checkpoint table."""
+        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(

@@ -1,6 +1,6 @@
 """Decide which errors of a target are temporary, so that apply retries, and which are permanent.
 
-PostgreSQL errors are classified by SQLSTATE, errors of DuckDB and Delta by exception type and a
+PostgreSQL errors are classified by SQLSTATE, errors of the other targets by exception type and a
 part of the text. An error without a row in these tables is permanent.
 """
 

@@ -2,16 +2,16 @@
 
 A batch changes rows by *copy-on-write*: each data file with changed rows is read and replaced by
 new files, in one snapshot. The position of the batch is a property of this snapshot and of the
-table, set in the same commit. A session of Spark stores it in the same way
-(``apply/spark/iceberg.py``), so either can continue what the other one applied.
+table, set in the same commit. A Spark session stores it as a property of the snapshot only
+(``apply/spark/iceberg.py``). Both are read, so either can continue what the other one applied.
 
 After all tables of a batch, the position of all tables is written as the only row of the table
-``_trailgate.GROUP``, as for Delta. A run that was killed in between starts from the older position
-there, and the tables that are already committed skip what they contain.
+``_trailgate.GROUP``, as for Delta. If a run is killed in between, the next run starts from the
+older position there, and tables that were already committed skip the operations that they contain.
 
-Two runs that apply the same operations must not both commit (``iceberg_commits.py``). So a table is
-read and written by the same loaded snapshot until ``release``, and a commit of another writer in
-between makes the write fail.
+Two runs that apply the same operations must not both commit (``iceberg_commits.py``). So a table
+stays loaded until ``release``: its rows are read from the loaded snapshot, and the commit fails if
+another writer has committed a newer one.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ class IcebergTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the properties of its snapshots, or with None the checkpoint that all tables have reached."""
+        """Return a table's position from the properties of the table and its snapshots.
+
+        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        """
         if table is None:
             return next(map(decode_lake_checkpoint, self._rows()), None)
         loaded = self._load(table.name)
@@ -111,10 +114,11 @@ class IcebergTarget:
         return AppliedPosition("", last)
 
     def _find_position(self, table: Table) -> str | None:
-        """Return the last position that the table's property and the ancestors of its current snapshot contain.
+        """Return a table's position, or None if this group has not written the table.
 
-        The property remains if the snapshots are expired. A Spark session sets only the snapshot's
-        property.
+        It is the later one of two positions: the property of the table, which remains if snapshots
+        expire, and the property of the newest snapshot that has one. A Spark session sets only the
+        second one.
         """
         stored = (one.get(self._property) for one in _read_commits(table))
         of_snapshot = next(filter(None, stored), "")
@@ -145,7 +149,7 @@ class IcebergTarget:
         return positions
 
     def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
-        """Return the CSN and commit time stored in the snapshot of a position, if this target wrote it."""
+        """Return the CSN and commit time that a snapshot has for a position, or None for each."""
         for one in _read_commits(table):
             if one.get(self._property) == position:
                 op_ts = one.get(f"trailgate.{self._group}.op_ts")
@@ -210,7 +214,7 @@ class IcebergTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Read the rows of an Iceberg table that have any of the keys: all columns, or only those of the key.
 
-        Only data files whose bounds allow one of the keys are read.
+        Only data files whose bounds overlap the range of the keys are read.
         """
         loaded = self._open(table.name)
         self._check_position(table, loaded)
@@ -319,7 +323,7 @@ class IcebergTarget:
 
 
 def _read_commits(table: Table) -> Iterator[Mapping[str, str]]:
-    """Yield the properties of the current snapshot and of those before it."""
+    """Yield the properties of the current snapshot and of its ancestors, newest first."""
     for one in ancestors_of(table.current_snapshot(), table.metadata):
         if one.summary is not None:
             yield one.summary.additional_properties

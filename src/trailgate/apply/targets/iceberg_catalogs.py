@@ -1,4 +1,4 @@
-"""Where Iceberg tables are: a local folder with its own catalog, or a catalog of pyiceberg's configuration.
+"""Find Iceberg tables: in a local folder with its own catalog, or in a configured catalog.
 
 An address with a slash is a folder. ``iceberg:lake/`` has the table HR.JOBS in ``lake/hr/jobs``,
 and its catalog is the SQLite file ``lake/catalog.db``, in which the catalog's name is "lake". Any
@@ -120,7 +120,7 @@ def check_path(path: str) -> None:
 
 
 def _check_catalog_file(path: Path) -> None:
-    """Raise the error for a file that cannot be opened as a catalog.
+    """Raise an error if an existing file is not a catalog, or is locked.
 
     pyiceberg itself would add its tables to any SQLite file, and wait for each lock twice.
     """

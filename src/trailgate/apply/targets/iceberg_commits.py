@@ -54,8 +54,8 @@ def commit_rows(
 ) -> None:
     """Replace data files by rows, and set properties of the snapshot and of the table.
 
-    With ``keep`` only the last snapshots are kept. Raises CommitFailedException if the table was
-    changed since it was loaded.
+    Only the last ``keep`` snapshots are kept; 0 keeps all. Raises CommitFailedException if the
+    table was changed since it was loaded.
     """
     stored = dict(properties)
     with SingleAttempt(table) as transaction:

@@ -94,7 +94,7 @@ def convert_iceberg_errors(table: str) -> Iterator[None]:
 
 
 def _is_of_aws(error: Exception) -> bool:
-    """Return whether a Glue catalog raised an error, by botocore, which need not be installed."""
+    """Return whether botocore raised an error, as a Glue catalog does. It may not be installed."""
     return type(error).__module__.startswith("botocore.")
 
 

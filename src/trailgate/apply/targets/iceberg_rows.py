@@ -1,8 +1,8 @@
 """Read the rows of Iceberg tables, find rows by key, and compute the new rows of a data file.
 
 pyiceberg finds rows by expressions, which become slow for thousands of keys. Here Arrow looks up
-the keys in each data file whose bounds allow one of them. For example, changes to the keys 3 and 7
-need the files with bounds 1..5 and 6..9, but not the one with 10..20.
+the keys in each data file whose bounds overlap the range of the keys. For example, changes to the
+keys 3 and 7 need the files with bounds 1..5 and 6..9, but not the one with 10..20.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def read_arrow_schema(table: Table) -> pa.Schema:
 
 
 def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]:
-    """Return the data files, or only those whose bounds allow one of the keys. Raises ApplyError if the table has delete files."""
+    """Return the data files, or only the files whose bounds overlap the range of ``keys``.
+
+    Raises ApplyError if one of them has delete files.
+    """
     columns = {} if keys is None else dict(zip(keys.column_names, keys.columns, strict=True))
     condition: BooleanExpression = AlwaysTrue()
     for name, values in columns.items():
@@ -63,7 +66,10 @@ def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]
 
 
 def check_delete_files(table: Table) -> None:
-    """Raise ApplyError if the current snapshot states that the table has delete files, also of rows that no batch changes."""
+    """Raise ApplyError if the table has delete files, according to its current snapshot.
+
+    ``plan_files`` checks only the files that a batch needs.
+    """
     snapshot = table.current_snapshot()
     if snapshot is not None and snapshot.summary is not None:
         stated = snapshot.summary.additional_properties.get("total-delete-files", "0")
@@ -141,7 +147,7 @@ def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
 
 
 def build_new_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows that changes insert, or with which they replace existing rows."""
+    """Build the complete rows of changes with the effects INSERT and REPLACE."""
     is_new = np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE))
     return build_complete_rows(nets.where(is_new))
 

@@ -1,4 +1,4 @@
-"""Find rows of a lake by their keys: which data files may have them, and which rows do.
+"""Find rows of Delta and Iceberg tables by their keys: first the data files, then the rows in them.
 
 - ``find_key_range`` finds the range of a batch's keys. For the keys 3, 7 and 9 it is 3 to 9: a data
   file whose keys are between 10 and 20 is not read.
@@ -33,7 +33,7 @@ MOST_BYTES: Final = 64 << 20  # of a bitmap, which has a byte for each number
 
 @dataclass(frozen=True, slots=True)
 class IntegerKeys:
-    """Integer keys between ``low`` and ``low + len(wanted) - 1``."""
+    """A set of integer keys: ``wanted[i]`` is true if ``low + i`` is one of them."""
 
     low: int
     wanted: Mask
@@ -75,7 +75,11 @@ class KeyRange(NamedTuple):
 
 
 def find_key_range(keys: pa.Array) -> KeyRange | None:
-    """Return the range of a key column's values, or None if files cannot be skipped by it: no keys, a NULL, or another type."""
+    """Return the range of a key column's values.
+
+    Returns None if files cannot be skipped by their range: if there are no values, if one is NULL,
+    or if the type is not in ``RANGED``.
+    """
     if not any(fits(keys.type) for fits in RANGED) or keys.null_count or not len(keys):
         return None
     bounds = pc.min_max(keys)

@@ -11,8 +11,8 @@ committed in three steps:
 A run that was killed after step 2 leaves listed files under hidden names; the next run renames
 them. Hidden files that are not listed belong to a batch that was not committed; they are removed.
 
-A lock of the group keeps a second run from doing so during a batch. It is released between batches
-(``release``), so two runs take turns.
+While a run writes a batch, it locks the group, so that a second run does not remove its hidden
+files. The lock is released between batches (``release``), so that two runs can take turns.
 """
 
 from __future__ import annotations
@@ -79,10 +79,11 @@ class ParquetTarget:
         self._is_known = True
 
     def _begin(self, *, writes: bool) -> None:
-        """Lock the group after ``release``, and read its state. Nothing needs a lock in a new folder until ``writes``.
+        """Lock the group, unless it is locked already, and read its state.
 
-        Raises TargetLockedError if another run of the group writes a batch, and TargetConflictError
-        if one has done so since the last batch.
+        Without ``writes``, this does nothing if the group has no state file yet. Raises
+        TargetLockedError if another run of the group writes a batch, and TargetConflictError if one
+        has done so since the last batch.
         """
         if self._lock is not None or not (writes or self._state.exists()):
             return
@@ -124,7 +125,10 @@ class ParquetTarget:
                     left.unlink()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position of a table, or with None of all tables, from the state file of the folder."""
+        """Return a table's position from the group's state file.
+
+        If ``table`` is None, return the position of all tables.
+        """
         self._begin(writes=False)
         if table is None or self._last is None:
             return self._last

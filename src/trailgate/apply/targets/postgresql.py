@@ -315,7 +315,10 @@ class PostgreSQLTarget:
         return mask_logins(self._address)
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position of a table, or with None of all tables, from the checkpoint table in the PostgreSQL database."""
+        """Return a table's position from the checkpoint table in the PostgreSQL database.
+
+        If ``table`` is None, return the position of all tables.
+        """
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
         is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
@@ -599,10 +602,10 @@ class PostgreSQLTarget:
             waiting = again
 
     def _try_rows(self, table: TargetTable, own: str) -> dict[int, tuple[RowRefusedError, str]]:
-        """Write each row separately.
+        """Write each row of the table ``own`` (such as ``hr.jobs``) separately.
 
-        Return the errors of rejected rows by their number, each with the other table of a foreign
-        key.
+        Returns, by row number, the error of each rejected row, and the other table of the foreign
+        key that rejects it, or "".
         """
         others = {
             (child, name): parent if child_name == own else child_name
@@ -658,7 +661,10 @@ class PostgreSQLTarget:
     def _row_error(
         self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
     ) -> RowRefusedError:
-        """Build the error for a row that was written separately, with the text that its statement would have had."""
+        """Build the error for a row that was written separately, with the text of other errors.
+
+        ``state`` is the SQLSTATE, and ``field`` the column or None.
+        """
         text = f"PostgreSQL refuses: {' '.join(problem.split())}"
         text += f". {mask_logins(detail).strip()}" if detail else ""
         where = Where(source=self._shown, table=str(table), field=field or None)
@@ -667,7 +673,10 @@ class PostgreSQLTarget:
         return error.with_numbers(REFUSALS.get(state, ()))
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
-        """Raise RowRefusedError if triggers changed or removed a row that was just written."""
+        """Raise RowRefusedError if triggers changed or removed a row that was just written.
+
+        ``triggers`` are the names of the table's triggers, for the error.
+        """
         columns, text = DIALECT.stored_values(table, STAGING)
         for *values, is_there in self._execute(text, table=table):
             hint = TRIGGERS.format(triggers)
@@ -707,7 +716,7 @@ class PostgreSQLTarget:
         self._connection.close()
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of a table, or with None that of all tables, in the checkpoint table."""
+        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
         names = (*sql.POSITION_COLUMNS, "known_columns")
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
@@ -863,7 +872,11 @@ class _Attribute(NamedTuple):
 
 
 class _ColumnType(NamedTuple):
-    """The Arrow type of a column, its rules for values, its type in a staging table, and who computes it."""
+    """The Arrow type of a column, its type in PostgreSQL, its type in a staging table, and flags.
+
+    ``stored`` is set only if the PostgreSQL type stores less of a value than the Arrow type.
+    ``computed`` and ``on_insert`` are those of ``TargetColumn``.
+    """
 
     type: pa.DataType
     stored: DatabaseColumnType | None
@@ -962,7 +975,8 @@ def _name_rows(
 ) -> RefusedRows:
     """Describe rejected rows by the columns that identify them.
 
-    The rows are numbered as in ``effects``.
+    ``refused`` has the error of each row, and the other table of a foreign key or "", by the row's
+    index in ``effects.nets``.
     """
     nets, names = effects.nets, _identifying(effects.nets.table)
     numbers = sorted(refused)

@@ -184,9 +184,10 @@ class StagingDialect:
             yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Return columns, and a statement that finds a row whose stored values differ from the staged values.
+        """Build a statement that finds a row whose stored values differ from the staged values.
 
-        The statement returns one row: the staged and stored value of each column in turn, and last
+        Returns the compared columns and the statement. Its result is empty or one row: the staged
+        and the stored value of the first column, those of the second one and so on, and last
         whether the row exists. If it does not exist, all stored values are NULL.
         """
         columns, pairs, differs = [], [], []
@@ -411,11 +412,10 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
-    """Return the table.
+    """Check that a table still has all columns that were applied earlier, and return ``existing``.
 
-    Raises DefinitionError if a column that was applied earlier no longer exists.
-
-    Adding the column again would leave it NULL in all rows.
+    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
+    no longer exists: adding it again would leave it NULL in all rows.
     """
     # Names are compared without case, as a database may have folded them.
     names = {one.name.casefold() for one in existing.columns}
@@ -435,7 +435,7 @@ def check_known_columns(
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Return the table.
+    """Check the types of the key columns, and return the table.
 
     Raises DefinitionError if the database could treat different values of a key column as equal.
     """

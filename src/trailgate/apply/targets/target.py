@@ -55,9 +55,8 @@ class RowRefusedError(ApplyError):
 class ValuesRefusedError(RowRefusedError):
     """Raised if a column's type in the target rejects values.
 
-    ``errors`` contains an error text for each value.
-
-    There may be more rejected values; they are found in the next attempt, without these.
+    ``errors`` has the error of each rejected value, by the value's text in the trail. It may not
+    contain all rejected values. The others are found when the batch is written again without these.
     """
 
     errors: Mapping[str, RowRefusedError] = MappingProxyType({})
@@ -67,8 +66,9 @@ class ValuesRefusedError(RowRefusedError):
 class RefusedRows:
     """Rows that constraints of a target reject. ``keys`` and ``errors`` have one element per row.
 
-    ``keys`` has the key columns, or the column ``_position`` for a table of operations. ``related``
-    is the other table of a foreign key that rejects the row, such as ``hr.jobs``, else "".
+    ``keys`` has the key columns, or the column ``_position`` for a table of operations. If a
+    foreign key rejects row i, ``related[i]`` is the other table of the foreign key, such as
+    ``hr.jobs``, otherwise "".
     """
 
     keys: pa.Table
@@ -110,7 +110,7 @@ def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
 
 
 def build_conflict_error(cause: str, source: str) -> TargetConflictError:
-    """Return the error that a commit lost against another writer."""
+    """Build the error for a commit that failed because another writer committed first."""
     problem = f"another writer changed the table meanwhile: {cause}"
     return TargetConflictError(
         problem, where=Where(source=source), hint="Nothing is lost: apply again"
@@ -132,7 +132,7 @@ class ApplyTarget(Protocol):
     commits_alone: bool
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return the position up to which a table is applied, or with None the position of all tables.
+        """Return the position up to which ``table`` is applied, or all tables if ``table`` is None.
 
         Returns None if nothing is applied yet.
         """
