@@ -41,7 +41,7 @@ class ItemsBefore(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A word or a parenthesis of an expression."""
+    """One symbol of an expression, such as ``LENGTH``, ``12``, ``+`` or ``(``, and the token that contains it."""
 
     text: str
     token: CopybookToken

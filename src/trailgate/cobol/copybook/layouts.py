@@ -34,7 +34,7 @@ class TextWordUnits(Enum):
 
 
 class BinarySizes(Enum):
-    """A compiler's rule for the sizes of binary numbers, by the possible numbers of bytes."""
+    """A compiler's rule for the size of a binary number: how many bytes it may have."""
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
@@ -71,7 +71,7 @@ class CobolDialect:
     - ``group_sync``: a group's SYNC applies to its items, and the slack bytes that its first item needs are inserted before the group.
     - ``decimal_comma`` is DECIMAL-POINT IS COMMA.
     - ``code_page`` applies to text and DISPLAY numbers.
-    - ``binary`` is the byte order of COMP and COMP-4, ``native`` that of COMP-5.
+    - ``binary`` is the byte order of COMP and COMP-4, ``native`` the byte order of COMP-5.
     - A binary number has at most ``binary_digits`` digits, and SYNC aligns it to at most ``boundary`` bytes.
     """
 
@@ -168,7 +168,8 @@ class NumberFormat:
 class Occurs:
     """The OCCURS of a field: it is repeated ``least`` to ``most`` times, as the field ``counter`` states.
 
-    If several fields have the counter's name, ``groups`` are the groups around it, outermost first.
+    If several fields have the counter's name, ``groups`` are the groups around the counter, outermost
+    first; otherwise None.
     ``names`` are suffixes for the elements in flat columns, instead of numbers from 1.
     """
 
@@ -180,9 +181,9 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest count that is accepted: the declared minimum, but 0 if that is 1.
+        """The smallest count that is accepted: the declared minimum, or 0 if the minimum is 1.
 
-        COBOL programs store 0 in such counters too.
+        COBOL programs store 0 even if the minimum is 1.
         """
         return self.least if self.least > 1 else 0
 
@@ -192,8 +193,9 @@ class CopybookField:
     """One field of a record's layout.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
-    maximum. ``size`` is the bytes of one occurrence, and ``stride`` the distance between two
-    (larger if SYNC leaves a gap). ``redefines`` names the field that shares these bytes.
+    maximum number of elements. ``size`` is the number of bytes of one occurrence, and ``stride`` the
+    distance between two occurrences (larger than ``size`` if SYNC leaves a gap; 0 means ``size``).
+    ``redefines`` names the earlier field that shares these bytes.
     """
 
     name: str

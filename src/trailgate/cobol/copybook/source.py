@@ -95,7 +95,7 @@ class SourceLine:
 
 
 def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
-    """Split a copybook into lines, without those that only control listings, such as EJECT.
+    """Split a copybook into lines, and drop lines that only control listings, such as EJECT.
 
     A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
     """
@@ -115,7 +115,8 @@ def _split_lines(text: str) -> list[str]:
     r"""Split a copybook's text into lines, without page breaks and the end-of-file character of DOS.
 
     ``str.splitlines`` would also split at characters inside comments and literals: 0x85 is an
-    ellipsis in Windows-1252. It ends lines only if nothing else does, as after a transfer of EBCDIC text.
+    ellipsis in Windows-1252. It is a line end only if the text has no other line ends, as after a
+    transfer of EBCDIC text.
     """
     kept = text.translate(_IGNORED)
     ends = _LINE_END if _LINE_END.search(kept) else _NEXT_LINE
