@@ -22,9 +22,10 @@ _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record,
 def key_fields(
     layouts: Sequence[CopybookLayout], names: Sequence[str]
 ) -> tuple[CopybookField, ...]:
-    """Find the fields with these names, and their offsets, by which the kind of a record is determined.
+    """Find the fields with these names, which determine the kind of a record.
 
-    Raises OptionError if a field is not suitable.
+    Raises OptionError if a field is not suitable, for example if its offset is not the same in all
+    layouts.
     """
     fields = tuple(_key_field(layouts, name) for name in names)
     if len({field.name.upper() for field in fields}) < len(fields):

@@ -186,7 +186,7 @@ class NestedEncoder(KindsEncoder):
         raise EncodeError(problem, where=Where(record=number + 1), hint=hint)
 
     def _facts(self, branches: Sequence[_Branch], offsets: Longs) -> Longs:
-        """Compute what ``_last`` stores about each of two rows."""
+        """Return the facts that ``_last`` stores (five rows), with one column per row of the batch."""
         last, begins, unknown, kept = np.zeros((4, len(offsets)), np.int64)
         for branch in branches:
             rows, has_bytes = branch.path[:, 0], self._kept(branch.columns, len(branch.path))

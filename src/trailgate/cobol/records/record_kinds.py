@@ -66,8 +66,8 @@ class RecordTrees(NamedTuple):
 class ChosenRows(NamedTuple):
     """The records that become rows: their indexes, kinds, and id columns.
 
-    ``state`` contains the last ids, so that the ids of later records can continue. ``trees`` are
-    the nested records, if lists are used.
+    ``state`` contains the last id of each kind, so that the ids of later records can continue.
+    ``trees`` are all records of the trees, if child records become lists; otherwise None.
     """
 
     rows: Longs
@@ -290,7 +290,7 @@ class KindsDecoder:
         return ids.columns(kinds[rows], records.offsets[rows])
 
     def _advance(self, state: Longs | None) -> None:
-        """Continue the ids after decoded records."""
+        """Let the ids of later records continue from ``state``, once these records are decoded."""
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 

@@ -153,9 +153,9 @@ def parse_length_expression(
 def lengths_by_value(
     name: str, lengths: Mapping[str, int], layouts: Sequence[CopybookLayout], options: ValueOptions
 ) -> RecordLengths:
-    """Build the length rules of a table from an item's values to lengths. Raises OptionError.
+    """Build length rules from a mapping of the values of the item ``name`` to record lengths.
 
-    ``*`` in the table stands for all other values.
+    The value ``*`` stands for all other values. Raises OptionError.
     """
     offset, field = _item(name, layouts)
     values = [value for value in lengths if value != REST]
@@ -386,7 +386,7 @@ def _limits(layout: CopybookLayout) -> dict[CounterKey, tuple[int, int]]:
 
 
 def _try_counts(layout: CopybookLayout, counts: Longs) -> tuple[list[PlacedItem], Longs, Longs]:
-    """Place a layout's items for these counts (a row per trial).
+    """Place a layout's items for these counts (a row per trial, a column per counter).
 
     Returns its counters, their offsets in each trial, and the record's length in each trial.
     """

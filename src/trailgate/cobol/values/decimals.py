@@ -128,7 +128,7 @@ def number_form(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigitBytes:
-    """The tables that decode the bytes of a decimal field (see ``kernels``).
+    """The tables that decode the bytes of a decimal field (see ``kernels.DigitTables``).
 
     ``digits`` maps each byte to its value in ``base`` (10 for zoned, 100 for packed), and ``signs``
     maps the byte at ``sign_at`` to a sign and its digit.
@@ -187,7 +187,10 @@ def _numbers(
 def _read_padded(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
 ) -> tuple[AppliedPolicy, ...]:
-    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place."""
+    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place.
+
+    Returns the rows that became readable, as an applied policy.
+    """
     if digit_bytes.padding is PaddingPolicy.ERROR:
         return ()
     rows = np.flatnonzero(bad)
@@ -461,7 +464,7 @@ def digit_table(characters: bytes) -> Longs:
 
 
 def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps each overpunched byte to its digit, plus MINUS if it is negative."""
+    """Build a table that maps each overpunched byte to its digit, plus MINUS if negative; other bytes to WRONG."""
     table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
         if signed or not minus:
@@ -470,7 +473,10 @@ def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
 
 
 def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    """Return the ten bytes of each sign zone that is accepted. Compilers write only C, D and F."""
+    """Return for each accepted sign zone whether it is negative, and its ten bytes.
+
+    The zone D is True and ``D0`` to ``D9``. Compilers write only the zones C, D and F.
+    """
     minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
     zones = [(True, z) for z in minus] + [(False, z) for z in plus]
     return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
@@ -574,9 +580,9 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest valid first byte.
+    """Return the largest valid first byte of a packed number.
 
-    If the field has one nibble more than digits, its first nibble must be 0.
+    If the field has one nibble more than the picture has digits, its first nibble must be 0.
     """
     # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
     return 0x0F if nibbles > digits else 0xFF

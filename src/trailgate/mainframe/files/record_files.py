@@ -96,8 +96,8 @@ class RecordSplit:
     """The records that begin in the bytes [start, end) of a record file.
 
     An ``exact`` split contains complete records only. ``first`` is the number of records before it
-    (None if unknown). ``left`` is the number of bytes that are left, at its start, of the current
-    block.
+    (None if unknown). If the split starts inside a block, ``left`` is the number of bytes up to the
+    block's end.
     """
 
     file: RecordFile
@@ -116,9 +116,10 @@ class RecordSplit:
 class RecordChunk:
     """Complete records read from a file: ``data[starts[i]:ends[i]]``.
 
-    ``base`` is the data's offset in the file. ``left`` is the number of bytes left in the block at
-    ``base``. ``first`` is the number of records before these in the file (None if unknown).
-    ``places`` are the offsets in the file of records that were joined from segments.
+    ``base`` is the data's offset in the file. If the data starts inside a block, ``left`` is the
+    number of bytes up to the block's end. ``first`` is the number of records before these in the
+    file (None if unknown). If records were joined from segments, ``places`` are their offsets in the
+    file.
     """
 
     path: str
