@@ -129,7 +129,7 @@ def _plain(left: Value, right: Value) -> Pair:
 def _datetimes(left: Value, right: Value) -> Pair:
     """Return both values as ISO text of equal length.
 
-    The shorter one is extended, for example with midnight.
+    The shorter value is extended, for example a date by the time 00:00:00.
     """
     widths = _width(left), _width(right)
     return _pad(left, widths[0], max(widths)), _pad(right, widths[1], max(widths))

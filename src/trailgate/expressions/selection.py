@@ -429,8 +429,9 @@ def find_excluded(
 ) -> Longs | None:
     """Return for each operation 1 if its user or transaction name is excluded, else 0.
 
-    -1 means that the operation has no such name, so that the name of its transaction is used.
-    Returns None if nothing is excluded.
+    ``owners`` are the names of the operations' users, and ``names`` the names of their transactions.
+    An operation without such a name gets -1: the first operation of its transaction decides. Returns
+    None if nothing is excluded.
     """
     excluded: Longs | None = None
     for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):

@@ -234,8 +234,8 @@ def select_compiled_text(
 ) -> Iterator[list[CopybookToken]]:
     """Yield the text words of a copybook's compiled lines, in pieces between directives.
 
-    The caller processes each piece before the next directive is evaluated, so that a member copied
-    there can define constants. Raises DefinitionError.
+    The caller processes each piece before the next directive is evaluated, so that a COPY member in
+    the piece can define constants for that directive. Raises DefinitionError.
     """
     reader = _Directives(source, constants)
     piece: list[CopybookToken] = []

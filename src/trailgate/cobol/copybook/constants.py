@@ -171,7 +171,10 @@ def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
 def _with_first(
     operands: Sequence[int], operators: Sequence[_Part]
 ) -> tuple[list[int], list[_Part]]:
-    """Compute the products and quotients first; return the remaining operands and operators."""
+    """Compute the products and quotients first; return the remaining operands and operators.
+
+    For example, ``2 + 3 * 4`` becomes the operands 2 and 12, and the operator ``+``.
+    """
     terms, left = [operands[0]], list[_Part]()
     for part, operand in zip(operators, operands[1:], strict=True):
         if part.text in _FIRST:

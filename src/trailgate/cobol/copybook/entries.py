@@ -127,7 +127,7 @@ def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
 
 
 def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
-    """Replace each reference to a TYPEDEF by its description, and remove the typedefs from the records."""
+    """Replace each reference to a TYPEDEF by the type's description, and remove the TYPEDEFs from the records."""
     types: dict[str, CopybookEntry] = {}
     for record in records:
         for entry in [one for one in record.walk() if one.type is not None]:

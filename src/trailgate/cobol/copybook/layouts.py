@@ -2,7 +2,7 @@
 
 Copybooks, definitions files and user-defined layouts all become this one model, so the code that
 decodes a record does not know which notation it came from. The differences between COBOL compilers
-are all stated in ``CobolDialect``, which is passed in and never guessed.
+are all stated in ``CobolDialect``. Callers pass it, and it is never guessed.
 """
 
 from __future__ import annotations

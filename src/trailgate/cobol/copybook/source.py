@@ -134,7 +134,10 @@ def warn_of_cut_text(lines: Sequence[SourceLine], source: str) -> None:
 
 
 def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Split the lines before each directive that changes the source format."""
+    """Split the lines before each directive that changes the source format.
+
+    Each part is the format that its first line states (None for the first part), and its lines.
+    """
     parts: list[tuple[str | None, list[str]]] = [(None, [])]
     for line in lines:
         match = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
@@ -181,7 +184,7 @@ def _directive_in(line: str, number: int) -> SourceLine | None:
 
 
 def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
-    """Yield the lines of fixed-format text."""
+    """Yield the lines of fixed-format text. ``first`` is the number of the first line."""
     for number, line in enumerate(lines, first):
         directive = _directive_in(line, number)
         if directive is None:
@@ -226,7 +229,7 @@ def _remove_comments(text: str) -> str:
 
 
 def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
-    """Yield the lines of free-format text."""
+    """Yield the lines of free-format text. ``first`` is the number of the first line."""
     for number, line in enumerate(lines, first):
         if _DIRECTIVE.match(line):
             yield SourceLine(number, 1, _remove_comments(line), directive=True)

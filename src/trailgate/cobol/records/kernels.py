@@ -354,7 +354,10 @@ def _rule_of(
 
 @inner
 def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
-    """Decode a whole number. Returns -1 if the bytes are not a number, or if it is negative."""
+    """Decode a whole number of ``width`` bytes with the encoding ``coding``, such as PACKED.
+
+    Returns -1 if the bytes are not a number, or if it is negative.
+    """
     if coding <= SIGNED_LITTLE:
         little = coding == LITTLE or coding == SIGNED_LITTLE
         if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:

@@ -33,7 +33,8 @@ class _Branch(NamedTuple):
     """The records of one kind that come from the same list column, for all trees.
 
     ``path`` has a row per record: its row in the batch, then for each level the number of its list
-    and its index in it. ``above`` are the indexes of the parent records in the branch ``parent``.
+    column and its index among all elements of this column. ``above`` are the indexes of the parent
+    records in the branch ``parent``.
     ``unsure`` selects records whose original bytes are kept, but whose order among their siblings
     is unknown.
     """

@@ -179,8 +179,8 @@ def layout_lengths(
 ) -> RecordLengths:
     """Build the length rules of layouts whose OCCURS DEPENDING ON have only their real elements.
 
-    There is one layout per kind, in order. Raises OptionError if a length is not a sum of counters,
-    or if the kinds do not have distinct values.
+    There is one layout per kind, in order. Raises OptionError if a length is not a sum of multiples
+    of the counters, if a range of values chooses a kind, or if records of other kinds are skipped.
     """
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
@@ -329,7 +329,7 @@ def _raw_value(field: CopybookField, value: str, options: ValueOptions) -> bytes
 def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
     """Derive the length rule of a layout.
 
-    Raises OptionError if the length is not a sum of its counters.
+    Raises OptionError if the length is not a constant plus a multiple of each counter.
 
     ``place_items`` computes offsets and lengths for given counts, so the rule is fitted: one trial
     with all counters at their minimum, one trial per counter with that counter increased by 1, and

@@ -82,7 +82,11 @@ _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """The column type of a decimal field, and the number of zeros to append (from Ps in the picture)."""
+    """The column type of a decimal field, and the number of zeros to append (from Ps in the picture).
+
+    ``blank_is`` and ``low_is`` state how to read a field that consists only of the character ``blank``
+    or only of low-values.
+    """
 
     type: pa.DataType
     zeros: int
@@ -273,7 +277,7 @@ class DigitRows:
 def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
     """Convert numbers to rows of digits, in the format of the picture.
 
-    Raises EncodeError if a number does not fit.
+    Raises EncodeError if a number does not fit, and for NULL unless blanks are read as NULL.
     """
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not BlankPolicy.NULL:
@@ -315,7 +319,7 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
 def _as_decimal128(values: pa.Array) -> pa.Array:
     """Cast decimals of 32, 64 or 256 bits to 128 bits.
 
-    Raises EncodeError for the first that does not fit.
+    Raises EncodeError for the first number that does not fit.
     """
     kind = pa.decimal128(DECIMAL_DIGITS, values.type.scale)
 

@@ -161,7 +161,8 @@ def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uin
 class _Read:
     """The state of each row after the positions read so far.
 
-    ``fills`` are the accepted fill characters.
+    ``started`` is a mask of the rows whose first digit or decimal point has been read. Before it, an
+    insertion may be replaced by one of the characters ``fills``.
     """
 
     bad: Mask

@@ -133,11 +133,11 @@ class RecordChunk:
 
 
 def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
-    """Return the non-empty files at one or several addresses, found as by ``find_files``.
+    """Find the files at one or several addresses with ``find_files``, and return those that are not empty.
 
-    Empty files are logged. With ``partitions`` (names of folders ``NAME=VALUE``), all subfolders
-    are searched, and finding no files is only logged. Raises StorageError if a file is not in a
-    folder for each name.
+    Warnings are logged for empty files. With ``partitions`` (names of folders ``NAME=VALUE``), all
+    subfolders are searched, and a warning is logged if there are no files. Raises StorageError if a
+    file is not in a folder for each name.
     """
     found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
     if not found:
@@ -320,7 +320,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
 def read_record_split(
     split: RecordSplit, framing: Framing, chunk: int = CHUNK
 ) -> Iterator[RecordChunk]:
-    """Read the complete records of a split, in chunks.
+    """Read the complete records of a split, in chunks of about ``chunk`` bytes.
 
     Raises DecodeError with file and offset if the framing is wrong.
     """
