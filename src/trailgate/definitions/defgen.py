@@ -556,7 +556,7 @@ def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
 
 
 def _table_name(word: DefgenWord, codec: str) -> str:
-    """Return the table's name in its normal form."""
+    """Return the table's name, normalized by ``normalize_table_name``. Raises DefinitionError if it is not one."""
     if not split_table_name(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return normalize_table_name(word.text)

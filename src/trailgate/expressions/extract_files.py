@@ -1,10 +1,10 @@
 """Read Extract parameter files: apply supported parameters, report those without effect, and raise errors for the others.
 
 A file is split into statements (``definitions.parameter_files``), and each statement is looked up
-by its keyword in ``_HANDLERS``. The tables of this module have a row for each parameter, each option
-of TABLE, and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it sets, or why it is not
-supported. An unsupported parameter that would change the captured data is an error. If unsupported
-parameters are to be ignored, it is listed instead.
+by its keyword in ``_HANDLERS``. Tables here and in ``extract_parameters`` have a row for each
+parameter, each option of TABLE, and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it
+sets, or why it is not supported. An unsupported parameter that would change the captured data is an
+error. If unsupported parameters are to be ignored, it is listed instead.
 """
 
 from __future__ import annotations
@@ -503,7 +503,7 @@ def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
 
 
 def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler that makes later TABLE statements include or ignore an operation."""
+    """Return a handler that makes later TABLE statements include or ignore operations of the type ``letter``."""
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)

@@ -128,7 +128,7 @@ class _Expression:
         raise part.token.error(problem, _FORM)
 
     def _of_item(self, what: str) -> int:
-        """Return the length of an item in bytes, or its offset in the record (START)."""
+        """Return the length of an item in bytes, or its offset in the record if ``what`` is START."""
         if (of := self._peek()) is not None and of.text.upper() == "OF":
             self._position += 1
         item = self._next("an item")

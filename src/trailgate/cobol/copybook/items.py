@@ -249,7 +249,10 @@ class _Around(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """How often a field occurs. ``counts`` is None if each record has all elements."""
+    """How often a field occurs in each record. ``counts`` is None if each record has all elements.
+
+    ``bad`` is a mask of the records whose count is invalid and therefore 0; None means no records.
+    """
 
     counts: Longs | None = None
     bad: Mask | None = None

@@ -404,7 +404,7 @@ def _field(entry: CopybookEntry, dialect: CobolDialect, offset: int) -> Copybook
 def _first_alignment(group: CopybookEntry, dialect: CobolDialect) -> int:
     """Return the SYNC alignment of a group's first item in bytes, or 1 if the item has no SYNC.
 
-    IBM inserts slack bytes before the group in this case; GnuCOBOL inserts them inside it.
+    IBM inserts the slack bytes for this alignment before the group; GnuCOBOL inserts them inside it.
     """
     first = group
     while first.children:

@@ -259,11 +259,10 @@ def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | No
 
 
 def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
-    """Find the records in runs of bytes ``data[start:end]``, for lines or records of fixed length.
+    """Find the records in runs of bytes ``data[start:end]``, such as messages, which are in ascending order.
 
-    The runs are in ascending order.
-
-    The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
+    Records are lines or have a fixed length. The last record of a run may be shorter, or lack its
+    delimiter. An empty run has no records.
     """
     if framing.kind is FrameKind.FIXED:
         return _fixed_in(starts, ends, framing.length)

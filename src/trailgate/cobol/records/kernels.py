@@ -245,9 +245,9 @@ def find_computed_records(
     index of the term.
 
     For each record, a rule is chosen by the record's key bytes. The length is the rule's constant
-    plus, for each of the rule's terms, a number read from the record times a factor. The offset of a
-    term can depend on the numbers of earlier terms (``shifts``). ``numbers`` is working memory for
-    one record.
+    plus, for each of the rule's terms, a number read from the record times a factor, plus
+    ``adjustment``. The offset of a term can depend on the numbers of earlier terms (``shifts``).
+    ``numbers`` is working memory for one record.
 
     For example, in ``03 A B 02 C 04 D``, with the length in the first byte, two records are
     complete, at 0 to 3 and 3 to 5.

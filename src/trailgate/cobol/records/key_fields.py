@@ -61,11 +61,9 @@ def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
 
 
 def _fields_named(layout: CopybookLayout, name: str) -> list[CopybookField]:
-    """Return the items with a name and their offsets.
+    """Return the items with a name, or the groups if no item has it. Their offsets are those in the record.
 
-    If there are none, return the groups with that name.
-
-    Fields with the same offset and size (redefinitions) are returned once.
+    Of several fields with the same offset and size (redefinitions), only one is returned.
     """
     wanted = name.upper()
     items = [

@@ -574,7 +574,10 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
 
 
 def _signs(*, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps the last byte of a packed number to its digit and sign."""
+    """Build a table that maps the last byte of a packed number to its digit, plus MINUS if negative.
+
+    Invalid bytes are mapped to WRONG.
+    """
     minus = [0xD] if strict else [0xB, 0xD]
     plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
     # The high nibble is the last digit, the low nibble is the sign.

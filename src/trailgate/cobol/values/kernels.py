@@ -48,8 +48,9 @@ class DigitTables(NamedTuple):
     """The tables that classify bytes, and where the sign is.
 
     ``base`` is 10 for zoned bytes and 100 for packed ones. The byte at ``sign_at`` (the first, the
-    last, or -1 for none) holds the sign, and a digit if ``sign_base`` is 10. A first byte above
-    ``most_first`` is bad. ``zone`` is the high nibble that all digit bytes have, or -1.
+    last, or -1 for none) contains the sign, and a digit if ``sign_base`` is 10. A first byte above
+    ``most_first`` is bad. ``zone`` is the high nibble of zoned digit bytes, such as 0xF0, and 0 for
+    packed bytes; -1 if digits must be looked up byte by byte.
     """
 
     most_first: int

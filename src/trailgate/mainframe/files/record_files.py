@@ -239,9 +239,9 @@ def _splits(
 
 
 def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitStart] | None:
-    """Find split starts that the surrounding descriptor words confirm.
+    """Find a split start about every ``step`` bytes that the surrounding descriptor words confirm.
 
-    Returns None if one cannot be confirmed.
+    Returns None if any of the starts cannot be confirmed.
     """
     longest = framing.longest
     # The minimum number of records in the first and last split. Skipped records must all be there.
