@@ -30,9 +30,9 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 class ParameterStatement:
     """One statement of a parameter file, and the line on which it starts.
 
-    ``text`` still contains ``&`` and ``;``. ``source`` is the file of an OBEY or INCLUDE, or "" for
-    the parameter file itself. ``ansi_quotes``: literals are in single quotes, names in double
-    quotes.
+    ``text`` has the keyword and the ``;`` at the end; the ``&`` at the end of a continued line is
+    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself.
+    ``ansi_quotes``: literals are in single quotes, names in double quotes.
     """
 
     line: int

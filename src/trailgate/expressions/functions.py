@@ -376,8 +376,8 @@ def _choose(
 ) -> Value:
     """Return for each row the value of the first true condition, otherwise the default.
 
-    The result is missing in a row if the value is, or if it depends on a missing column which
-    condition is true. The pairs are applied in reverse order, so that the first true condition
+    The result is missing in a row if the chosen value is missing, or if a missing column decides
+    which condition is true. The pairs are applied in reverse order, so that the first true condition
     overrides the others.
     """
     rows = len(scope.block)

@@ -169,8 +169,8 @@ class Occurs:
     """The OCCURS of a field: it is repeated ``least`` to ``most`` times, as the field ``counter`` states.
 
     If several fields have the counter's name, ``groups`` are the groups around the counter, outermost
-    first; otherwise None.
-    ``names`` are suffixes for the elements in flat columns, instead of numbers from 1.
+    first; otherwise None. ``names`` are suffixes for the elements in flat columns, instead of numbers
+    from 1.
     """
 
     least: int

@@ -160,7 +160,7 @@ def find_spanned_records(
 ) -> tuple[int, int, int, int, int]:
     """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
 
-    The data starts inside a block of which ``left`` bytes remain, or at a block if 0. Returns the
+    The data starts inside a block of which ``left`` bytes remain, or at a new block if 0. Returns the
     number of segments, the offset of the first incomplete record, the number of bytes from there to
     the end of the block, a problem code, and the wrong length.
 

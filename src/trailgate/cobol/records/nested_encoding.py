@@ -34,9 +34,8 @@ class _Branch(NamedTuple):
 
     ``path`` has a row per record: its row in the batch, then for each level the number of its list
     column and its index among all elements of this column. ``above`` are the indexes of the parent
-    records in the branch ``parent``.
-    ``unsure`` selects records whose original bytes are kept, but whose order among their siblings
-    is unknown.
+    records in the branch ``parent``. ``unsure`` selects records whose original bytes are kept, but
+    whose order among their siblings is unknown.
     """
 
     name: str

@@ -198,9 +198,9 @@ def verify_records(
     progress: Progress | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Verify files of records, and return a report with the first ``examples`` of each field and reason.
+    """Verify files of records, and return a report with up to ``examples`` bad values of each field and reason.
 
-    The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
+    The options are those of ``read_records``; ``errors`` has no effect. ``progress`` is
     called with the number of bytes read and the total. Raises OptionError, DefinitionError or
     StorageError.
     """
