@@ -111,7 +111,7 @@ _MOST_COLUMNS: Final = 65535  # far above any database's limit; catches a damage
 
 @dataclass(frozen=True, slots=True)
 class DefgenWord:
-    """One word of a Defgen line, unquoted, and its position (from 1)."""
+    """One word of a Defgen line, and its position (from 1). ``text`` is unquoted, ``written`` has the quotes."""
 
     text: str
     line: int
@@ -353,9 +353,9 @@ def _attribute(column: Column, attribute: ColumnAttribute) -> str:
 
 
 class LayoutFault(NamedTuple):
-    """The first deviation of a Defgen table from the formula of offsets.
+    """The first deviation of a Defgen table from the formula of offsets: the stated and the computed number.
 
-    ``column`` is None for the record length.
+    They are offsets of the column with the index ``column``, or record lengths if it is None.
     """
 
     column: int | None
@@ -416,7 +416,7 @@ def complete_column(column: Column) -> Column:
 
 
 def complete_table(table: Table) -> Table:
-    """Fill in the lengths, offsets and record length of a table that was created by a program.
+    """Fill in the lengths, offsets and record length of a table that does not come from a Defgen file.
 
     If the table already has a record length, its offsets are not changed.
     """
@@ -442,7 +442,7 @@ def find_layout_fault(table: Table) -> LayoutFault | None:
 
 
 def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
-    """Return the first deviation from one form of the formula, or None."""
+    """Return the first deviation from the formula with or without rounding, or None."""
     *offsets, record_length = _offsets(table.columns, rounded=rounded)
     for index, (column, offset) in enumerate(zip(table.columns, offsets, strict=True)):
         if column.fetch_offset != offset:
@@ -556,7 +556,7 @@ def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
 
 
 def _table_name(word: DefgenWord, codec: str) -> str:
-    """Return the table's name in its normal form."""
+    """Return the table's name, normalized by ``normalize_table_name``. Raises DefinitionError if it is not one."""
     if not split_table_name(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return normalize_table_name(word.text)
@@ -581,9 +581,10 @@ def _check_names(columns: tuple[Column, ...], rows: list[list[DefgenWord]], code
 def write_sourcedefs(definitions: Definitions) -> bytes:
     """Format definitions as a Defgen file that ``read_sourcedefs`` reads back unchanged.
 
-    Lengths and offsets are computed for tables that were created by a program. The version comes
-    from the definitions, or is 2.0; if a column needs the attributes 20 to 24, it is at least 4.0
-    (5.0 unless stated). Raises EncodeError if a name or number cannot be written.
+    Lengths and offsets are computed for tables without a record length. The version is that of the
+    definitions, or 2.0 if they have none. If a column needs the attributes 20 to 24, which exist only
+    since version 4.0, an earlier version becomes 5.0. Raises EncodeError if a name or number cannot be
+    written.
     """
     tables = [table if table.record_length else complete_table(table) for table in definitions]
     version = _version(definitions.database.version, tables)
@@ -603,7 +604,10 @@ def write_sourcedefs(definitions: Definitions) -> bytes:
 
 
 def _version(stated: str, tables: list[Table]) -> str:
-    """Return the version to write."""
+    """Return the version to write, which is ``stated`` if it has all attributes that the columns need.
+
+    Raises EncodeError if ``stated`` is not a known version.
+    """
     if stated not in VERSIONS:
         raise EncodeError(f"unknown Defgen version {stated!r}")
     version = stated or _WRITTEN_VERSION

@@ -30,9 +30,9 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 class ParameterStatement:
     """One statement of a parameter file, and the line on which it starts.
 
-    ``text`` still contains ``&`` and ``;``. ``source`` is the file of an OBEY or INCLUDE, or "" for
-    the parameter file itself. ``ansi_quotes``: literals are in single quotes, names in double
-    quotes.
+    ``text`` has the keyword and the ``;`` at the end; the ``&`` at the end of a continued line is
+    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself.
+    ``ansi_quotes``: literals are in single quotes, names in double quotes.
     """
 
     line: int
@@ -52,7 +52,7 @@ class ParameterStatement:
 
     @property
     def end(self) -> int | None:
-        """The end of the parameter in its text, or None if it continues on the next line."""
+        """The offset in ``text`` at which the parameter ends, or None if it continues on the next line."""
         if self.keyword in ENDED_BY_SEMICOLON:
             mark = _first_mark(_SEMICOLON, self.text)
             return None if mark is None else mark + 1
@@ -73,9 +73,10 @@ class ParameterStatement:
         return error
 
     def first(self, what: str, text: str | None = None) -> tuple[str, str]:
-        """Return the first word of the statement (with its quotes), and the text after it.
+        """Return the first word of ``text`` (with its quotes), and the text after it.
 
-        Raises OptionError if it is empty.
+        ``text`` is a part of the statement, or by default the text after its keyword. If it is empty,
+        raises OptionError, which states that ``what`` was expected.
         """
         match = _FIRST.match(self.rest if text is None else text)
         if match is None:
@@ -167,12 +168,12 @@ def _is_comment(line: str, *, inside: bool = False) -> bool:
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the offset of the pattern's group outside quotes, or None."""
+    """Return the offset of the pattern's first match outside quotes, or None."""
     return next((match.start(1) for match in pattern.finditer(text) if match.group(1)), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset of the parenthesis that closes the one at ``at``, or None."""
+    """Return the offset of the parenthesis that closes the parenthesis at ``at``, or None."""
     depth = 0
     for match in _PARENTHESIS.finditer(text, at):
         if match.group(1):

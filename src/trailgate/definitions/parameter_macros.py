@@ -153,7 +153,12 @@ class _Lines:
     def _replace(
         self, line: ParameterLine, text: str, more: Iterator[ParameterLine], called: tuple[str, ...]
     ) -> str:
-        """Expand the macro calls in a text. ``called`` are the macros whose text contains this one."""
+        """Expand the macro calls in a text.
+
+        ``line`` is the text's line, for errors, and ``more`` are the lines after it, on which a call
+        may continue. ``called`` are the macros that are being expanded, innermost first: a call of one
+        of them is an error.
+        """
         calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
         done, at = "", 0
         while (match := calls.search(text, at)) is not None:
@@ -213,7 +218,10 @@ def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
 def _until(
     lines: Iterator[ParameterLine], line: ParameterLine, mark: re.Pattern[str], due: str
 ) -> ParameterLine:
-    """Join a line with the following lines, up to a line that contains the mark."""
+    """Join a line with the following lines, up to a line that contains the mark.
+
+    ``due`` is the mark as text, for the error at the end of the file.
+    """
     parts = [line.text]
     while _first(mark, parts[-1]) is None:
         parts.append(_next(lines, line, due).text)
@@ -221,7 +229,7 @@ def _until(
 
 
 def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> ParameterLine:
-    """Return the next line. Raises OptionError at the end of the file."""
+    """Return the next line. At the end of the file, raises OptionError, which states that ``due`` was expected."""
     next_line = next(lines, None)
     if next_line is None:
         raise line.error(f"expected '{due}', found the end of the file")
@@ -229,12 +237,12 @@ def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> Para
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the offset of the pattern's group outside quotes, or None."""
+    """Return the offset of the pattern's first match outside quotes, or None."""
     return next((match.start(1) for match in pattern.finditer(text) if match[1]), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset of the parenthesis that closes the one before ``at``, or None."""
+    """Return the offset of the parenthesis that closes the parenthesis before ``at``, or None."""
     depth = 1
     for match in _PARENTHESES.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(match[1] or "", 0)

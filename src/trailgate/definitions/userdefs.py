@@ -82,7 +82,7 @@ def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) ->
 
 
 def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
-    """Parse the list of tables. Returns for each a layout without columns."""
+    """Parse the list of tables. Returns a layout without columns for each, by its name in lower case."""
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
@@ -95,7 +95,11 @@ def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
 
 
 def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
-    """Assign a property to its table. The last part of its name is the column, the rest the table."""
+    """Assign a property to its table.
+
+    After the prefix, its name is that of the table, then a column or the word ``columns``: in
+    ``GG.ORDERS.ID`` the column is ID.
+    """
     written = _PART.findall(entry.written[len(prefix) :])
     parts = _parts(entry.written[len(prefix) :])
     layout = layouts.get(_fold(parts[:-1]))

@@ -62,7 +62,7 @@ def _decimals(value: Value, rows: int) -> pa.Array:
 
 
 def _check_digits(text: pa.Array, what: str) -> None:
-    """Raise OptionError if a number has too many digits."""
+    """Raise OptionError if a number has too many digits. ``what`` names it in the error."""
     digits = pc.utf8_length(pc.replace_substring_regex(text, _LEFT_OUT, ""))
     longest = pc.max(digits).as_py() or 0
     if longest > DIGITS:

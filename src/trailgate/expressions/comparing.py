@@ -129,7 +129,7 @@ def _plain(left: Value, right: Value) -> Pair:
 def _datetimes(left: Value, right: Value) -> Pair:
     """Return both values as ISO text of equal length.
 
-    The shorter one is extended, for example with midnight.
+    The shorter value is extended, for example a date by the time 00:00:00.
     """
     widths = _width(left), _width(right)
     return _pad(left, widths[0], max(widths)), _pad(right, widths[1], max(widths))
@@ -156,7 +156,8 @@ def _first(values: pa.Array) -> pa.Scalar:
 def _numbers(left: Value, right: Value) -> Pair:
     """Return both values as numbers of one type that represents both exactly.
 
-    This is a column's own type if the constant fits it, otherwise the wide decimal.
+    This is the column's type if one value is a constant that fits it, or the type that both have;
+    otherwise a decimal with 38 digits on each side of the point.
     """
     # A constant that fits the column's type is converted, which avoids converting the column.
     for constant, other, swapped in ((right, left, False), (left, right, True)):
@@ -202,7 +203,10 @@ def _fit(constant: Value, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def _wide(value: Value) -> Data:
-    """Return numbers as decimals of 38 digits on each side. Raises DecodeError for longer ones."""
+    """Return numbers as decimals with 38 digits on each side of the point.
+
+    Raises DecodeError (for a constant, OptionError) if a number has more.
+    """
     if isinstance(value.data, pa.Scalar):
         return pa.scalar(_decimal(value), WIDE)
     if pa.types.is_string(value.data.type):
@@ -234,7 +238,7 @@ _PAIRS: Final[Mapping[frozenset[ExpressionValueType], Callable[[Value, Value], P
 
 
 def key_text(value: Value) -> Data:
-    """Return text for the hash of @RANGE. Equal values have equal texts."""
+    """Return text for the hash of @RANGE. Equal values of a column have equal texts."""
     if value.kind is ExpressionValueType.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))
         return pc.cast(value.data, pa.string())

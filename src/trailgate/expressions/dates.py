@@ -179,7 +179,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
 
 
 def _of_day(days: Longs) -> Parts:
-    """Return the parts of dates by name."""
+    """Return the numbers of all date parts by name, for example ``YYYY`` and ``MM``, from days since 1970."""
     day = days.astype("datetime64[D]")
     # numpy truncates to the first day of the month and the year, and differences count in the finer
     # unit. Example: 1970-03-05 is month 2 after the start of its year, and day 4 after the start of
@@ -203,7 +203,11 @@ def _of_day(days: Longs) -> Parts:
 def write_parts(
     parts: Sequence[DescriptorPart], known: Parts, days: Longs | None, rows: int
 ) -> pa.Array:
-    """Format dates by a descriptor. Raises OptionError if one of its parts is unknown."""
+    """Format dates by a descriptor.
+
+    The numbers of its parts are in ``known``, or follow from ``days`` (since 1970). Raises OptionError
+    if a part is unknown.
+    """
     numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []
     for part in parts:

@@ -196,7 +196,11 @@ def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
 
 
 def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@GETENV: the value of an item for each row. Raises OptionError if it is unknown at this point."""
+    """@GETENV: the value of an item for each row.
+
+    Raises OptionError if the value is not known, for example that of an item of trails while messages
+    are read.
+    """
     group, item = environment_item(call)
     if group == OS_VARIABLE:
         variables = dict(scope.environment.variables)

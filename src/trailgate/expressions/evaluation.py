@@ -54,7 +54,7 @@ ZERO: Final = Value(pa.scalar("0", pa.string()), ExpressionValueType.NUMBER)
 
 
 class RowSelection(NamedTuple):
-    """The rows that a condition selects, and the rows for which it cannot be decided because a column is missing."""
+    """Two masks: the rows that a condition selects, and the rows for which it cannot be decided because a column is missing."""
 
     selected: Mask
     undecided: Mask
@@ -75,7 +75,10 @@ def select_rows(
 def evaluate_as_text(
     value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> pa.Array:
-    """Evaluate an expression as text for each row, NULL if it is NULL or missing."""
+    """Evaluate an expression as text for each row.
+
+    A missing column counts as NULL, and a condition that depends on a missing column as not true.
+    """
     result = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
 
@@ -112,7 +115,7 @@ def make_empty_block(table: Table) -> ChangeBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """A block in which the nodes of one expression are evaluated."""
+    """Evaluates the nodes of one expression over a block of changes. ``text`` is the expression, for errors."""
 
     block: ChangeBlock
     environment: GetenvValues

@@ -1,10 +1,10 @@
 """Read Extract parameter files: apply supported parameters, report those without effect, and raise errors for the others.
 
 A file is split into statements (``definitions.parameter_files``), and each statement is looked up
-by its keyword in ``_HANDLERS``. Tables have a row for each parameter, each option of TABLE, and
-each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it sets, or why it is not supported. An
-unsupported parameter that would change the captured data is an error, unless unsupported parameters
-are to be ignored; then it is listed.
+by its keyword in ``_HANDLERS``. Tables here and in ``extract_parameters`` have a row for each
+parameter, each option of TABLE, and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it
+sets, or why it is not supported. An unsupported parameter that would change the captured data is an
+error. If unsupported parameters are to be ignored, it is listed instead.
 """
 
 from __future__ import annotations
@@ -182,9 +182,10 @@ CLAUSES: Final[
 
 
 class TrailOption(NamedTuple):
-    """An option of EXTTRAIL: its pattern, and what it sets.
+    """An option of EXTTRAIL, which ``pattern`` matches.
 
-    If it is not supported, ``noted`` states why it has no effect, or ``refused`` why it is an
+    ``convert`` converts its value to the value of the field ``member`` of ``ExtractParameters``. If
+    the option is not supported, ``noted`` states why it has no effect, or ``refused`` why it is an
     error.
     """
 
@@ -264,7 +265,7 @@ def obey_statements(
 ) -> None:
     """Call the handler of each statement, or ``otherwise`` if its keyword has no handler.
 
-    Raises OptionError with the line.
+    Handlers store the parameters in ``draft``. Raises OptionError with the line.
     """
     for statement in read_statements(text, read):
         try:
@@ -359,7 +360,10 @@ def parse_extract(
 
 
 def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
-    """Build the error for unsupported parameters: it names the first and counts the rest."""
+    """Build the error for unsupported parameters: it names the first and counts the rest.
+
+    ``effect`` is the consequence of ignoring them, and ``verb`` the action of the run (``capture``).
+    """
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not supported: {first.reason}"
     more = (
@@ -388,7 +392,7 @@ def _check(draft: _Draft) -> None:
 
 
 def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") -> None:
-    """Raise OptionError if a parameter occurs a second time."""
+    """Raise OptionError if a parameter occurs a second time. ``earlier`` is its first value, if any."""
     if earlier:
         problem = f"{statement.keyword} is given twice"
         raise statement.error(problem, hint or f"The first is {earlier}")
@@ -397,9 +401,10 @@ def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") ->
 def _value(
     member: str, what: str, *, several: bool = False
 ) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter with one value.
+    """Return a handler that stores a parameter's value in the field ``member`` of ``ExtractParameters``.
 
-    With ``several``, the parameter may be repeated, and its values are collected.
+    ``what`` describes the value in errors. With ``several``, the parameter may be repeated, and its
+    values are collected.
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
@@ -485,7 +490,7 @@ def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
-    """Accept a parameter that was already handled while the file was split into statements."""
+    """Do nothing: the parameter was already handled while the file was split into statements."""
 
 
 def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
@@ -498,7 +503,7 @@ def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
 
 
 def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler that makes later TABLE statements include or ignore an operation."""
+    """Return a handler that makes later TABLE statements include or ignore operations of the type ``letter``."""
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
@@ -510,8 +515,8 @@ def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterState
 def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], None]:
     """Return a handler that sets a switch for the whole run.
 
-    In GoldenGate it would only apply to the TABLE statements after it, so it is an error after a
-    TABLE statement.
+    In GoldenGate it would only apply to the TABLE statements after it, so changing it after a TABLE
+    statement is an error.
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
@@ -528,7 +533,10 @@ def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], No
 
 
 def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter whose value is one of these words."""
+    """Return a handler for a parameter whose value is one of ``words``.
+
+    ``words`` maps each word to the value of the field ``name`` of ``ExtractParameters``.
+    """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         word, rest = statement.first(f"one of {', '.join(words)}")
@@ -595,7 +603,7 @@ def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """List a parameter as ignored if it does not affect the data. Otherwise it is an error."""
+    """Add a remark on a parameter without a handler: ``unused`` if it does not affect the data, else ``refused``."""
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])

@@ -135,8 +135,8 @@ _LOG_REFUSED: Final = expand_reasons(
 class LogOption(NamedTuple):
     """An option of TRANLOGOPTIONS.
 
-    Its value is added to ``member``. If it is not supported, ``noted`` states why it has no effect,
-    or ``refused`` why it is an error.
+    Its value is added to the field ``member`` of ``ExtractParameters``. If it is not supported,
+    ``noted`` states why it has no effect, or ``refused`` why it is an error.
     """
 
     member: str = ""

@@ -127,7 +127,8 @@ FOREIGN: Final = expand_reasons(
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
     """Return why a parameter of a different process is an error here, or "" if it belongs to none.
 
-    For example, a Replicat parameter in an Extract file. ``others`` contains such reasons by name.
+    An example is a Replicat parameter in an Extract file. ``others`` has more such reasons by name.
+    Names that begin with ``_`` and have no other reason are undocumented parameters.
     """
     reason = FOREIGN.get(name) or others.get(name, "")
     return reason or (UNDOCUMENTED if name.startswith("_") else "")

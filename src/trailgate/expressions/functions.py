@@ -80,7 +80,7 @@ REFUSED_FUNCTIONS: Final = expand_reasons(
 
 
 def _nothing(call: FunctionCall, text: str) -> None:
-    """Accept any arguments."""
+    """Do nothing: the check of functions that accept any arguments."""
 
 
 def _no_condition(_: int) -> bool:
@@ -215,7 +215,7 @@ def _join(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _join_parts(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@STRNCAT: join texts, each cut to the number of characters after it."""
+    """@STRNCAT: join texts, each cut to the number of characters that the next argument states."""
     # @STRNCAT (FIRST, 3, LAST, 5)
     values = [scope.value(argument) for argument in call.arguments[::2]]
     sizes = [_whole_number(scope, call, index) for index in range(1, len(call.arguments), 2)]
@@ -249,9 +249,9 @@ def _extract(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@RANGE: 1 for rows in one of several ranges, else 0.
+    """@RANGE: divide the rows into ranges, and return 1 for the rows in one of them, else 0.
 
-    A hash of columns assigns rows to ranges.
+    The range of a row is a hash of the given columns, or of the key, modulo the number of ranges.
     """
     # @RANGE (1, 3, ID), or @RANGE (1, 3) by the key
     number, total = (_whole_number(scope, call, index) for index in (0, 1))
@@ -328,7 +328,7 @@ def _now(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _compute(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@COMPUTE: a computed number, or 1 or 0 for a condition that is true or not."""
+    """@COMPUTE: a computed number; for a condition, 1 if it is true, else 0."""
     (node,) = call.arguments
     if not isinstance(node, CONDITIONS):
         value = scope.value(node)
@@ -345,7 +345,7 @@ def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _evaluate(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@EVAL: the value after the first true condition; otherwise the last value if there is one, else NULL."""
+    """@EVAL: the value after the first true condition; otherwise the default, or NULL without one."""
     # @EVAL (A > 9, 'many', A > 0, 'some', 'none'): an odd number of arguments ends with the default.
     arguments = call.arguments
     pairs = [
@@ -361,7 +361,7 @@ def _check_default(call: FunctionCall, text: str) -> None:
 
 
 def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@CASE: the value after the first argument that equals the tested one; otherwise the last if there is one, else NULL."""
+    """@CASE: the value after the first argument that equals the tested value; otherwise the default, or NULL without one."""
     # @CASE (STATE, 'A', 'active', 'C', 'closed', 'other')
     value, *rest = call.arguments
     pairs = [
@@ -376,8 +376,9 @@ def _choose(
 ) -> Value:
     """Return for each row the value of the first true condition, otherwise the default.
 
-    It is missing if a missing column decides which condition is true. The pairs are applied in
-    reverse order, so that the first true one overrides the others.
+    The result is missing in a row if the chosen value is missing, or if a missing column decides
+    which condition is true. The pairs are applied in reverse order, so that the first true condition
+    overrides the others.
     """
     rows = len(scope.block)
     last = NULL if default is None else scope.value(default)
@@ -415,7 +416,7 @@ def _one_of(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _column_state(scope: EvaluationScope, call: FunctionCall) -> Value:
-    """@COLSTAT: a value that is NULL, or missing, in all rows."""
+    """@COLSTAT (NULL): NULL in all rows. @COLSTAT (MISSING): a value that is missing in all rows."""
     node = call.arguments[0]
     assert isinstance(node, ColumnName)
     rows = len(scope.block)
@@ -462,7 +463,7 @@ def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _word(call: FunctionCall, index: int) -> str:
-    """Return an argument that is a word, quoted or not, in upper case."""
+    """Return an argument that is a word, quoted or not, in upper case; "" if it is something else."""
     node = call.arguments[index]
     if isinstance(node, TextLiteral):
         return node.text.upper()

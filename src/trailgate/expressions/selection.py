@@ -106,8 +106,9 @@ class TableRule:
 class CaptureRules:
     """Which operations to capture, and what their records contain (capture properties §4).
 
-    ``tables`` are name patterns or statements. Transactions of ``users``, and ``transactions`` of
-    these names, are excluded.
+    ``tables`` are patterns of names, or TABLE statements; tables that match a pattern in ``excluded``
+    are not captured. ``users`` and ``transactions`` are names: all transactions of these users, and
+    all transactions with these names, are excluded.
     """
 
     compress_updates: bool = True
@@ -198,7 +199,7 @@ class CaptureRules:
 
 
 def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
-    """Return a column's index. Raises OptionError at the TABLE statement if the table has no such column."""
+    """Return a column's index. Raises OptionError at the ``option`` of the TABLE statement if the column does not exist."""
     try:
         return table.index(name)
     except DefinitionError as missing:
@@ -209,7 +210,7 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
 class TableSelection:
     """The TABLE statements of one table, bound to its columns.
 
-    ``dropped`` are the columns that records do not contain.
+    ``dropped`` are the indexes of the columns that records must not contain.
     """
 
     table: Table
@@ -355,7 +356,10 @@ def _both(left: RowSelection, right: RowSelection) -> RowSelection:
 
 
 def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
-    """Return the columns that COLS does not name, or that COLSEXCEPT names. Keys must be kept."""
+    """Return the indexes of the columns that COLS does not name, or that COLSEXCEPT names.
+
+    Raises OptionError if one of them is a key column, or if the table has no key.
+    """
     option, names = ("COLS", rule.columns) if rule.columns else ("COLSEXCEPT", rule.without)
     if not names:
         return frozenset()
@@ -374,7 +378,10 @@ def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
 
 
 def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
-    """Return a map for each row. NULL values have no entry."""
+    """Return a map from names to values for each row; ``values`` has a column for each name.
+
+    NULL values have no entry.
+    """
     columns = list(values)
     rows, count = len(columns[0]), len(columns)
     # The values come column by column; the entries of a map must be adjacent: slot row * count + i.
@@ -422,8 +429,9 @@ def find_excluded(
 ) -> Longs | None:
     """Return for each operation 1 if its user or transaction name is excluded, else 0.
 
-    -1 means that the operation has no such name, so that the name of its transaction is used.
-    Returns None if nothing is excluded.
+    ``owners`` are the names of the operations' users, and ``names`` the names of their transactions.
+    An operation without such a name gets -1: the first operation of its transaction decides. Returns
+    None if nothing is excluded.
     """
     excluded: Longs | None = None
     for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):

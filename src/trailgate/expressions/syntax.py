@@ -1,6 +1,7 @@
 """The syntax of expressions: nodes of the tree, tokens, and errors with a caret below a character.
 
-In each node, ``at`` is the offset in the text at which the node starts.
+In each node, ``at`` is the offset in the text at which errors show the caret: the offset of the sign
+of a Computation or Comparison, and the beginning of all other nodes.
 """
 
 from __future__ import annotations

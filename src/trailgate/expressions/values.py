@@ -54,11 +54,11 @@ KINDS: Final[Mapping[TypeFamily, ExpressionValueType]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of an expression: a constant (scalar) or a column.
+    """The value of an expression: ``data`` is a constant (scalar) or a column.
 
-    It is NULL in rows in which the value is NULL or missing.
-
-    If ``missing`` is None, it is missing in no row. Numbers are integers, decimals, or text.
+    ``missing`` is a mask of the rows in which the value is missing; None means no rows. ``data`` has
+    no meaning in these rows. Numbers are integers, decimals, or text. ``column`` is the table's
+    column if the value is one.
     """
 
     data: pa.Array | pa.Scalar
@@ -86,7 +86,7 @@ def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
 
 
 def missing_of(values: Sequence[Value]) -> Mask | None:
-    """Return a mask of the rows in which any of the values is missing, or None."""
+    """Return a mask of the rows in which any of the values is missing, or None if none has a mask."""
     missing: Mask | None = None
     for value in values:
         if value.missing is not None:
@@ -143,10 +143,10 @@ class EvaluationScope(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The three-valued results of a condition, per row: true, false, or unknown because of a NULL.
+    """The possible results of a condition: masks of the rows in which it may be true, false, or unknown (because of a NULL).
 
-    A row with known values has exactly one possible result. With a missing column several results
-    are possible, because it could have any value.
+    A row with known values has exactly one possible result, so only one mask selects it. With a
+    missing column several results are possible, because it could have any value.
     """
 
     true: Mask
@@ -168,7 +168,7 @@ class Verdicts:
 
     @classmethod
     def known(cls, true: Mask) -> Self:
-        """Build verdicts that are all certainly true or false."""
+        """Build verdicts that are certainly true in the rows of ``true``, and certainly false in all others."""
         return cls(true, ~true, np.zeros(len(true), bool))
 
     def __invert__(self) -> Verdicts:

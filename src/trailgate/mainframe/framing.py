@@ -1,8 +1,8 @@
 """Turn options into a ``Framing``, which defines how a file is divided into records.
 
-``_FORMATS`` states which options each record format has; ``check_formats`` rejects the others.
-Lengths may be stated by items or derived from layouts, and a header or trailer record may be given
-by name.
+``_FORMATS`` states for which record formats an option exists; ``check_formats`` rejects options of
+other formats. Record lengths may be stated by items or derived from layouts, and a header or trailer
+record may be given by its name in the copybook.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ _ENDS: Final = {
 
 
 def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
-    """Return the length of a fixed-length record in bytes, from the option or from the layouts.
+    """Return the record length in bytes, from the option or from the longest layout.
 
-    Raises OptionError if the kinds have different lengths, or if the option is above 2 GB.
+    Raises OptionError if the option is 2 GB or more, or if fixed-length records of several kinds have
+    different lengths.
     """
     if options["record_length"] is not None:
         length = int(options["record_length"])

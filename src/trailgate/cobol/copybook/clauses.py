@@ -291,7 +291,10 @@ class _Cursor:
             pass
 
     def _expect(self, what: str, after: CopybookToken) -> CopybookToken:
-        """Consume and return the next token. Raises DefinitionError if the entry ends here."""
+        """Consume and return the next token. Raises DefinitionError if the entry ends here.
+
+        The error states that ``what`` was expected after the token ``after``.
+        """
         token = self._peek()
         if token is None or token.kind is CopybookTokenType.PERIOD:
             raise (token or after).error(f"{what} was expected after {after.text}")
@@ -299,7 +302,10 @@ class _Cursor:
         return token
 
     def _number(self, what: str, after: CopybookToken) -> int:
-        """Consume an integer, or the name of a constant, and return its value."""
+        """Consume an integer, or the name of a constant, and return its value.
+
+        Raises DefinitionError if there is neither. ``what`` and ``after`` are the same as for ``_expect``.
+        """
         token = self._expect(what, after)
         constant = self._constants.get(token.upper)
         if constant is not None:

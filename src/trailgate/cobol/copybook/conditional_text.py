@@ -234,8 +234,8 @@ def select_compiled_text(
 ) -> Iterator[list[CopybookToken]]:
     """Yield the text words of a copybook's compiled lines, in pieces between directives.
 
-    The caller processes each piece before the next directive is evaluated, so that a member copied
-    there can define constants. Raises DefinitionError.
+    The caller processes each piece before the next directive is evaluated, so that a COPY member in
+    the piece can define constants for that directive. Raises DefinitionError.
     """
     reader = _Directives(source, constants)
     piece: list[CopybookToken] = []
@@ -294,7 +294,7 @@ class _Directives:
             )
 
     def with_constants(self, words: list[CopybookToken]) -> list[CopybookToken]:
-        """Insert the constant's value for ``CONSTANT FROM name``."""
+        """Replace ``CONSTANT FROM name`` by the constant's value, for example ``CONSTANT AS 5``."""
         for at in range(2, len(words) - 1):
             if words[at].upper == "FROM" and words[at - 1].upper in ("CONSTANT", "IS", "GLOBAL"):
                 name = words[at + 1]
@@ -582,7 +582,7 @@ class _Expression:
         return value
 
     def _numbers(self, mark: CopybookToken, left: Value, right: Value) -> tuple[Decimal, Decimal]:
-        """Return two operands as numbers. Raises DefinitionError if either is not one."""
+        """Return two operands if both are numbers. Otherwise raises DefinitionError at the operator ``mark``."""
         if isinstance(left, Decimal) and isinstance(right, Decimal):
             return left, right
         raise mark.error(f"{mark.text} needs two numbers")

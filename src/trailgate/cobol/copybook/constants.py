@@ -41,7 +41,7 @@ class ItemsBefore(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A word or a parenthesis of an expression."""
+    """One symbol of an expression, such as ``LENGTH``, ``12``, ``+`` or ``(``, and the token that contains it."""
 
     text: str
     token: CopybookToken
@@ -128,7 +128,7 @@ class _Expression:
         raise part.token.error(problem, _FORM)
 
     def _of_item(self, what: str) -> int:
-        """Return the length of an item in bytes, or its offset in the record (START)."""
+        """Return the length of an item in bytes, or its offset in the record if ``what`` is START."""
         if (of := self._peek()) is not None and of.text.upper() == "OF":
             self._position += 1
         item = self._next("an item")
@@ -171,7 +171,10 @@ def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
 def _with_first(
     operands: Sequence[int], operators: Sequence[_Part]
 ) -> tuple[list[int], list[_Part]]:
-    """Compute the products and quotients first; return the remaining operands and operators."""
+    """Compute the products and quotients first; return the remaining operands and operators.
+
+    For example, ``2 + 3 * 4`` becomes the operands 2 and 12, and the operator ``+``.
+    """
     terms, left = [operands[0]], list[_Part]()
     for part, operand in zip(operators, operands[1:], strict=True):
         if part.text in _FIRST:

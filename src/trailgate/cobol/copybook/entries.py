@@ -127,7 +127,7 @@ def nest_entries(entries: list[CopybookEntry]) -> list[CopybookEntry]:
 
 
 def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
-    """Replace each reference to a TYPEDEF by its description, and remove the typedefs from the records."""
+    """Replace each reference to a TYPEDEF by the type's description, and remove the TYPEDEFs from the records."""
     types: dict[str, CopybookEntry] = {}
     for record in records:
         for entry in [one for one in record.walk() if one.type is not None]:
@@ -138,7 +138,11 @@ def expand_typedefs(records: list[CopybookEntry]) -> list[CopybookEntry]:
 
 
 def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
-    """Copy the picture, usage and items of the entry's TYPEDEF into the entry."""
+    """Copy the picture, usage and items of the entry's TYPEDEF into the entry.
+
+    ``types`` are the TYPEDEFs by name. Raises DefinitionError if the type is not among them, or if
+    the entry has a description too.
+    """
     type_ = types.get(entry.type or "")
     if type_ is None:
         raise entry.token.error(f"{entry.name} has the type {entry.type}, which is not complete")
@@ -157,8 +161,8 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
 def _check(entry: CopybookEntry) -> None:
     """Raise DefinitionError if an entry contradicts itself.
 
-    Also warns of words that have no effect: SIGN SEPARATE without an S, a picture beside COMP-1. Warns
-    too if a comma follows a decimal point.
+    Logs a warning if SIGN SEPARATE or a picture has no effect (for example the picture of a COMP-1 item),
+    or if a picture has a comma after its decimal point.
     """
     name = entry.name
     if entry.children and entry.picture is not None:

@@ -1,8 +1,8 @@
 """The flat columns of a layout: one for each elementary item, and their names.
 
-An elementary item becomes a column of its name. If two items share a name, it is qualified by the
-group (``GROUP_NAME``), then by the next outer group, until the names differ. An element of an
-OCCURS has its index from 1, or its configured name, as a suffix: ``NAME_1``, ``NAME_1_2``,
+An elementary item becomes a column with the item's name. If two items share a name, it is qualified
+by the group (``GROUP_NAME``), then by the next outer group, until the names differ. An element of
+an OCCURS has its index from 1, or its configured name, as a suffix: ``NAME_1``, ``NAME_1_2``,
 ``NAME_JAN``. Names that are still equal are numbered from the second on (``NAME``, ``NAME_2``), as
 struct members are. FILLER is skipped, and groups are not columns.
 """

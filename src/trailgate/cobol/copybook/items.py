@@ -1,8 +1,9 @@
 """Find the offset of each item in each record.
 
 One walk over the layout serves one record or many. An offset counts from the start of the record.
-It is a plain int as long as nothing before the item varies. After an OCCURS DEPENDING ON of real
-length it is an array with one offset per record. ``flat_columns`` names the items as columns.
+It is a plain int as long as nothing before the item varies. After an OCCURS DEPENDING ON that only
+takes the bytes of the elements that are present, it is an array with one offset per record.
+``flat_columns`` names the items as columns.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class PlacedItem:
     ``active`` is a mask of the records that contain the item at a known offset; None means all
     records. ``name`` is its column's name, or the field's name if ``place_items`` was called
     without names. ``depends`` are the OCCURS that the item's offset or existence depends on.
-    ``lost`` maps each OCCURS that moves the item to a mask of the records that should contain the
-    item, but whose counter is invalid.
+    ``lost`` has a mask for each OCCURS before the item whose counter is invalid in some records:
+    it selects the records that should contain the item, but at an unknown offset.
     """
 
     name: str
@@ -140,7 +141,10 @@ def place_items(
 
 
 def counter_key(occurs: Occurs) -> CounterKey:
-    """Return the key by which the counter of an OCCURS DEPENDING ON is looked up."""
+    """Return the key by which the counter of an OCCURS DEPENDING ON is looked up.
+
+    It is the counter's name and the names of its groups (None if the name is unique), in capitals.
+    """
     groups = occurs.groups
     names = None if groups is None else tuple(group.upper() for group in groups)
     return str(occurs.counter).upper(), names
@@ -203,7 +207,7 @@ def _known(depends: Depends) -> Mask | None:
 def _merge(first: Depends, second: Depends) -> Depends:
     """Merge two sets of dependencies.
 
-    A record that is bad for an OCCURS in either set is bad in the result.
+    If an OCCURS is in both, its mask in the result selects the records of either mask.
     """
     if not first or first is second:
         return second
@@ -226,7 +230,10 @@ class _Distance(NamedTuple):
 
 
 class _Around(NamedTuple):
-    """The context of an item: its groups, element indexes and OCCURS, and the records that contain these."""
+    """The context of an item: the groups around it, its element indexes, and the OCCURS that it depends on.
+
+    ``active`` is a mask of the records that contain these elements; None means all records.
+    """
 
     groups: tuple[CopybookField, ...] = ()
     indexes: tuple[int, ...] = ()
@@ -242,7 +249,10 @@ class _Around(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """How often a field occurs. ``counts`` is None if each record has all elements."""
+    """How often a field occurs in each record. ``counts`` is None if each record has all elements.
+
+    ``bad`` is a mask of the records whose count is invalid and therefore 0; None means no records.
+    """
 
     counts: Longs | None = None
     bad: Mask | None = None
@@ -343,8 +353,8 @@ class _Walk:
     ) -> tuple[ItemNode, _Distance]:
         """Place the items of a group.
 
-        The offsets of fields assume that each OCCURS has its maximum number of elements. The walk
-        therefore subtracts the bytes that shorter arrays before the item save.
+        The offsets of fields assume that each OCCURS has its maximum number of elements. If arrays
+        before an item are shorter, the walk subtracts the bytes that are saved.
         """
         members = []
         saved = _Distance(0)  # bytes that the items before are shorter than their maximum

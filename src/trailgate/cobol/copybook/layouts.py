@@ -2,7 +2,7 @@
 
 Copybooks, definitions files and user-defined layouts all become this one model, so the code that
 decodes a record does not know which notation it came from. The differences between COBOL compilers
-are all stated in ``CobolDialect``, which is passed in and never guessed.
+are all stated in ``CobolDialect``. Callers pass it, and it is never guessed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TextWordUnits(Enum):
 
 
 class BinarySizes(Enum):
-    """A compiler's rule for the sizes of binary numbers, by the possible numbers of bytes."""
+    """A compiler's rule for the size of a binary number: how many bytes it may have."""
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
@@ -71,7 +71,7 @@ class CobolDialect:
     - ``group_sync``: a group's SYNC applies to its items, and the slack bytes that its first item needs are inserted before the group.
     - ``decimal_comma`` is DECIMAL-POINT IS COMMA.
     - ``code_page`` applies to text and DISPLAY numbers.
-    - ``binary`` is the byte order of COMP and COMP-4, ``native`` that of COMP-5.
+    - ``binary`` is the byte order of COMP and COMP-4, ``native`` the byte order of COMP-5.
     - A binary number has at most ``binary_digits`` digits, and SYNC aligns it to at most ``boundary`` bytes.
     """
 
@@ -168,8 +168,9 @@ class NumberFormat:
 class Occurs:
     """The OCCURS of a field: it is repeated ``least`` to ``most`` times, as the field ``counter`` states.
 
-    If several fields have the counter's name, ``groups`` are the groups around it, outermost first.
-    ``names`` are suffixes for the elements in flat columns, instead of numbers from 1.
+    If several fields have the counter's name, ``groups`` are the groups around the counter, outermost
+    first; otherwise None. ``names`` are suffixes for the elements in flat columns, instead of numbers
+    from 1.
     """
 
     least: int
@@ -180,9 +181,9 @@ class Occurs:
 
     @property
     def fewest(self) -> int:
-        """The smallest count that is accepted: the declared minimum, but 0 if that is 1.
+        """The smallest count that is accepted: the declared minimum, or 0 if the minimum is 1.
 
-        COBOL programs store 0 in such counters too.
+        COBOL programs store 0 even if the minimum is 1.
         """
         return self.least if self.least > 1 else 0
 
@@ -192,8 +193,9 @@ class CopybookField:
     """One field of a record's layout.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
-    maximum. ``size`` is the bytes of one occurrence, and ``stride`` the distance between two
-    (larger if SYNC leaves a gap). ``redefines`` names the field that shares these bytes.
+    maximum number of elements. ``size`` is the number of bytes of one occurrence, and ``stride`` the
+    distance between two occurrences (larger than ``size`` if SYNC leaves a gap; 0 means ``size``).
+    ``redefines`` names the earlier field that shares these bytes.
     """
 
     name: str

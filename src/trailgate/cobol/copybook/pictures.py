@@ -180,7 +180,10 @@ def _check_number(text: str, symbols: str) -> None:
 
 
 def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> ParsedPicture:
-    """Return the parsed picture of a number: numeric if it contains only 9, S, V and P, otherwise numeric-edited."""
+    """Return the parsed picture of a number: numeric if it contains only 9, S, V and P, otherwise numeric-edited.
+
+    ``characters`` is its printed width.
+    """
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = PictureCategory.NUMBER if plain else PictureCategory.EDITED
     digits, scale = _digits(text, symbols)
@@ -227,9 +230,9 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
 
 
 def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the floating insertion symbols: ``+``, ``-`` or ``$``, used more than once.
+    """Return the floating insertion symbols: ``+``, ``-`` or ``$``, if they occur more than once.
 
-    Each prints a digit.
+    Each has the value 1: its first occurrence is not a digit, but all later ones are, as in ``--9``.
     """
     totals = Counter[str]()
     for symbol, count in symbols:

@@ -320,9 +320,10 @@ def _bytes_storage(entry: CopybookEntry, picture: ParsedPicture, dialect: CobolD
 
 
 def _boundary(entry: CopybookEntry, size: int, dialect: CobolDialect) -> int:
-    """Return the boundary to which SYNC aligns a binary number.
+    """Return the boundary to which SYNC aligns a binary number, in bytes.
 
-    It is the number's size, but at most the dialect's boundary (copybooks §2.6).
+    It is the number's size, but at most the dialect's boundary (copybooks §2.6), and 1 if the size
+    is not 1, 2, 4 or 8. Raises DefinitionError if a number with SYNC is too long.
     """
     if size > MAX_BINARY and _aligns(entry, dialect):
         raise entry.token.error(f"{entry.name}: SYNC of a binary number of {size} bytes")
@@ -401,9 +402,9 @@ def _field(entry: CopybookEntry, dialect: CobolDialect, offset: int) -> Copybook
 
 
 def _first_alignment(group: CopybookEntry, dialect: CobolDialect) -> int:
-    """Return the alignment that a group needs because its first item has SYNC; 1 if that item has none.
+    """Return the SYNC alignment of a group's first item in bytes, or 1 if the item has no SYNC.
 
-    IBM inserts slack bytes before the group in this case; GnuCOBOL inserts them inside it.
+    IBM inserts the slack bytes for this alignment before the group; GnuCOBOL inserts them inside it.
     """
     first = group
     while first.children:
@@ -412,7 +413,7 @@ def _first_alignment(group: CopybookEntry, dialect: CobolDialect) -> int:
 
 
 def _alignment(entry: CopybookEntry, dialect: CobolDialect) -> int:
-    """Return the strictest SYNC alignment of the items inside an OCCURS."""
+    """Return the strictest SYNC alignment of the items in an entry, in bytes; 1 if none has SYNC."""
     leaves = [item for item in entry.walk() if not item.children and _aligns(item, dialect)]
     return max((_storage(item, dialect).alignment for item in leaves), default=1)
 
@@ -457,9 +458,9 @@ def read_copybook(
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
     ``member`` returns the text of a COPY member by its name, or None if it does not exist;
-    ``missing`` then returns a hint. The names that may be constants are added to ``mentioned``;
-    without it, a constant of the dialect that no directive names is logged as a warning. Raises
-    DefinitionError with file, line and column.
+    ``missing`` then returns a hint for the error. The names that may be constants are added to
+    ``mentioned``. If it is None, a warning is logged for each constant of the dialect that no
+    directive uses. Raises DefinitionError with file, line and column.
     """
     copied = set[str]()
 

@@ -59,7 +59,7 @@ class ReplaceRule:
         return _Match(at, comments)
 
     def _is(self, token: CopybookToken, wanted: CopybookToken, number: int) -> bool:
-        """Return True if a token matches the pattern's word with this number."""
+        """Return True if a token matches the word ``wanted``, which is ``old[number]``."""
         if token.kind is not wanted.kind:
             return False
         if token.kind is CopybookTokenType.LITERAL:
@@ -119,7 +119,7 @@ def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
 
 
 def no_hint(_: str) -> str:
-    """Return an empty hint, for a missing member that there is nothing to say about."""
+    """Return an empty hint for a missing member."""
     return ""
 
 
@@ -127,9 +127,9 @@ def no_hint(_: str) -> str:
 class CopybookText:
     """Expands copybook text: carries out COPY and REPLACE, and selects conditional text.
 
-    ``members`` returns the lines of a member and its name, or None, and ``missing`` the hint for a
-    member that does not exist. ``constants`` are the constants of conditional text; all members
-    share them.
+    ``members`` returns the lines of a member and its name, or None if the member does not exist;
+    ``missing`` then returns a hint for the error. ``constants`` are the constants of conditional
+    text; all members share them.
     """
 
     members: Members
@@ -252,7 +252,7 @@ class _Replaces:
         self._before: list[list[ReplaceRule]] = []
 
     def obey(self, statement: list[CopybookToken]) -> None:
-        """Apply a REPLACE statement. It ends earlier REPLACE statements; with ALSO it adds to them."""
+        """Apply a REPLACE statement: replace the rules in force, or with ALSO, add rules to them."""
         words = _without_comments(statement)
         named = [token.upper for token in words[1:]]
         if named == ["LAST", "OFF"]:
@@ -278,7 +278,10 @@ class _Replaces:
 
 
 def _include_words(tokens: Sequence[CopybookToken], index: int) -> int:
-    """Return the number of text words in ``++INCLUDE`` (Panvalet) or ``-INC`` (Librarian), else 0."""
+    """Return how many text words form ``++INCLUDE`` (Panvalet) or ``-INC`` (Librarian) at ``index``.
+
+    Returns 0 if neither is there. Depending on the dialect, ``++INCLUDE`` is one text word or several.
+    """
     text = ""
     for count, token in enumerate(tokens[index : index + 3], 1):
         if count > 1 and not token.glued:
@@ -316,7 +319,7 @@ def _statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[Copybo
 
 
 def _end_of_line(tokens: Sequence[CopybookToken], index: int) -> int:
-    """Return the index after the last word on this line, or after its period."""
+    """Return the index of the first period on this line, or of the first token on a later line."""
     end = index
     while end < len(tokens) and tokens[end].line == tokens[index].line:
         if tokens[end].kind is CopybookTokenType.PERIOD:
@@ -326,7 +329,7 @@ def _end_of_line(tokens: Sequence[CopybookToken], index: int) -> int:
 
 
 def _sql_statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[CopybookToken], int]:
-    """Return the tokens from EXEC SQL to END-EXEC, and the index after it and its period."""
+    """Return the tokens from EXEC SQL to before END-EXEC, and the index after END-EXEC and its period."""
     for end in range(index, len(tokens)):
         if tokens[end].upper == "END-EXEC":
             after = end + 1
@@ -408,7 +411,8 @@ def replace_words(
 def _after(tokens: Sequence[CopybookToken], is_glued: bool) -> list[CopybookToken]:
     """Return the words after deleted text.
 
-    The first of them is glued to the word before it only if the deleted words were.
+    If ``is_glued`` is False, a blank preceded the deleted text, so the first word is not glued to the
+    word before it.
     """
     if is_glued or not tokens:
         return list(tokens)

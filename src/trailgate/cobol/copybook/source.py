@@ -95,7 +95,7 @@ class SourceLine:
 
 
 def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
-    """Split a copybook into lines, without those that only control listings, such as EJECT.
+    """Split a copybook into lines, and drop lines that only control listings, such as EJECT.
 
     A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
     """
@@ -115,7 +115,8 @@ def _split_lines(text: str) -> list[str]:
     r"""Split a copybook's text into lines, without page breaks and the end-of-file character of DOS.
 
     ``str.splitlines`` would also split at characters inside comments and literals: 0x85 is an
-    ellipsis in Windows-1252. It ends lines only if nothing else does, as after a transfer of EBCDIC text.
+    ellipsis in Windows-1252. It is a line end only if the text has no other line ends, as after a
+    transfer of EBCDIC text.
     """
     kept = text.translate(_IGNORED)
     ends = _LINE_END if _LINE_END.search(kept) else _NEXT_LINE
@@ -133,7 +134,10 @@ def warn_of_cut_text(lines: Sequence[SourceLine], source: str) -> None:
 
 
 def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
-    """Split the lines before each directive that changes the source format."""
+    """Split the lines before each directive that changes the source format.
+
+    Each part is the format that its first line states (None for the first part), and its lines.
+    """
     parts: list[tuple[str | None, list[str]]] = [(None, [])]
     for line in lines:
         match = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
@@ -180,7 +184,7 @@ def _directive_in(line: str, number: int) -> SourceLine | None:
 
 
 def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
-    """Yield the lines of fixed-format text."""
+    """Yield the lines of fixed-format text. ``first`` is the number of the first line."""
     for number, line in enumerate(lines, first):
         directive = _directive_in(line, number)
         if directive is None:
@@ -225,7 +229,7 @@ def _remove_comments(text: str) -> str:
 
 
 def _free_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
-    """Yield the lines of free-format text."""
+    """Yield the lines of free-format text. ``first`` is the number of the first line."""
     for number, line in enumerate(lines, first):
         if _DIRECTIVE.match(line):
             yield SourceLine(number, 1, _remove_comments(line), directive=True)

@@ -54,9 +54,9 @@ _BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 class RecordEncoder:
     """Encodes flat columns, or structs and lists, as records of one layout. FILLER becomes blanks.
 
-    NULL is written by the policy of its usage; without one it is an error. ``width`` is the maximum
-    length of a record if it differs from the layout's: records are then padded with blanks, or end
-    before FILLER.
+    ``nulls`` has for each usage the policy for writing NULL; without a policy, NULL is an error.
+    ``width`` is the maximum length of a record (0: the layout's). If it is greater than the layout's,
+    records are padded with blanks; if it is smaller, the FILLER at their ends is cut.
     """
 
     def __init__(
@@ -180,7 +180,11 @@ class RecordEncoder:
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
     ) -> None:
-        """Raise EncodeError if an item is NULL and no other item has written the same bytes."""
+        """Raise EncodeError if an item is NULL and no other item has written the same bytes.
+
+        ``shape`` is the number of records and their width. ``changed`` has for each column a mask of
+        the rows whose value differs from the original bytes; None if there are no original bytes.
+        """
         shared = [item for item in items if item.field in self._shared]
         unwritten = {item: self._unwritten(item, columns, changed, shape[0]) for item in shared}
         if not any(rows.any() for rows in unwritten.values()):
@@ -206,7 +210,10 @@ class RecordEncoder:
         changed: Mapping[str, Mask] | None,
         rows: int,
     ) -> Mask:
-        """Return a mask of the records in which the item is not written, because it has no column, or is NULL and no policy applies."""
+        """Return a mask of the records in which the item is not written, because it has no column, or is NULL and no policy applies.
+
+        If original bytes are kept (``changed`` is not None), they count as written.
+        """
         if item.name not in columns:
             return np.full(rows, changed is None)
         if not self._leaves_null(item.field):
@@ -219,7 +226,7 @@ class RecordEncoder:
         return self.options.values.blank is BlankPolicy.NULL and field.usage in _BLANKS
 
     def _leaves_null(self, field: CopybookField) -> bool:
-        """Return True if a NULL in this field leaves its bytes to other items that share them."""
+        """Return True if NULL is allowed in this field because another item may write the same bytes."""
         policy = self._nulls.get(field.usage, NullAs.ERROR)
         return field in self._shared and policy is NullAs.ERROR
 
@@ -234,7 +241,11 @@ class RecordEncoder:
     def _write(
         self, written: _Written, item: PlacedItem, values: pa.Array, changed: Mask | None
     ) -> None:
-        """Write an item's values into the records that contain it, if the values changed."""
+        """Write an item's values into the records that contain it.
+
+        With original bytes, ``changed`` selects the rows whose value differs from them, and only these
+        are written. Otherwise it is None.
+        """
         active, count = item.active, len(written.matrix)
         if changed is not None:
             active = _both(changed, active)
@@ -307,7 +318,7 @@ def _both(rows: Mask, others: Mask | None) -> Mask:
 def _bytes_at(item: PlacedItem, rows: Longs) -> Longs:
     """Return the offset of each byte of an item, with one row per record.
 
-    If all rows are equal, only one row is returned.
+    If the item has the same offset in all records, only one row is returned.
     """
     at = item.offset if isinstance(item.offset, int) else item.offset[rows]
     # Example: an item of 2 bytes at 5 in one record and at 7 in the next: [[5, 6], [7, 8]].
@@ -345,7 +356,7 @@ def _unfit(values: pa.Array, name: str, error: pa.ArrowException) -> EncodeError
 def _count(
     columns: Mapping[str, pa.Array], item: PlacedItem, stated: Mapping[str, Mapping[str, int]]
 ) -> CounterValues:
-    """Return the counts in a counter's column."""
+    """Return the counts in a counter's column. ``stated`` is the option countMap, which maps values to counts."""
     values = columns.get(item.name)
     if values is None:
         raise EncodeError("no column for a counter", where=Where(field=item.name))
@@ -367,8 +378,8 @@ def _count(
 class BlockLimits:
     """The limits of a block of a record file: the number of records, and the number of bytes including the descriptor word.
 
-    If ``length`` is None, the number of bytes is unlimited. A record that is too long is an error
-    if ``strict``, otherwise it becomes a block by itself.
+    A limit that is None does not apply. A record that is too long for a block is an error if
+    ``strict``; otherwise it becomes a block by itself.
     """
 
     records: int | None = 1
@@ -378,7 +389,7 @@ class BlockLimits:
     def begins(self, sizes: Longs) -> Longs:
         """Return the indexes of the records at which blocks begin.
 
-        ``sizes`` are the sizes of the records.
+        ``sizes`` are the sizes of the records in the file, including their descriptor words.
 
         Raises EncodeError if a record is too long for a block.
         """
@@ -490,10 +501,10 @@ def _frame_typed(records: RecordBytes, framing: Framing) -> Octets:
 
 
 def _words(counted: Longs, form: Sequence[int]) -> Octets:
-    """Return descriptor words with these lengths.
+    """Return the descriptor words of records or blocks, one row of four bytes each.
 
-    ``form`` has three numbers: 1 if little-endian, 1 if the length is in the second half, and the
-    adjustment.
+    ``counted`` are the lengths including the descriptor word. ``form`` has three numbers: 1 if
+    little-endian, 1 if the length is in the second half, and the adjustment to subtract.
     """
     little, twisted, adjustment = form
     words = np.zeros((len(counted), DESCRIPTOR), np.uint8)

@@ -2,7 +2,7 @@
 
 ``RecordBytes`` is a set of records in one buffer. The functions copy the bytes of an item from all
 records into a matrix, build structs for groups and lists for OCCURS from decoded columns, and
-report bad fields, either as an error for the first one, or as a column for all.
+report bad fields: as an error for the first bad field, or as a column with the errors of all.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RecordBytes:
 
     - ``first`` is the number of records before these in the source (None if unknown), and ``base`` the offset of the buffer in the source, for error messages.
     - ``step`` is the distance between records if they are evenly spaced, without gaps.
-    - ``places`` are offsets in the source, if the buffer was assembled from other places.
+    - ``places`` are the offsets of the records in the source if the buffer was assembled from several parts of it, for example from segments.
     - ``texts`` are the values of columns that are the same for all records of the source.
     """
 
@@ -285,9 +285,10 @@ class ChunkFindings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldFault:
-    """The records in which a field's bytes are wrong.
+    """The records in which a field's bytes are wrong (mask ``rows``), and the reason.
 
-    ``at`` is the field's offset in the record, or UNPLACED.
+    ``at`` is the field's offset in the record, or UNPLACED if the offset is unknown. ``explain``
+    explains one value in words; ``why`` is the reason, or a function that finds it for many values.
     """
 
     field: str
@@ -315,8 +316,8 @@ class FieldFault:
 class FaultyRecords(NamedTuple):
     """All records of one layout in a chunk, good or bad, and the problems in them.
 
-    ``numbers`` are the records' numbers in the source. If it is None, the records are
-    consecutive and have their own numbers.
+    ``numbers`` are the records' numbers in the source. If it is None, ``records.number`` returns
+    them.
     """
 
     record: str
@@ -328,11 +329,10 @@ class FaultyRecords(NamedTuple):
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
 ) -> FieldFault | None:
-    """Find the records with bytes after the end of the layout ``name``.
+    """Find the records that have bytes after the end of the layout ``name``.
 
-    Return None if no record can have any.
-
-    ``known`` is a mask of the records whose extent is known; None means all.
+    ``extent`` is the layout's length in each record. ``known`` is a mask of the records whose extent
+    is known; None means all. Returns None if no record can be too long.
     """
     if records.step is not None and isinstance(extent, int) and records.step <= extent:
         return None
@@ -350,7 +350,10 @@ def trailing_fault(
 
 
 def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
-    """Return a mask of the records whose trailing bytes are only blanks and low-values."""
+    """Return a mask of the records whose trailing bytes are only blanks and low-values.
+
+    ``longer`` is the result of ``trailing_fault``.
+    """
     rows = np.flatnonzero(longer.rows)
     pads = np.zeros(256, bool)
     pads[[0, *page.blank]] = True

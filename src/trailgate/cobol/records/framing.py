@@ -81,12 +81,12 @@ class Framing:
     """How to cut a file or a message into records.
 
     - ``length`` is the length of fixed records. With ``returns``, a carriage return before the line's delimiter is dropped.
-    - ``little`` is the byte order of descriptor words and length fields.
+    - ``little``: descriptor words and length fields are little-endian.
     - ``adjustment`` is added to a stated length: 0 if it counts its own four bytes, as on z/OS, otherwise 4.
     - ``twisted`` descriptor words have the length in their second half.
     - ``block_little``, ``block_adjustment`` and ``block_twisted`` override these for block descriptors.
     - A record must have ``least`` to ``most`` bytes. Others are errors; with ``skips`` the reader drops them.
-    - ``field_offset`` and ``field_width`` locate a binary length field; ``lengths`` are other rules.
+    - ``field_offset`` and ``field_width`` locate a binary length field; ``lengths`` are rules for lengths that are computed otherwise.
     - ``left`` is the number of bytes left in the block in which the data starts. For Micro Focus it is the width of the record words, or 0 at the start of the file.
     - ``skip_first`` and ``skip_last`` are numbers of header and trailer records. ``header_bytes`` and ``trailer_bytes`` surround all records.
     """
@@ -137,7 +137,7 @@ class Framing:
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
     def others(self, starts: Longs, ends: Longs) -> Mask | None:
-        """Return a mask of the records whose length is outside the limits, or None if no limits are set."""
+        """Return a mask of the records whose length is not ``least`` to ``most``, or None if no limits are set."""
         if not self.least and self.most is None:
             return None
         lengths = ends - starts
@@ -164,7 +164,7 @@ class Framing:
 class RecordFrames(NamedTuple):
     """The complete records ``data[starts[i]:ends[i]]`` of framed data.
 
-    ``end`` is the offset after the last frame.
+    ``end`` is the offset after the last complete record.
 
     ``left`` is the number of bytes after ``end`` that belong to the same block. If records were
     joined from segments, ``data`` are the joined bytes, and ``places`` the offset of each record's
@@ -240,11 +240,11 @@ def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None
 def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
     """Find an offset at which a record (a block for BDW) certainly starts, or return None.
 
-    The data may start inside a record; ``last`` means that the file ends with it. Any offset in the
-    first ``longest`` bytes could be the start of a record, if descriptor words lead from it to the
-    end of the data. The true records form one of these chains, because no record is longer than
-    that. An offset where all chains meet is therefore a true record boundary, whatever the bytes
-    inside records look like.
+    The data may start inside a record; ``last`` means that the data ends where the file ends. Any
+    offset in the first ``longest`` bytes could be the start of a record, if descriptor words lead
+    from it to the end of the data. The true records form one of these chains, because no record is
+    longer than ``longest`` bytes. An offset where all chains meet is therefore a true record
+    boundary, whatever the bytes inside records look like.
     """
     longest = framing.longest
     # Chains are only reliable over more bytes than the longest record.
@@ -259,11 +259,10 @@ def find_common_begin(data: Octets, framing: Framing, *, last: bool) -> int | No
 
 
 def find_frames_in_runs(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
-    """Find the records in runs of bytes ``data[start:end]``, for lines or records of fixed length.
+    """Find the records in runs of bytes ``data[start:end]``, such as messages, which are in ascending order.
 
-    The runs are in ascending order.
-
-    The last record of a run may be shorter, or lack its delimiter. An empty run has no records.
+    Records are lines or have a fixed length. The last record of a run may be shorter, or lack its
+    delimiter. An empty run has no records.
     """
     if framing.kind is FrameKind.FIXED:
         return _fixed_in(starts, ends, framing.length)
@@ -419,8 +418,8 @@ def _check(
 ) -> RecordFrames:
     """Return the records that a kernel found. Raises DecodeError if the kernel reported a problem.
 
-    ``filled`` is the number of records, the offset after them, the problem code, and its length
-    (or, for NO_NUMBER, the index of the length term).
+    ``filled`` is the result of the kernel: the number of records, the offset after them, the problem
+    code, and the wrong length (or, for NO_NUMBER, the index of the length term).
     """
     count, end, problem, length = map(int, filled)
     if problem:

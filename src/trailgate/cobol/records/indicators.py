@@ -66,11 +66,11 @@ class Indicator(NamedTuple):
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:
-    """Return the NULL indicators of a layout, each under the item that it belongs to.
+    """Return the NULL indicators of a layout by the item that they belong to.
 
-    The indicator of an element of an OCCURS has the same indexes, or belongs to a group around the
-    element. Names that are not in the layout are ignored. Raises OptionError if an indicator does
-    not exist, or has too few bits.
+    ``names`` maps the names of items to those of their indicators. The indicator of an element of an
+    OCCURS has the same indexes, or is in a group around the element. Names of items that are not in
+    the layout are ignored. Raises OptionError if an indicator does not exist, or has too few bits.
     """
     if not names:
         return {}

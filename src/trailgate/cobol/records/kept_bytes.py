@@ -77,7 +77,7 @@ class OriginalBytes:
 
 
 def _differ(new: pa.Array, old: pa.Array) -> Mask:
-    """Return a mask of the rows that differ, where NULL equals NULL and NaN equals NaN."""
+    """Return a mask of the rows that differ. NULL equals NULL, and NaN equals NaN."""
     # A column that cannot be cast to the decoded type differs in every row: it is encoded, which
     # reports the error.
     if new.type != old.type:

@@ -44,10 +44,11 @@ def find_line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Find the lines of ascending runs. Returns how many, and the offset after the last line.
+    r"""Find the lines of runs ``data[starts[i]:ends[i]]``, which are in ascending order.
 
-    ``candidates`` are the offsets of the delimiter's first byte. With ``finish``, a run's last line
-    may lack its delimiter.
+    Fills ``begins`` and ``stops`` with the lines, and ``run`` with the index of each line's run.
+    Returns the number of lines, and the offset after the last line. ``candidates`` are the offsets
+    of the delimiter's first byte. With ``finish``, a run's last line may lack its delimiter.
 
     For example, ``ab\ncd\ne`` has lines at 0 to 2 and 3 to 5, and 6 is left over. With ``finish``
     there is a third line at 6 to 7.
@@ -84,7 +85,8 @@ def find_descriptor_records(
 
     ``words`` has three numbers for record words, and three for block words: 1 if little-endian, 1
     if the length is in the second half, and the number of bytes to add to the length. Returns the
-    number of records, the offset of the first incomplete one, a problem code, and its length.
+    number of records, the offset of the first incomplete or invalid one, a problem code, and the
+    wrong length.
 
     For example, ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` has two complete records, at 4 to 6
     and 10 to 11. The incomplete one starts at 11.
@@ -127,8 +129,8 @@ def find_typed_records(
     record is padded to a multiple of four bytes, at least eight. With ``finish``, the last record
     may lack its padding. For NO_TYPE the last returned number is the type.
 
-    For example, in ``40 03 A B C 20 20 20 20 01 D 20 20 20 20 20`` the first record is at 2 to 5;
-    the second, of type 2, is deleted.
+    For example, ``40 03 A B C 20 20 20, 20 01 D 20 20 20 20 20`` has a record of type 4 (data) at 2
+    to 5, and a record of type 2, which is deleted and therefore skipped.
     """
     count = offset = 0
     size = len(data)
@@ -158,9 +160,9 @@ def find_spanned_records(
 ) -> tuple[int, int, int, int, int]:
     """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
 
-    The data starts inside a block of which ``left`` bytes remain, or at a block if 0. Returns the
-    number of segments, the offset of the first incomplete record, the bytes left in its block
-    there, a problem code, and its length.
+    The data starts inside a block of which ``left`` bytes remain, or at a new block if 0. Returns the
+    number of segments, the offset of the first incomplete record, the number of bytes from there to
+    the end of the block, a problem code, and the wrong length.
 
     A segment's third byte is 0 for a complete record, 1 for the first segment, 3 for a middle one
     and 2 for the last. For example, the block ``00 14 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
@@ -213,9 +215,10 @@ def find_spanned_records(
 class LengthTables(NamedTuple):
     """The rules of ``RecordLengths`` as flat arrays.
 
-    ``key`` has three numbers: the number of bytes that the key needs, the default rule, and the
-    width of ``shifts``. A row of ``rules`` is: base length, minimum length, first term, end of
-    terms. A row of ``terms`` is: offset, width, encoding, factor, maximum.
+    ``key`` has three numbers: how many bytes of a record must be known to choose its rule, the
+    default rule, and the width of a row of ``shifts``. A row of ``rules`` is: base length, minimum
+    length, first term, end of terms. A row of ``terms`` is: offset, width, encoding, factor, maximum
+    (negative: none).
     """
 
     key: Longs
@@ -236,15 +239,15 @@ def find_computed_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Find the records whose length is a sum of numbers in them.
+    """Find the records whose length is computed from numbers in them.
 
-    Returns the same as ``find_descriptor_records``.
+    Returns the same as ``find_descriptor_records``, but for NO_NUMBER the last returned number is the
+    index of the term.
 
-    For each record a rule is chosen by its
-    key bytes; its length is the rule's constant plus, for each of the rule's terms, a number read
-    from the record times a factor. The offset of a term can depend on the numbers of earlier terms
-    (``shifts``). ``numbers`` is working memory for one record. For NO_NUMBER the last returned
-    number is the term.
+    For each record, a rule is chosen by the record's key bytes. The length is the rule's constant
+    plus, for each of the rule's terms, a number read from the record times a factor, plus
+    ``adjustment``. The offset of a term can depend on the numbers of earlier terms (``shifts``).
+    ``numbers`` is working memory for one record.
 
     For example, in ``03 A B 02 C 04 D``, with the length in the first byte, two records are
     complete, at 0 to 3 and 3 to 5.
@@ -330,9 +333,9 @@ def copy_present(
 def _rule_of(
     data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
 ) -> int:
-    """Return the rule for the record's bytes at the offsets ``places``: that of the first equal value, or ``rest`` if no value is equal.
+    """Return the rule of a record: ``chosen[i]`` for the first value i that equals the record's bytes at the offsets ``places``.
 
-    A byte of -1 in a value matches any byte.
+    Returns ``rest`` if no value is equal. A byte of -1 in a value matches any byte.
     """
     # Example: places 0 1, values 65 -1 66 49 (A and anything; B1) and chosen 7 8: records that begin
     # with A have rule 7, those with B1 rule 8, all others ``rest``.
@@ -351,7 +354,10 @@ def _rule_of(
 
 @inner
 def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
-    """Decode a whole number. Returns -1 if the bytes are not a number, or if it is negative."""
+    """Decode a whole number of ``width`` bytes with the encoding ``coding``, such as PACKED.
+
+    Returns -1 if the bytes are not a number, or if it is negative.
+    """
     if coding <= SIGNED_LITTLE:
         little = coding == LITTLE or coding == SIGNED_LITTLE
         if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:
@@ -382,7 +388,7 @@ def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
 
 @inner
 def _number(data: Octets, at: int, width: int, little: bool) -> int:
-    """Return an unsigned binary number, or _BEYOND if it does not fit."""
+    """Return an unsigned binary number, or _BEYOND if it is too large for a signed 64-bit word."""
     value = 0
     for index in range(width):
         if value >= _BEYOND >> 8:
@@ -423,7 +429,7 @@ def _block_length(data: Octets, offset: int, words: Longs) -> int:
 def follow_descriptor_chains(
     data: Octets, blocks: bool, words: Longs, longest: int, last: bool, following: Longs
 ) -> None:
-    """For each offset, store where the next record (or block) starts if one starts here, or -1.
+    """For each offset, store the offset of the next record (or block) if a record can start here, else -1.
 
     A record here must have at most ``longest`` bytes, and the words after it must lead to the end
     of the data: exactly to it if ``last``, else to any offset at or beyond it. The loop runs
@@ -469,12 +475,12 @@ def follow_descriptor_chains(
 
 @kernel(writes=("marks",))
 def find_common_offset(following: Longs, reach: int, marks: Octets) -> int:
-    """Find the first offset from ``reach`` on that all chains which start before it pass through.
+    """Find the first offset, ``reach`` or later, that all chains starting before ``reach`` pass through.
 
     Returns -1 if there is none. ``following[i]`` is the next offset of the chain at i, or -1 if no
-    chain can start there. ``marks`` is working memory: as many zeros as offsets. The loop marks the
-    offsets that any chain reaches, and counts the marked ones still ahead: if the current offset is
-    the only one, all chains meet here.
+    chain can start there. ``marks`` is working memory: an array of zeros, as long as ``following``.
+    The loop marks the offsets that any chain reaches, and counts the marked offsets that it has not
+    passed. If the current offset is the only one, all chains meet here.
 
     For example, in ``2 -1 4 4 6 -1 8 -1`` with a reach of 4, chains start at 0, 2 and 3, and all
     pass through 4.
@@ -506,9 +512,9 @@ def copy_columns(
     """Copy items of one size from evenly spaced records. Returns the number of records.
 
     Record i starts at ``begin + i * step``. ``out`` gets the items at the first offset of all
-    records, then those at the second offset, and so on. Items are copied in words of eight bytes,
-    where the last word may overlap the one before; shorter ones in a store each of four, two and
-    one bytes. Example: an item of 7 bytes is one load, and stores of 4, 2 and 1 bytes.
+    records, then those at the second offset, and so on. Items of eight bytes or more are copied in
+    words of eight bytes; the last word may overlap the word before it. A shorter item is loaded as
+    one word and stored in parts: an item of 7 bytes in parts of 4, 2 and 1 bytes.
     """
     columns = len(offsets)
     rows = len(out) // (size * columns)

@@ -22,9 +22,10 @@ _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record,
 def key_fields(
     layouts: Sequence[CopybookLayout], names: Sequence[str]
 ) -> tuple[CopybookField, ...]:
-    """Find the fields with these names, and their offsets, by which the kind of a record is determined.
+    """Find the fields with these names, which determine the kind of a record.
 
-    Raises OptionError if a field is not suitable.
+    Raises OptionError if a field is not suitable, for example if its offset is not the same in all
+    layouts.
     """
     fields = tuple(_key_field(layouts, name) for name in names)
     if len({field.name.upper() for field in fields}) < len(fields):
@@ -60,11 +61,9 @@ def _key_field(layouts: Sequence[CopybookLayout], name: str) -> CopybookField:
 
 
 def _fields_named(layout: CopybookLayout, name: str) -> list[CopybookField]:
-    """Return the items with a name and their offsets.
+    """Return the items with a name, or the groups if no item has it. Their offsets are those in the record.
 
-    If there are none, return the groups with that name.
-
-    Fields with the same offset and size (redefinitions) are returned once.
+    Of several fields with the same offset and size (redefinitions), only one is returned.
     """
     wanted = name.upper()
     items = [

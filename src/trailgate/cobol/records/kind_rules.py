@@ -151,9 +151,10 @@ class RecordKinds:
     def chooser(
         self, columns: Sequence[KeyColumn]
     ) -> Callable[[Sequence[Sequence[Any]]], list[str | None]]:
-        """Return a function that maps combinations of key values to record kinds, or to None if no rule matches.
+        """Return a function that maps combinations of key values to record kinds.
 
-        NULL stands for blanks or low-values in a number. Raises OptionError if a rule has a value
+        If no rule matches, the kind is ``rest``, which may be None. A key value that is NULL, as of a
+        number of blanks or low-values, counts as blanks. Raises OptionError if a rule has a value
         that the field cannot have.
         """
         orders = [column.order(name) for column, name in zip(columns, self.fields, strict=True)]
@@ -216,7 +217,10 @@ class KeyColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """An interval of a field's comparable values. None stands for blanks, or for any value."""
+    """An interval of a field's comparable values.
+
+    With ``is_any`` it contains every value. Otherwise, if ``low`` is None, it contains only blanks.
+    """
 
     low: Any = None
     high: Any = None
@@ -263,7 +267,7 @@ def _text_of(values: Any) -> str:
 
 
 def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
-    """Parse the alternatives that bars separate into rules. An empty alternative stands for blanks."""
+    """Parse values separated by bars, such as ``D|E``, into one rule each. An empty value stands for blanks."""
     rules = []
     for alternative in _split(values, "|"):
         parts = _split(alternative, "+") if fields > 1 else [alternative]
@@ -277,7 +281,10 @@ def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
 
 
 def _range_of(text: str, values: str, record: str, fields: int) -> ValueRange:
-    """Parse the value or range of one field."""
+    """Parse the value or range of one field, such as ``10 THRU 19``.
+
+    ``values`` and ``record`` are the complete rule, for errors. ``fields`` is the number of fields.
+    """
     if fields > 1 and text.strip() == REST:
         return ValueRange(None)
     if not text.strip() and (fields > 1 or not values):

@@ -33,9 +33,9 @@ class _Branch(NamedTuple):
     """The records of one kind that come from the same list column, for all trees.
 
     ``path`` has a row per record: its row in the batch, then for each level the number of its list
-    and its index in it. ``above`` are the indexes of the parent records in the branch ``parent``.
-    ``unsure`` selects records whose original bytes are kept, but whose order among their siblings
-    is unknown.
+    column and its index among all elements of this column. ``above`` are the indexes of the parent
+    records in the branch ``parent``. ``unsure`` selects records whose original bytes are kept, but
+    whose order among their siblings is unknown.
     """
 
     name: str
@@ -186,7 +186,7 @@ class NestedEncoder(KindsEncoder):
         raise EncodeError(problem, where=Where(record=number + 1), hint=hint)
 
     def _facts(self, branches: Sequence[_Branch], offsets: Longs) -> Longs:
-        """Compute what ``_last`` stores about each of two rows."""
+        """Return the facts that ``_last`` stores (five rows), with one column per row of the batch."""
         last, begins, unknown, kept = np.zeros((4, len(offsets)), np.int64)
         for branch in branches:
             rows, has_bytes = branch.path[:, 0], self._kept(branch.columns, len(branch.path))

@@ -63,7 +63,7 @@ class PresenceFinder:
         findings: ChunkFindings,
         indicator: Indicator | None = None,
     ) -> Presence:
-        """Return the records that contain a value for an item, and in which ``indicator`` does not state NULL."""
+        """Return the records that contain a value for an item, except records in which ``indicator`` states NULL."""
         usable, filled = self._in_bytes(records, item, findings)
         if indicator is None:
             return Presence(usable, filled)

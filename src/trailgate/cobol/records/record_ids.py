@@ -78,8 +78,9 @@ class RecordIds:
     def columns(self, kinds: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
         """Return the id columns of records of these kinds at these offsets, and the state after them.
 
-        Pass the state to ``advance`` once the records are used. A level's id is NULL if the
-        level is below the record's own, or if no record of that level precedes it.
+        The state is the offset of the last record of each kind. Pass it to ``advance`` once the
+        records are used. A level's id is NULL if the level is below the record's own, or if the
+        record has no ancestor at that level.
         """
         rows = len(kinds)
         seen = np.empty((len(self._chains), rows), np.int64)

@@ -66,8 +66,8 @@ class RecordTrees(NamedTuple):
 class ChosenRows(NamedTuple):
     """The records that become rows: their indexes, kinds, and id columns.
 
-    ``state`` contains the last ids, so that the ids of later records can continue. ``trees`` are
-    the nested records, if lists are used.
+    ``state`` contains the last id of each kind, so that the ids of later records can continue.
+    ``trees`` are all records of the trees, if child records become lists; otherwise None.
     """
 
     rows: Longs
@@ -98,8 +98,8 @@ def find_kind_layouts(
 class KindsDecoder:
     """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
-    If columns are selected, each kind gets those that are in its layout; a kind with none of them
-    has no struct and no table. If kinds have parents, each file needs its own decoder
+    If columns are selected, each kind has the selected columns of its layout; a kind without any has
+    no struct and no table. If kinds have parents, each file needs its own decoder
     (``of_file``).
     """
 
@@ -161,7 +161,10 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return a decoder for one file. Record ids are counted from the file's first record, so files cannot share a decoder."""
+        """Return a decoder for one file.
+
+        If kinds have parents, it remembers the last record of each kind, so files cannot share it.
+        """
         if not self._chains:
             return self
         bound = copy(self)
@@ -212,7 +215,10 @@ class KindsDecoder:
         return chunks
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return a row, at least ``row``, after which the records can be split."""
+        """Return the index of the first record from ``row`` on before which the records can be split.
+
+        Here this is ``row`` itself, or the number of records if it is less.
+        """
         return min(row, len(records))
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
@@ -290,7 +296,7 @@ class KindsDecoder:
         return ids.columns(kinds[rows], records.offsets[rows])
 
     def _advance(self, state: Longs | None) -> None:
-        """Continue the ids after decoded records."""
+        """Let the ids of later records continue from ``state``, once these records are decoded."""
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
@@ -437,11 +443,11 @@ class SegmentDecoder:
         return self._kinds.whole(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
-        """Return a row, at least ``row``, after which the records can be split."""
+        """Return the index of the first record from ``row`` on before which the records can be split."""
         return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
-        """Return a decoder for one file. Record ids are counted from the file's first record, so files cannot share a decoder."""
+        """Return a decoder for one file. See ``KindsDecoder.of_file``."""
         return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:

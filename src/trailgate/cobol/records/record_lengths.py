@@ -153,9 +153,9 @@ def parse_length_expression(
 def lengths_by_value(
     name: str, lengths: Mapping[str, int], layouts: Sequence[CopybookLayout], options: ValueOptions
 ) -> RecordLengths:
-    """Build the length rules of a table from an item's values to lengths. Raises OptionError.
+    """Build length rules from a mapping of the values of the item ``name`` to record lengths.
 
-    ``*`` in the table stands for all other values.
+    The value ``*`` stands for all other values. Raises OptionError.
     """
     offset, field = _item(name, layouts)
     values = [value for value in lengths if value != REST]
@@ -179,8 +179,8 @@ def layout_lengths(
 ) -> RecordLengths:
     """Build the length rules of layouts whose OCCURS DEPENDING ON have only their real elements.
 
-    There is one layout per kind, in order. Raises OptionError if a length is not a sum of counters,
-    or if the kinds do not have distinct values.
+    There is one layout per kind, in order. Raises OptionError if a length is not a sum of multiples
+    of the counters, if a range of values chooses a kind, or if records of other kinds are skipped.
     """
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
@@ -329,7 +329,7 @@ def _raw_value(field: CopybookField, value: str, options: ValueOptions) -> bytes
 def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
     """Derive the length rule of a layout.
 
-    Raises OptionError if the length is not a sum of its counters.
+    Raises OptionError if the length is not a constant plus a multiple of each counter.
 
     ``place_items`` computes offsets and lengths for given counts, so the rule is fitted: one trial
     with all counters at their minimum, one trial per counter with that counter increased by 1, and
@@ -386,7 +386,7 @@ def _limits(layout: CopybookLayout) -> dict[CounterKey, tuple[int, int]]:
 
 
 def _try_counts(layout: CopybookLayout, counts: Longs) -> tuple[list[PlacedItem], Longs, Longs]:
-    """Place a layout's items for these counts (a row per trial).
+    """Place a layout's items for these counts (a row per trial, a column per counter).
 
     Returns its counters, their offsets in each trial, and the record's length in each trial.
     """

@@ -16,7 +16,7 @@ from trailgate.errors import OptionError, did_you_mean
 
 
 class SegmentLength(Enum):
-    """Where a record ends whose last item is a segment."""
+    """Where a record ends if its last item is a segment."""
 
     OWN = "own"  # after its last item
     RECORD = "record"  # where the longest segment ends

@@ -26,9 +26,10 @@ def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
 
 @dataclass(slots=True)
 class TreeColumns:
-    """The flat columns by name, and the lengths of the lists, in order.
+    """The flat columns by name, and the lengths of the lists, in the order of ``_lists_of``.
 
-    A length is NULL if its list is missing.
+    For each list, ``lengths`` has a column with its length in each record, or None if the list has
+    no column. A length is NULL if the list is NULL.
     """
 
     columns: dict[str, pa.Array] = member(default_factory=dict)

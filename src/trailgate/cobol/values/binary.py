@@ -81,9 +81,9 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
 def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
     """Choose the column type of a COBOL binary number, with enough digits for its bytes or for its picture.
 
-    Integers with up to 18 digits in the picture become int64, unless the options ask for decimals.
-    Their bytes can represent 19 digits, but those also fit into int64, except for unsigned COMP-5
-    and COMP-X of eight bytes. Larger numbers get the widest possible decimal.
+    Integers with up to 18 digits in the picture become int64, unless the options ask for decimals or
+    the field is an unsigned COMP-5, COMP-N or COMP-X of eight bytes, whose values can exceed int64.
+    All other numbers become decimals.
     """
     number = number_of(field)
     _, high = integer_limits(field.size, number.signed)
@@ -161,7 +161,7 @@ def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np
 def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
     """Return a mask of the rows above ``bound``.
 
-    The high words are compared first, and the low words if these are equal.
+    The high words are compared first. If they are equal, the low words are compared.
     """
     # Example: the bound 2**64 + 5 has the high word 1 and the low word 5.
     high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
@@ -233,9 +233,10 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def _picture_warning(field: CopybookField, options: ValueOptions) -> Callable[[pa.Array], None]:
-    """Return a function that warns once if a written number has more digits than the picture.
+    """Return a function that logs one warning if a written number has more digits than the picture.
 
-    COMP-5 and COMP-X have no such limit, and with strict signs such numbers are errors.
+    It never warns for COMP-5, COMP-N and COMP-X, which have no such limit, or with strict signs, since
+    such numbers are errors then.
     """
     most = 10 ** number_of(field).digits - 1
     is_silent = field.usage not in (Usage.BINARY, Usage.LITTLE) or _is_limited(field, options)

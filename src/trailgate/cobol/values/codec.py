@@ -105,7 +105,10 @@ class AppliedPolicy(NamedTuple):
 
 
 class DecodedColumn(NamedTuple):
-    """A decoded column of an item. The rows in ``bad`` are NULL because their bytes are not a value."""
+    """A decoded column of an item. The rows in ``bad`` are NULL because their bytes are not a value.
+
+    ``notes`` are the rows that could only be read by a policy.
+    """
 
     values: pa.Array
     bad: Mask | None = None

@@ -82,7 +82,11 @@ _PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 @dataclass(frozen=True, slots=True)
 class NumberForm:
-    """The column type of a decimal field, and the number of zeros to append (from Ps in the picture)."""
+    """The column type of a decimal field, and the number of zeros to append (from Ps in the picture).
+
+    ``blank_is`` and ``low_is`` state how to read a field that consists only of the character ``blank``
+    or only of low-values.
+    """
 
     type: pa.DataType
     zeros: int
@@ -128,7 +132,7 @@ def number_form(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DigitBytes:
-    """The tables that decode the bytes of a decimal field (see ``kernels``).
+    """The tables that decode the bytes of a decimal field (see ``kernels.DigitTables``).
 
     ``digits`` maps each byte to its value in ``base`` (10 for zoned, 100 for packed), and ``signs``
     maps the byte at ``sign_at`` to a sign and its digit.
@@ -187,7 +191,10 @@ def _numbers(
 def _read_padded(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
 ) -> tuple[AppliedPolicy, ...]:
-    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place."""
+    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place.
+
+    Returns the rows that became readable, as an applied policy.
+    """
     if digit_bytes.padding is PaddingPolicy.ERROR:
         return ()
     rows = np.flatnonzero(bad)
@@ -270,7 +277,7 @@ class DigitRows:
 def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
     """Convert numbers to rows of digits, in the format of the picture.
 
-    Raises EncodeError if a number does not fit.
+    Raises EncodeError if a number does not fit, and for NULL unless blanks are read as NULL.
     """
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not BlankPolicy.NULL:
@@ -312,7 +319,7 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
 def _as_decimal128(values: pa.Array) -> pa.Array:
     """Cast decimals of 32, 64 or 256 bits to 128 bits.
 
-    Raises EncodeError for the first that does not fit.
+    Raises EncodeError for the first number that does not fit.
     """
     kind = pa.decimal128(DECIMAL_DIGITS, values.type.scale)
 
@@ -461,7 +468,7 @@ def digit_table(characters: bytes) -> Longs:
 
 
 def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps each overpunched byte to its digit, plus MINUS if it is negative."""
+    """Build a table that maps each overpunched byte to its digit, plus MINUS if negative; other bytes to WRONG."""
     table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
         if signed or not minus:
@@ -470,7 +477,10 @@ def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
 
 
 def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    """Return the ten bytes of each sign zone that is accepted. Compilers write only C, D and F."""
+    """Return for each accepted sign zone whether it is negative, and its ten bytes.
+
+    The zone D is True and ``D0`` to ``D9``. Compilers write only the zones C, D and F.
+    """
     minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
     zones = [(True, z) for z in minus] + [(False, z) for z in plus]
     return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
@@ -564,7 +574,10 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
 
 
 def _signs(*, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps the last byte of a packed number to its digit and sign."""
+    """Build a table that maps the last byte of a packed number to its digit, plus MINUS if negative.
+
+    Invalid bytes are mapped to WRONG.
+    """
     minus = [0xD] if strict else [0xB, 0xD]
     plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
     # The high nibble is the last digit, the low nibble is the sign.
@@ -574,9 +587,9 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
 
 
 def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest valid first byte.
+    """Return the largest valid first byte of a packed number.
 
-    If the field has one nibble more than digits, its first nibble must be 0.
+    If the field has one nibble more than the picture has digits, its first nibble must be 0.
     """
     # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
     return 0x0F if nibbles > digits else 0xFF

@@ -110,7 +110,11 @@ def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
 
 
 def _positions(symbol: str, floating: set[str], started: set[str]) -> list[PrintedPosition]:
-    """Return the positions of one picture symbol; ``started`` are the floating symbols seen so far."""
+    """Return the positions of one picture symbol.
+
+    ``floating`` are the floating symbols of the picture. ``started`` are the floating symbols seen so
+    far; ``symbol`` is added if it floats.
+    """
     if symbol in floating:
         kind = (
             PrintedPositionType.FLOATING if symbol in started else PrintedPositionType.FLOAT_BEGIN
@@ -157,7 +161,8 @@ def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uin
 class _Read:
     """The state of each row after the positions read so far.
 
-    ``fills`` are the accepted fill characters.
+    ``started`` is a mask of the rows whose first digit or decimal point has been read. Before it, an
+    insertion may be replaced by one of the characters ``fills``.
     """
 
     bad: Mask
@@ -309,8 +314,8 @@ def _print(written: DigitRows, negative: Mask, printed: tuple[PrintedPosition, .
     """Print rows of digits by the positions of the picture.
 
     ``started`` is a mask of the rows whose first significant digit has been printed. Until then a
-    floating symbol moves right: ``float_at`` is its last suppressed position. For example, 12 with
-    ``--,--9`` is printed with blanks, then the sign directly before the first digit.
+    floating symbol moves right: ``float_at`` is its last suppressed position. For example, -12 with
+    ``--,--9`` is printed as ``"   -12"``.
     """
     rows = len(negative)
     shown = np.full((rows, len(printed)), ord(" "), np.uint8)

@@ -48,8 +48,9 @@ class DigitTables(NamedTuple):
     """The tables that classify bytes, and where the sign is.
 
     ``base`` is 10 for zoned bytes and 100 for packed ones. The byte at ``sign_at`` (the first, the
-    last, or -1 for none) holds the sign, and a digit if ``sign_base`` is 10. A first byte above
-    ``most_first`` is bad. ``zone`` is the high nibble that all digit bytes have, or -1.
+    last, or -1 for none) contains the sign, and a digit if ``sign_base`` is 10. A first byte above
+    ``most_first`` is bad. ``zone`` is the high nibble of zoned digit bytes, such as 0xF0, and 0 for
+    packed bytes; -1 if digits must be looked up byte by byte.
     """
 
     most_first: int
@@ -67,11 +68,11 @@ def decode_narrow_numbers(
 ) -> int:
     """Convert numbers of up to 18 digits. Fills ``numbers`` and ``bad``; returns how many rows are bad.
 
-    ``zeros`` zeros are appended to the digits.
+    ``zeros`` zeros are appended to the digits. For example, packed ``12 34 5D`` (``base`` 100,
+    ``sign_base`` 10) is -12345, and ``12 34 5A`` is bad under strict signs.
 
-    Rows with five to eight digit bytes before the sign are read as one 64-bit word, if the digit
-    bytes all have the same ``zone``, which is not -1. For example, packed ``12 34 5D`` (``base``
-    100, ``sign_base`` 10) is -12345, and ``12 34 5A`` is bad under strict signs.
+    Rows with five to eight digit bytes, and the sign after them or no sign, are read as one 64-bit
+    word, unless ``zone`` is -1. All others are read byte by byte.
     """
     data, step, size = values
     most_first, digits, base, zone, signs, sign_at, sign_base = tables
@@ -208,13 +209,14 @@ def replace_padding(
 ) -> int:
     """Replace the padding of DISPLAY numbers by zeros.
 
-    Mark the changed rows in ``done``, and return their number.
+    Marks the changed rows in ``done``, and returns their number.
 
-    Each number has ``size`` bytes. ``pads`` marks padding bytes, and ``zero`` is the digit 0;
-    ``signs`` and ``sign_at`` are the same as in ``decode_narrow_numbers``. By default only padding
-    before the first digit is replaced; with ``every``, all padding; with ``trim``, the digits are
-    moved to the right. For example, ``" 12 "`` becomes ``"012 "``, with ``every`` ``"0120"``, and
-    with ``trim`` ``"0012"``. Rows without a digit stay unchanged.
+    Each number has ``size`` bytes. ``pads`` marks padding bytes, and ``zero`` is the byte of the
+    digit 0; ``signs`` and ``sign_at`` are the same as in ``DigitTables``, and ``separate`` means that
+    the sign byte has no digit. By default only padding before the first digit is replaced; with
+    ``every``, all padding; with ``trim``, the digits are moved to the right. For example, ``" 12 "``
+    becomes ``"012 "``, with ``every`` ``"0120"``, and with ``trim`` ``"0012"``. Rows that consist
+    only of padding stay unchanged.
     """
     changed = 0
     first = 1 if separate and sign_at == 0 else 0
@@ -256,8 +258,8 @@ def _move_right(
 ) -> bool:
     """Move a padded number to the right end. Returns False if it has no padding or no digit.
 
-    For example, with a separate leading sign ``" -12 "`` becomes ``"-0012"``: low and high limit
-    all bytes of the number, and begin and end those for digits.
+    ``begin`` and ``end`` limit the bytes for digits, without a separate sign. For example, with a
+    separate leading sign ``" -12 "`` becomes ``"-0012"``, where ``begin`` is 1 and ``end`` is 5.
     """
     # Find the number between the padding: first its sign and digits, then the digits alone.
     low = begin - 1 if separate and sign_at == 0 else begin
@@ -302,7 +304,7 @@ def _move_right(
 
 @inner
 def _sign_byte(signs: Longs, sign_code: int) -> int:
-    """Return the byte that encodes the digit 0 with this sign."""
+    """Return the byte that encodes the digit 0 with this sign (0 or MINUS), or 0 if no byte does."""
     for byte in range(255, -1, -1):
         if signs[byte] == sign_code:
             return byte
@@ -311,7 +313,11 @@ def _sign_byte(signs: Longs, sign_code: int) -> int:
 
 @kernel(writes=("numbers",))
 def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
-    """Multiply 64-bit words by ``10 ** zeros`` into int64 or 128-bit numbers: with zeros 2, -5 is -500."""
+    """Multiply 64-bit words by ``10 ** zeros``: with zeros 2, -5 becomes -500. Returns the number of rows.
+
+    ``numbers`` gets one word per row (int64), or two words if it is twice as long (128 bits, low word
+    first).
+    """
     rows = len(words)
     width = len(numbers) // max(rows, 1)
     for row in range(rows):
@@ -330,7 +336,10 @@ def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
 
 @kernel(writes=("numbers",))
 def scale_pairs(numbers: Words, zeros: int) -> int:
-    """Multiply 128-bit numbers (low word first) in place by ``10 ** zeros``: with zeros 2, -5 is -500."""
+    """Multiply 128-bit numbers (low word first) in place by ``10 ** zeros``: with zeros 2, -5 becomes -500.
+
+    Returns the number of rows.
+    """
     rows = len(numbers) // 2
     for row in range(rows):
         low, high = numbers[row * 2], numbers[row * 2 + 1]
@@ -350,8 +359,8 @@ def _multiply_add(
 ) -> tuple[np.uint64, np.uint64]:
     """Return the 128-bit number times ``power`` plus ``part``.
 
-    Both are below 2 ** 32, and the number is multiplied in 32-bit halves, so no product overflows
-    64 bits.
+    ``power`` and ``part`` are below 2 ** 32, and the number is multiplied in 32-bit halves, so no
+    product overflows 64 bits.
     """
     times = np.uint64(power)
     below = (low & _LOW_HALF) * times + np.uint64(part)

@@ -46,7 +46,7 @@ def classifier(field: CopybookField, options: ValueOptions) -> Classify:
 
 
 def _chosen(rest: FaultReason, *choices: tuple[FaultReason, Mask]) -> Octets:
-    """Return for each row the first reason whose mask selects the row, or ``rest``."""
+    """Return for each row the index of the first reason whose mask selects the row, or of ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
     masks = [mask for _, mask in choices]
     return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
@@ -57,10 +57,7 @@ def _of_picture(_: CopybookField, __: ValueOptions) -> Classify:
 
 
 def _of_zoned(field: CopybookField, options: ValueOptions) -> Classify:
-    """Classify bad DISPLAY numbers.
-
-    If ``alone``, the sign is a separate byte; otherwise it is overpunched on a digit.
-    """
+    """Classify bad DISPLAY numbers: a wrong digit, padding beside the digits, or a wrong sign."""
     zone, sign_at, alone = zone_of(field, options), *sign_offset(field)
     signs = could_be_sign(field, options)
     pads = np.zeros(256, bool)

@@ -96,8 +96,8 @@ class RecordSplit:
     """The records that begin in the bytes [start, end) of a record file.
 
     An ``exact`` split contains complete records only. ``first`` is the number of records before it
-    (None if unknown). ``left`` is the number of bytes that are left, at its start, of the current
-    block.
+    (None if unknown). If the split starts inside a block, ``left`` is the number of bytes up to the
+    block's end.
     """
 
     file: RecordFile
@@ -116,9 +116,10 @@ class RecordSplit:
 class RecordChunk:
     """Complete records read from a file: ``data[starts[i]:ends[i]]``.
 
-    ``base`` is the data's offset in the file. ``left`` is the number of bytes left in the block at
-    ``base``. ``first`` is the number of records before these in the file (None if unknown).
-    ``places`` are the offsets in the file of records that were joined from segments.
+    ``base`` is the data's offset in the file. If the data starts inside a block, ``left`` is the
+    number of bytes up to the block's end. ``first`` is the number of records before these in the
+    file (None if unknown). If records were joined from segments, ``places`` are their offsets in the
+    file.
     """
 
     path: str
@@ -132,11 +133,11 @@ class RecordChunk:
 
 
 def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
-    """Return the non-empty files at one or several addresses, found as by ``find_files``.
+    """Find the files at one or several addresses with ``find_files``, and return those that are not empty.
 
-    Empty files are logged. With ``partitions`` (names of folders ``NAME=VALUE``), all subfolders
-    are searched, and finding no files is only logged. Raises StorageError if a file is not in a
-    folder for each name.
+    Warnings are logged for empty files. With ``partitions`` (names of folders ``NAME=VALUE``), all
+    subfolders are searched, and a warning is logged if there are no files. Raises StorageError if a
+    file is not in a folder for each name.
     """
     found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
     if not found:
@@ -238,9 +239,9 @@ def _splits(
 
 
 def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[SplitStart] | None:
-    """Find split starts that the surrounding descriptor words confirm.
+    """Find a split start about every ``step`` bytes that the surrounding descriptor words confirm.
 
-    Returns None if one cannot be confirmed.
+    Returns None if any of the starts cannot be confirmed.
     """
     longest = framing.longest
     # The minimum number of records in the first and last split. Skipped records must all be there.
@@ -319,7 +320,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
 def read_record_split(
     split: RecordSplit, framing: Framing, chunk: int = CHUNK
 ) -> Iterator[RecordChunk]:
-    """Read the complete records of a split, in chunks.
+    """Read the complete records of a split, in chunks of about ``chunk`` bytes.
 
     Raises DecodeError with file and offset if the framing is wrong.
     """

@@ -26,7 +26,10 @@ _UNFINISHED: Final = ".unfinished"
 
 
 class SplitStart(NamedTuple):
-    """A possible start of a split of a record file: its offset, the number of records before it, and the number of bytes left in the block there."""
+    """A possible start of a split of a record file: its offset, and the number of records before it (None if unknown).
+
+    If it is inside a block, ``left`` is the number of bytes up to the block's end.
+    """
 
     start: int
     first: int | None

@@ -101,9 +101,10 @@ def _float_names(fields: pa.Schema | pa.StructType) -> Iterator[str]:
 
 
 class _BareFloats(io.RawIOBase):
-    """JSON lines in which floats such as ``"NaN"`` have lost their quotes, since pyarrow reads them so.
+    """A file of JSON lines that removes the quotes around floats such as ``"NaN"`` while it is read.
 
-    JSON has no number for NaN and infinity, so ``trailgate records`` prints them as text.
+    JSON has no number for NaN and infinity, so ``trailgate records`` prints them as text. pyarrow
+    reads them as floats only without quotes.
     """
 
     def __init__(self, file: Any, names: Sequence[str]) -> None:

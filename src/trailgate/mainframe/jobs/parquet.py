@@ -91,8 +91,8 @@ def _group(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Yield tables of about a row group's size.
 
-    Batches are collected per table. Whenever all tables together reach ``ROW_GROUP_BYTES``, the
-    largest is yielded.
+    Batches are collected per table. Whenever all collected batches reach ``ROW_GROUP_BYTES``, the
+    largest table is yielded.
     """
     pending: dict[str, list[pa.RecordBatch]] = {}
     sizes = dict.fromkeys(schemas, 0)

@@ -102,9 +102,10 @@ class PartFolder:
     def part(
         self, number: int, table: str = "", attempt: str = ""
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Open the file of a part, and return it together with a list to which its staged file is added.
+        """Context manager that opens the file of a part, and yields it with a list.
 
-        ``attempt`` distinguishes attempts at the same part that may run at the same time.
+        When the file is closed, its StagedFile is added to the list. ``attempt`` distinguishes
+        attempts at the same part that may run at the same time.
         """
         name = self.part_name(number)
         staged = f"{number:05d}{table and '-'}{table}{attempt and '-'}{attempt}"
@@ -162,7 +163,10 @@ def part_folder(
 
 @contextmanager
 def publishing(folder: PartFolder) -> Iterator[list[WrittenPart]]:
-    """Publish the parts that the block adds to the list. If the block raises an error, delete them."""
+    """Context manager that publishes the parts that the block adds to the yielded list.
+
+    If the block or the publication raises an error, all parts are deleted.
+    """
     folder.begin()
     parts: list[WrittenPart] = []
     try:

@@ -522,8 +522,8 @@ def record_schemas(
 ) -> dict[str, pa.Schema]:
     """Return the schemas of the tables that copybook records form, by name.
 
-    There is one for each kind, or for each record of the copybook if no option determines the
-    kinds. Raises the same errors as ``CopybookOptions.of``.
+    There is one for each kind. Without ``kinds``, there is one for the option ``record``, or for each
+    record of the copybook. Raises the same errors as ``CopybookOptions.of``.
     """
     given = OPTIONS.read(named)
     # The copybooks are parsed once, so that each of their warnings is logged once.

@@ -93,8 +93,9 @@ class RecordsReport:
 class VerifyFindings:
     """The bad fields found so far, in one split or in all splits.
 
-    ``end`` is the number of the last record; if the record numbers of a split are unknown, it
-    counts from the split's first record. ``error`` is the error that ended a split early.
+    ``shown`` is the maximum number of examples of each field and reason. ``end`` is the number of the
+    last record; if the record numbers of a split are unknown, it counts from the split's first
+    record. ``error`` is the error that ended a split early.
     """
 
     shown: int
@@ -131,7 +132,7 @@ class VerifyFindings:
         self.fields[key] = replace(field, count=field.count + len(rows), examples=examples + new)
 
     def join(self, other: VerifyFindings, file: str, before: int) -> None:
-        """Add the findings of a split. ``before`` is added to its record numbers."""
+        """Add the findings of a split of ``file``. ``before`` is added to the split's record numbers."""
         self.records += other.records
         self.bad_records += other.bad_records
         self.tally.update(other.tally)
@@ -146,7 +147,7 @@ class VerifyFindings:
 
 
 def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
-    """Return for each bad row of a field the index of the reason."""
+    """Return for each of ``rows``, in which a field is bad, the index of the reason in ``FaultReason``."""
     if isinstance(fault.why, FaultReason):
         return np.full(len(rows), _WHY.index(fault.why))
     starts = records.starts[rows] + fault.offsets(rows)
@@ -173,9 +174,9 @@ class FileWork:
 
 @dataclass(frozen=True, slots=True)
 class VerifyJob:
-    """The verification of record files, in the form that a worker needs for any split.
+    """The plan to verify record files: the options, the number of examples, and the splits of each file.
 
-    Without ``files`` it is cheap to pickle.
+    To verify a split, a worker does not need ``files``, so the job is pickled without them.
     """
 
     options: CopybookOptions
@@ -197,9 +198,9 @@ def verify_records(
     progress: Progress | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Verify files of records, and return a report with the first ``examples`` of each field and reason.
+    """Verify files of records, and return a report with up to ``examples`` bad values of each field and reason.
 
-    The options are those of ``read_records``, where ``errors`` has no effect. ``progress`` is
+    The options are those of ``read_records``; ``errors`` has no effect. ``progress`` is
     called with the number of bytes read and the total. Raises OptionError, DefinitionError or
     StorageError.
     """

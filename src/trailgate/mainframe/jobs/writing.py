@@ -122,7 +122,11 @@ class BatchEncoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WritingOptions:
-    """The options for writing copybook records: how they are encoded and framed. They can be pickled."""
+    """The options for writing copybook records: how they are encoded and framed. They can be pickled.
+
+    ``own_lengths``: a record of variable length whose last item is a segment ends after the segment,
+    not where the longest segment would end.
+    """
 
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
@@ -338,7 +342,7 @@ def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch
     """Read the rows of Parquet files or JSON lines, so that they can be written as records.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
-    such files, also for a folder with one folder per kind of record.
+    such files. If the folder has a subfolder for each kind of record, the error's hint names one.
     """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     try:
