@@ -23,7 +23,7 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class ByteRole(Enum):
-    """What explained bytes contain.
+    """The type of content of explained bytes, for example a value or a table name.
 
     `trailgate redact` replaces data such as values and names, and leaves the structure unchanged.
     """
@@ -172,7 +172,10 @@ def decode_printable(raw: bytes) -> str | None:
 
 
 def shorten_text(raw: bytes, shown: int = 60) -> str:
-    """Return bytes of a trail as one short line of text with escaped control characters."""
+    """Return bytes of a trail as one line of text, in which control characters are escaped.
+
+    After ``shown`` characters the text is cut off and ends with "...".
+    """
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."

@@ -263,7 +263,10 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
 
 @lru_cache(TABLES)
 def _limits(table: Table) -> tuple[int | None, ...]:
-    """Return for each column the size in bytes above which a value is a large object, or None if it has none."""
+    """Return for each column the size in bytes above which a value is written as a large object.
+
+    The size is None if the values of the column are never written as large objects.
+    """
     return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
 
 
