@@ -47,12 +47,10 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class UnbalancedQuotesError(DecodeError):
-    """Raised if bodies of delimited text have wrong quotes.
+    """Raised if bodies of delimited text have wrong quotes. The message describes the first such body.
 
-    The message describes the first such body.
-
-    The arrays contain for each of them its number, the offset of the fault in it, the bytes there,
-    and the type of problem (``PROBLEMS``).
+    The arrays have one item per such body: its index among all bodies, the offset of the fault from
+    its start, the bytes there, and the type of problem (an index into ``PROBLEMS``).
     """
 
     bodies: Longs
@@ -65,9 +63,10 @@ class UnbalancedQuotesError(DecodeError):
 class DelimitedDialect:
     """The delimiters of delimited text, each of one or more bytes.
 
-    ``quote_escaped`` is the escaped form of a quote within quotes. ``others_escaped`` are the
-    escaped forms of other delimiters: a delimiter within one of them is data. With ``returns``, a
-    carriage return before the line feed that ends a record is not data.
+    ``quote_escaped`` is the escaped form of a quote within quotes; None means a doubled quote.
+    ``others_escaped`` are the escaped forms of delimiters, for example a backslash and a comma: the
+    delimiter in them is data. With ``returns``, a carriage return before the line feed that ends a
+    record is not data.
     """
 
     field: bytes
