@@ -131,7 +131,9 @@ def explain_tokens(
 ) -> Iterator[Part]:
     """Explain the tokens that fill an area.
 
-    Bytes that are not a token become a part with a problem.
+    ``path`` are the ids of the tokens around the area. ``explain`` gets each token, with its
+    payload as the only part, and its payload as an area; it returns the token with its parts
+    explained. Bytes that are not a token become a part with a problem.
     """
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:

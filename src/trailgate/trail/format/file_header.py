@@ -419,7 +419,7 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
 
 @lru_cache(_HEADERS)
 def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
-    """Decode a complete file header. A file's header is read once to find a table, and once with its records."""
+    """Decode a complete file header, and cache the result: readers decode the header of a file twice."""
     view = memoryview(data)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}

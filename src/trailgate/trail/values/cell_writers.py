@@ -181,7 +181,7 @@ class PaddedCells:
 class WordCells:
     """Writes trail cells that contain the last ``width`` bytes of a big-endian word per value.
 
-    NULL has a word too.
+    The cell of a NULL contains a word too, so that all cells have the same size.
     """
 
     def __init__(

@@ -157,7 +157,7 @@ def write_words(
     head: Octets,
     width: int,
 ) -> None:
-    """Write cells with the last ``width`` bytes of a word, big-endian. NULL has a word too."""
+    """Write cells with the last ``width`` bytes of a big-endian word. The cell of a NULL has a word too."""
     begins = four_bytes(head)
     for record in range(len(rows)):
         row = rows[record]

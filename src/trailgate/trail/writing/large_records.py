@@ -214,7 +214,10 @@ LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] 
 
 @dataclass(frozen=True, slots=True)
 class LargeValues:
-    """The large values to write for one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
+    """The large values to write for one column of an image.
+
+    ``rows`` are the rows of the large values. ``values`` has the bytes of all rows of the column.
+    """
 
     before: bool  # of the before image
     index: int
