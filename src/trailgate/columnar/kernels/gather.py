@@ -117,7 +117,8 @@ def pair_values(
 ) -> int:
     """Join the values of two columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
 
-    ``placed`` has one item more than rows. ``out`` has ``SPARE`` more bytes than the result.
+    ``placed`` becomes the Arrow offsets, with one item more than rows. ``out`` has ``SPARE`` more
+    bytes than the result.
     """
     # Example: (a, b) and (1, 2) with ":" become a:1 b:2 with the offsets 0, 3, 6.
     to = np.int64(0)
