@@ -171,7 +171,8 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
 
     Return None if only the slow scanner can handle it.
 
-    The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
+    The slow scanner is needed for longer tokens, for escaped delimiters, and if two tokens have a
+    byte in common.
     """
     quote = dialect.quote or b""
     # A byte, and a quote after it.
@@ -206,7 +207,10 @@ def _tokens(dialect: DelimitedDialect) -> kernels.DelimitedTokens:
 
 
 def _kinds(dialect: DelimitedDialect) -> Octets:
-    """Return for each byte value the type of token that it begins. A delimiter of one byte is identified by that byte alone."""
+    """Return for each byte value the type of delimiter that begins with it, or ``NO_DELIMITER``.
+
+    The type is ``SEVERAL`` if more bytes must be compared to know which delimiter or escape it is.
+    """
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
     for token in (dialect.field, dialect.line, *dialect.others_escaped):

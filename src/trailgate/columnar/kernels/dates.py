@@ -292,7 +292,7 @@ def has_shape(data: Octets, begin: int, shapes: Words, shape: int) -> bool:
 
 @inner
 def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: int) -> bool:
-    """Return whether a value has one of the three allowed bytes at the offset of each literal."""
+    """Return whether a value has an allowed byte at each of the literals ``start`` to ``stop`` - 1."""
     for row in range(4 * start, 4 * stop, 4):
         byte = data[begin + literals[row]]
         if byte != literals[row + 1] and byte != literals[row + 2] and byte != literals[row + 3]:

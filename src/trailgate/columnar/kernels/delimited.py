@@ -55,9 +55,9 @@ class DelimitedTokens(NamedTuple):
     """The tokens of a dialect: its delimiters and quotes, and their escaped forms.
 
     ``tokens`` has their bytes; token i is ``tokens[bounds[i]:bounds[i + 1]]``. ``kinds[b]`` is the
-    type of the token that begins with the byte b. ``delimiter_bytes`` are the first bytes of
-    delimiters and of escaped delimiters, ``quote_bytes`` the first bytes of quotes and escaped
-    quotes (none if text has no quotes).
+    type of the delimiter that begins with the byte b, or ``SEVERAL`` if more bytes must be
+    compared. ``delimiter_bytes`` are the first bytes of delimiters and of escaped delimiters,
+    ``quote_bytes`` the first bytes of quotes and escaped quotes (none if text has no quotes).
     """
 
     tokens: Octets
@@ -382,10 +382,11 @@ class MeasuredFields(NamedTuple):
 def measure_fields(
     fields: FieldSpans, first: Longs, columns: Longs, texts: FieldTexts, measured: MeasuredFields
 ) -> int:
-    """Write the Arrow offsets of the fields first[row] + column without quotes and escapes, for each of some columns.
+    """Measure the values of some columns: write their Arrow offsets, without quotes and escapes.
 
-    Rows are processed in blocks, each for all columns, so that the offsets of a block's fields stay
-    in cache. Returns the number of nulls, or -1 for a field that does not exist.
+    The value of a column in a row is the field first[row] + column. Rows are processed in blocks,
+    each for all columns, so that the offsets of a block's fields stay in cache. Returns the number
+    of nulls, or -1 for a field that does not exist.
     """
     # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
     # ``begins`` has 3 per column, so the second column's begin at 3.

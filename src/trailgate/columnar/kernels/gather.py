@@ -147,9 +147,10 @@ def interleave(
 ) -> int:
     """Copy the values of several columns row by row. Return the total size, or ``OUTSIDE``.
 
-    The columns are concatenated: value ``column * rows + row``. ``kept`` is empty, or states for
-    each value, row by row, whether it is copied. ``placed`` becomes the Arrow offsets, with one
-    item more than copied values. ``out`` has ``SPARE`` more bytes than all values.
+    ``offsets`` has one column after the other: column c has value c * rows + r in row r. ``kept``
+    is empty, or states for each value, row by row, whether it is copied. ``placed`` becomes the
+    Arrow offsets, with one item more than copied values. ``out`` has ``SPARE`` more bytes than all
+    values.
     """
     # Example: the columns (a, b) and (1, 2) are stored as a b 1 2 and written as a 1 b 2.
     rows = (len(offsets) - 1) // columns

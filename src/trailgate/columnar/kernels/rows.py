@@ -18,7 +18,7 @@ FACTOR = 16777619
 
 @kernel()
 def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
-    """Return the first row whose text differs from the text of row ``rows[row]``, or -1."""
+    """Return the first row r whose text differs from the text of row ``rows[r]``, or -1."""
     for row in range(len(rows)):
         other = rows[row]
         if other != row and not alike(offsets, data, row, offsets, data, other):
