@@ -3,11 +3,12 @@
 `code_page` accepts names such as ``cp037``, ``IBM-930`` and ``utf-16-be``, and returns a page of
 one of these types:
 
-- `SingleBytePage`: one byte per character. A complete column is decoded in one translation. -
-  `DoubleBytePage`: two bytes per character, for DBCS fields. - `MixedPage`: single bytes, and
-  double bytes between shift-out (0E) and shift-in (0F). - `Utf16Page`: UTF-16 in either byte order.
-  - `Utf8Page`: UTF-8, which Arrow checks. - `CodecPage`: any other codec of Python (such as
-  Shift-JIS), which decodes each distinct value once.
+- `SingleBytePage`: one byte per character. A complete column is decoded in one translation.
+- `DoubleBytePage`: two bytes per character, for DBCS fields.
+- `MixedPage`: single bytes, and double bytes between shift-out (0E) and shift-in (0F).
+- `Utf16Page`: UTF-16 in either byte order.
+- `Utf8Page`: UTF-8, which Arrow checks.
+- `CodecPage`: any other codec of Python (such as Shift-JIS), which decodes each distinct value once.
 
 Every page decodes to a string column and a mask of the bad rows. The bytes of a bad row are not
 characters of the page, and its string is null. The tables that Python does not have are data in
@@ -138,10 +139,10 @@ def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Convert each row of UTF-16 codes to text, without the codes that are not ``kept``.
+    """Convert each row of UTF-16 codes to text. Codes that the mask ``kept`` does not mark are skipped.
 
-    A surrogate code stands for a sequence of two units: its number is the code minus 0xD800 (see
-    `PairSequences`).
+    A code c from 0xD800 to 0xDFFF is not a surrogate here, but stands for a text of two units:
+    number c - 0xD800 of `PairSequences`.
     """
     # Bytes in UTF-8: 1 up to 0x7F, 2 up to 0x7FF, else 3. Sequences have their own sizes.
     sizes = np.ones(codes.shape, np.int8)
@@ -312,7 +313,10 @@ SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("sing
 
 
 class PairSequences(NamedTuple):
-    """The byte pairs whose text has two UTF-16 units: characters above U+FFFF, or letters with a combining mark."""
+    """The texts of two UTF-16 units that a page can have for one byte pair.
+
+    They are characters above U+FFFF, and letters with a combining mark.
+    """
 
     strings: tuple[str, ...]
     units: Codes  # two per row

@@ -47,12 +47,10 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 
 
 class UnbalancedQuotesError(DecodeError):
-    """Raised if bodies of delimited text have wrong quotes.
+    """Raised if bodies of delimited text have wrong quotes. The message describes the first such body.
 
-    The message describes the first such body.
-
-    The arrays contain for each of them its number, the offset of the fault in it, the bytes there,
-    and the type of problem (``PROBLEMS``).
+    The arrays have one item per such body: its index among all bodies, the offset of the fault from
+    its start, the bytes there, and the type of problem (an index into ``PROBLEMS``).
     """
 
     bodies: Longs
@@ -65,9 +63,10 @@ class UnbalancedQuotesError(DecodeError):
 class DelimitedDialect:
     """The delimiters of delimited text, each of one or more bytes.
 
-    ``quote_escaped`` is the escaped form of a quote within quotes. ``others_escaped`` are the
-    escaped forms of other delimiters: a delimiter within one of them is data. With ``returns``, a
-    carriage return before the line feed that ends a record is not data.
+    ``quote_escaped`` is the escaped form of a quote within quotes; None means a doubled quote.
+    ``others_escaped`` are the escaped forms of delimiters, for example a backslash and a comma: the
+    delimiter in them is data. With ``returns``, a carriage return before the line feed that ends a
+    record is not data.
     """
 
     field: bytes
@@ -172,7 +171,8 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
 
     Return None if only the slow scanner can handle it.
 
-    The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
+    The slow scanner is needed for longer tokens, for escaped delimiters, and if two tokens have a
+    byte in common.
     """
     quote = dialect.quote or b""
     # A byte, and a quote after it.
@@ -207,7 +207,10 @@ def _tokens(dialect: DelimitedDialect) -> kernels.DelimitedTokens:
 
 
 def _kinds(dialect: DelimitedDialect) -> Octets:
-    """Return for each byte value the type of token that it begins. A delimiter of one byte is identified by that byte alone."""
+    """Return for each byte value the type of delimiter that begins with it, or ``NO_DELIMITER``.
+
+    The type is ``SEVERAL`` if more bytes must be compared to know which delimiter or escape it is.
+    """
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
     for token in (dialect.field, dialect.line, *dialect.others_escaped):

@@ -95,7 +95,7 @@ def parse_digits(
 def _no_number(values: pa.Array, row: int) -> DecodeError:
     """Build the error for the first row that is not a number.
 
-    Its ``alike`` lists all other such rows.
+    Its ``alike`` lists all rows that are not numbers.
     """
     error = row_error("not a number", values, row)
     numbers = np.asarray(pc.match_substring_regex(trim(values), NUMBER).fill_null(True))

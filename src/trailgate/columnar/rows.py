@@ -176,7 +176,10 @@ def matrix_to_strings(matrix: Octets) -> pa.StringArray:
 
 
 def first_other(values: pa.StringArray, rows: Longs) -> int:
-    """Return the first row whose text differs from the text of row ``rows[row]``, or -1. There must be no nulls."""
+    """Return the first row r whose text differs from the text of row ``rows[r]``, or -1.
+
+    There must be no nulls.
+    """
     row: int = kernels.first_other(*text_view(values), rows)
     return row
 

@@ -40,11 +40,11 @@ class PieceForm(NamedTuple):
 
 
 class RowPiece(NamedTuple):
-    """A piece of a row template: text values, and the forms in which they are written.
+    """A piece of a row template: one text value per row, and the forms in which it can be written.
 
-    ``states`` is the index of each row's form. If it is None, rows use the first form, or the
-    second one if the value is null. ``plain`` values contain nothing to escape. ``name`` is the
-    column's name for errors.
+    ``states[r]`` is the index in ``forms`` of the form for row r. If ``states`` is None, rows use
+    the first form, or the second one if the value is null. With ``plain``, the values contain
+    nothing to escape. ``name`` is the column's name for errors.
     """
 
     values: pa.Array | None
@@ -60,8 +60,8 @@ class EscapeTable:
 
     ``special`` are the bytes to search for, at most five in addition to control characters. The
     replacement of byte b is ``replacements[places[b] : places[b] + grown[b]]``. ``grown[b]`` is 0
-    for a byte that is copied unchanged, and ``PERHAPS`` or ``FORBIDDEN`` for a byte that is an
-    error.
+    for a byte that is copied unchanged, and ``FORBIDDEN`` for a byte that is an error. It is
+    ``PERHAPS`` for the byte 0xEF if it is an error in the characters U+FFFE and U+FFFF only.
     """
 
     special: Octets

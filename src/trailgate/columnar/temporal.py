@@ -335,7 +335,10 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 
 def iso_width(width: int) -> int:
-    """Return the number of characters of ISO text in a datetime column of an external length."""
+    """Return the longest width of ISO text that fits in a datetime column of ``width`` characters.
+
+    Raises OptionError if not even the year (4 characters) fits.
+    """
     # Example: a column of 21 characters has one fraction digit, but one of 20 would end with the
     # point, and holds 19.
     fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]

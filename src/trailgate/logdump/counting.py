@@ -55,7 +55,10 @@ class RecordTally:
 
 @dataclass(frozen=True, slots=True)
 class LargeTransaction:
-    """A transaction above the limits of TRANSRECLIMIT or TRANSBYTELIMIT."""
+    """A transaction that reaches the limit TRANSRECLIMIT or TRANSBYTELIMIT.
+
+    ``offset`` and ``time`` (microseconds since 1970 UTC) are those of its first record.
+    """
 
     offset: int
     time: int
@@ -139,7 +142,7 @@ def _label(code: int) -> str:
 
 
 class LargeTransactions:
-    """Collects the largest transactions (by bytes) among those above the limit of records or of bytes.
+    """Collects the largest transactions (by bytes) that reach a limit of records or of bytes.
 
     A transaction may span chunks: the last, unfinished one is stored in ``_open``.
     """

@@ -296,8 +296,8 @@ def process(_arguments: OptionArguments) -> RecordTest:
 class FilterOption(NamedTuple):
     """An option of FILTER: its names, its arguments for HELP, and a function that builds its test.
 
-    A record must pass every option. If an option is given several times, it must pass all of them,
-    or with ``joins`` any of them. ``bare`` options have no arguments.
+    If a session has several filters of one option that ``joins``, such as RECTYPE, they count as
+    one filter, which a record passes if it passes any of them. ``bare`` options have no arguments.
     """
 
     names: tuple[str, ...]

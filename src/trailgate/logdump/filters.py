@@ -143,7 +143,8 @@ class RecordFilter:
 class RecordFilterList:
     """The filters that include records, or the filters that exclude them.
 
-    A record matches the list if it matches all of the filters, or in the other mode any of them.
+    A record matches the list if it matches all of the filters. Without ``match_all``, one is
+    enough.
     """
 
     filters: tuple[RecordFilter, ...] = ()
@@ -197,7 +198,10 @@ class RecordFilters:
         return replace(self._with(side, filters=longer), enabled=True)
 
     def matching(self, side: FilterSide, *, match_all: bool) -> RecordFilters:
-        """Return filters in which a record must match all filters of a side, or at least one of them."""
+        """Return the filters with another ``match_all`` for a side.
+
+        If true, a record must match all filters of the side; otherwise one is enough.
+        """
         return self._with(side, match_all=match_all)
 
     def _with(self, side: FilterSide, **changes: Any) -> RecordFilters:
@@ -210,7 +214,7 @@ class RecordFilters:
         """Return the filters without those that ``what`` names.
 
         ``what`` is the number of a filter in FILTER SHOW, an option (which removes all its filters,
-        for example "RECTYPE"), or "ALL".
+        for example "RECTYPE"), or "ALL". Raises OptionError if there is no such filter.
         """
         if what.upper() == "ALL":
             return RecordFilters()

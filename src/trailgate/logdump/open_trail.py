@@ -116,7 +116,7 @@ class TransactionNumbers:
 def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
     """Assign each of consecutive records the number of its transaction.
 
-    ``apart`` marks records outside of transactions.
+    ``apart`` marks separate records, such as metadata: each counts as a transaction of its own.
 
     The result does not depend on how records are cut into chunks: a record that continues a
     transaction although none is open is an orphan, wherever it is.
@@ -159,7 +159,7 @@ class ChunkTransactions:
     last: tuple[bytes, bytes]
 
     def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
-        """Return a mask of records whose transaction id passes a test."""
+        """Return a mask of records whose transaction passes a test of its (TRANID, LOGCSN)."""
         chosen = np.array([good(one) for one in self.ids], bool)
         mask: Mask = chosen[self.number]
         return mask
@@ -218,7 +218,10 @@ class LogdumpChunk:
 
     @cached_property
     def apart(self) -> Mask:
-        """A mask of the chunk's records that neither open nor end a transaction."""
+        """A mask of the chunk's separate records, such as metadata, DDL and comments.
+
+        They may be between the records of a transaction, but do not belong to it.
+        """
         mask: Mask = is_separate(self.view) & (self.view.indicator == ONLY_RECORD)
         return mask
 
@@ -285,7 +288,7 @@ class OpenTrail:
 
     @property
     def wrong_size(self) -> list[str]:
-        """A sentence if the file is empty or its size differs from the size in its header."""
+        """One sentence if the file is empty or does not have the size in its header, otherwise none."""
         return describe_wrong_size(self._reader)
 
     def grown(self) -> bool:
@@ -356,14 +359,20 @@ class OpenTrail:
             offset, size = chunk.end, CHUNK
 
     def _check_unfinished(self, offset: int) -> None:
-        """Raise DecodeError if the record at an offset is not unfinished: its length is damaged, as records follow."""
+        """Raise DecodeError if the incomplete record at an offset is damaged.
+
+        If good records follow, it is not still being written: its length is wrong.
+        """
         unreadable = describe_unreadable(self.read, offset, self.size, self.order)
         if unreadable.is_followed:
             where = Where(source=self.path, offset=offset)
             raise DecodeError(unreadable.sentence, where=where, hint=FORWARD)
 
     def backward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-        """Yield the records of the file before an offset: the last chunk first, each chunk in ascending order."""
+        """Yield the records of the file before an offset: the last chunk first, each chunk in ascending order.
+
+        Raises DecodeError at the first bad record, after yielding the good ones that follow it.
+        """
         while offset > self.header_length:
             # At least one complete record must fit before ``place``.
             base = max(self.header_length, offset - max(size, 2 * LONGEST))
@@ -394,7 +403,7 @@ class OpenTrail:
             raise error.with_place(source=self.path) from None
 
     def good_record_from(self, place: int) -> int | None:
-        """Return the offset of the next readable record, or None if there is none."""
+        """Return the offset of the first readable record at or after ``place``, or None if there is none."""
         offset = self._framed_from(place)
         while offset is not None and not self._readable(offset):
             offset = self._framed_from(offset + 1)
@@ -455,7 +464,10 @@ class OpenTrail:
                     yield data, offset, place
 
     def transaction_before(self, offset: int) -> tuple[bytes, bytes]:
-        """Return TRANID and LOGCSN of the transaction that is open at an offset."""
+        """Return TRANID and LOGCSN of the transaction that is open at an offset.
+
+        Both are b"" if no transaction is open or its first record cannot be read.
+        """
         known, ids = self._open_transaction
         if known == offset:
             return ids

@@ -99,7 +99,7 @@ def dump(
 
 
 def visible(raw: bytes, charset: DumpCharset = DumpCharset.ASCII) -> str:
-    """Format bytes as text, with a point for each unprintable byte."""
+    """Format bytes as text, with a dot for each character that is not printable ASCII."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 

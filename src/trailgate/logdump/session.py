@@ -85,7 +85,7 @@ class LogdumpSession:
     def run(self, line: str) -> Iterator[Result]:
         """Run a command line and yield its results.
 
-        An error ends the command line; it is the last result.
+        An error ends the command line. It becomes the last result, a `FailureResult`.
         """
         try:
             for text in split_commands(line):

@@ -107,7 +107,7 @@ def iso_time(microseconds: int) -> str | None:
 def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
     """Parse a time in a Logdump command as microseconds since 1970 UTC.
 
-    Without a date it is a time of today.
+    Without a date it is a time of today. Raises OptionError.
     """
     matched = TYPED.fullmatch(text.strip())
     if matched is None or not text.strip():
@@ -134,7 +134,10 @@ def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
 
 
 def read_offset(text: str) -> TimeOffset:
-    """Parse the time zone of a Logdump command: ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``."""
+    """Parse a time zone in a Logdump command: ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``.
+
+    Raises OptionError.
+    """
     word = text.strip().upper()
     if word == "LOCAL":
         return TimeOffset(None)
@@ -249,7 +252,10 @@ class CommandArguments:
         raise OptionError("a word is missing at the end")
 
     def number(self, default: int | None = None) -> int:
-        """Return the command's only word as a number."""
+        """Return the command's only word as a number, or the default if there is no word.
+
+        Raises OptionError.
+        """
         return read_number(self.only(None if default is None else str(default)))
 
 
@@ -274,7 +280,7 @@ def read_arguments(text: str) -> CommandArguments:
 
 
 class QuotedWord(str):
-    """A word of a Logdump command that was quoted, so a comparison in it is a part of the value."""
+    """A word of a Logdump command that was quoted: a sign such as < in it is not a comparison."""
 
     __slots__ = ()
 
@@ -329,7 +335,8 @@ def read_comparison(
     """Split the words of a FILTER option into the comparison (by default equality) and the other words.
 
     With ``after_name``, the comparison may be between a name and a value, as in ``L>300``. Raises
-    OptionError if it is not a comparison, or if it is between two values.
+    OptionError for an unknown sign such as ``=!``, for a second comparison, and for a comparison
+    between two values.
     """
     comparisons: list[Comparison] = []
     rest: list[str] = []
@@ -353,7 +360,7 @@ def read_comparison(
 
 
 def _operator(piece: str) -> Comparison | None:
-    """Return the comparison that a piece of a word is, or None if it is a value.
+    """Convert a comparison such as ``>=`` or ``GE`` to its function, or return None for a value.
 
     Raises OptionError for an unknown sign such as ``=!``.
     """
@@ -378,7 +385,7 @@ def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
 
 
 def _digits(text: bytes) -> tuple[int, bytes]:
-    """Return a sort key that orders digit strings of any length by their numbers."""
+    """Return a sort key that orders strings of digits by their numbers, however long they are."""
     # Without leading zeros the longer string is the greater number.
     bare = text.lstrip(b"0")
     return len(bare), bare

@@ -1,9 +1,9 @@
-"""The loop that checks trail records in one pass, as long as they are clean: without a fault or a rare property.
+"""The loop that checks and counts clean trail records: records without a fault or a rare property.
 
-Most trails consist of clean records. `trail.record_checks` looks at one property of many records
-after the other, and needs an array for each. This loop checks everything about a record while its
-bytes are in the CPU cache, only counts, and stops at the first record that is not clean. It never
-decides that a record is faulty.
+Most trails consist of clean records. `trail.record_checks` checks one property after the other,
+each for many records at once, and needs an array per property. This loop checks all properties of a
+record while its bytes are in the CPU cache, and writes nothing but counts. It stops at the first
+record that is not clean. Whether that record is faulty is then decided by `trail.record_checks`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,13 @@ NOT_ALL_CLEAN, NEW_NAME, DONE = range(3)
 
 
 class RecordRules(NamedTuple):
-    """What the loop knows about records: tables by the second byte, by IOType (two) and by the id of a token.
+    """The rules for clean records: four tables of 256 items, and the range of IO times.
 
-    ``types`` are bits (``records.kernels.KNOWN`` and others), ``prefixes`` the ``ImagePrefix`` or
-    ``NOT_CLEAN``. ``texts`` marks the tokens whose payload is text. IO times are from ``earliest``
-    to ``latest``.
+    ``infos[b]`` is true if b may be the second byte of a record. ``types`` and ``prefixes`` are
+    indexed by IOType: ``types`` has the bits of ``records.kernels`` (``KNOWN`` and others), and
+    ``prefixes`` the ``ImagePrefix``, or ``NOT_CLEAN`` for a type that the loop does not check.
+    ``texts[id]`` is true if the payload of a token with this id is text. IO times (microseconds
+    since Julian Date 0.0) must be from ``earliest`` to ``latest``.
     """
 
     infos: Mask
@@ -70,10 +72,11 @@ class RecordRules(NamedTuple):
 class NamedTables(NamedTuple):
     """The tables that records may name, and a hash table to find them.
 
-    Name i is ``names[starts[i] : ends[i]]``: a name area, or a table index of two bytes if
-    ``indexed[i]`` is ``BY_TABLE``. The widths of its ``columns[i]`` columns begin at ``firsts[i]``;
-    -1 columns mean that the table's records are not clean. ``slots`` is a power of two of slots, each with the
-    number of a name or -1.
+    Name i is ``names[starts[i] : ends[i]]``: the bytes of a name area, or a table index of two
+    bytes if ``indexed[i]`` is ``BY_TABLE``. Its table has ``columns[i]`` columns, whose widths
+    begin at ``widths[firsts[i]]``. If ``columns[i]`` is -1, no record of the table is clean.
+    ``slots`` is the hash table: each slot has the number of a name, or -1. Its length is a power of
+    two.
     """
 
     names: Octets
@@ -125,7 +128,11 @@ def _csn_number(data: Octets, start: int, stop: int) -> np.int64:
 def _walk_tokens(
     data: Octets, offset: int, limit: int, big: bool, texts: Mask
 ) -> tuple[bool, int, int, bool]:
-    """Return whether tokens fill [offset, limit) and their text is ASCII, the span of the CSN or -1, and whether there is an id."""
+    """Check the tokens in [offset, limit), and find the CSN.
+
+    Returns whether tokens fill the range exactly and their text is ASCII; the start and end of the
+    first LOGCSN (-1 and -1 without one); and whether any token is a LOGCSN or TRANID.
+    """
     csn_start = csn_stop = -1
     has_ids = False
     while offset < limit:
@@ -153,7 +160,10 @@ def _walk_tokens(
 def _split(
     data: Octets, start: int, end: int, big: bool, kind: int, columns: int
 ) -> tuple[int, int]:
-    """Return where the two images of an area begin, or -1 and -1. `read_kernels.split_images` describes the area."""
+    """Return the offsets at which the two images of an area begin, or -1 and -1 if it cannot be split.
+
+    `read_kernels.split_images` describes the area and ``kind``.
+    """
     for width in (2, 4):
         if start + width > end or (kind in (2, 4) and kind != width):
             continue
@@ -185,12 +195,15 @@ def walk_clean_records(
     last: Longs,
     totals: Longs,
 ) -> tuple[int, int]:
-    """Check clean records from ``totals[END]`` on, and add them to ``totals`` and ``types_seen`` (by IOType).
+    """Check records from offset ``totals[END]`` on, and count the clean ones.
 
-    An operation that may continue after the data is not counted. ``last`` has an item for each
-    column, -1 at the first call. Returns ``DONE`` at the end of the complete records,
-    ``NOT_ALL_CLEAN`` at the first record that is not clean, or ``NEW_NAME`` at a record whose
-    table is not in ``tables``, and the offset of the record.
+    They are added to ``totals`` and ``types_seen``, which has a count for each IOType. ``last`` is
+    working memory for ``cells_fit``: one item per column, all -1 at the first call. An operation
+    that may continue after the data is not counted.
+
+    Returns the reason to stop, and the offset at which the loop stopped. ``DONE``: no complete
+    record is left. ``NOT_ALL_CLEAN``: the record there is not clean. ``NEW_NAME``: the name in the
+    record there is not in ``tables``.
     """
     # Example, with TransInd in parentheses: insert (0), before image (1), after image (1), insert (1).
     # Fragments may follow the last insert, so the result ends before it: three records, two

@@ -1,9 +1,11 @@
-"""Check the clean records of a trail in one pass and count them, without an array of anything.
+"""Check and count clean records of a trail in one pass, without an array per property.
 
-`CleanRecords.count` returns the counts of a portion if all of its records are clean: if
-`trail.record_checks` and the readers find nothing wrong and nothing unusual in them. Other portions,
-such as one with metadata, are left to these. The loop knows a table by its name area. It stops at
-each new name, which is then looked up once.
+A record is clean if `trail.record_checks` and the readers would find nothing wrong and nothing
+unusual in it. `CleanRecords.count` returns the counts of a portion if all of its records are clean.
+Otherwise, for example if it contains a metadata record, it returns None, and the caller checks the
+portion with `trail.record_checks` instead. The loop in `trail.clean_kernels` identifies tables by
+the bytes of their name area. It stops at each new name, whose table is then looked up and added to
+the loop's tables.
 """
 
 from __future__ import annotations
@@ -68,10 +70,11 @@ _RULES: Final = kernels.RecordRules(
 
 @dataclass(frozen=True, slots=True)
 class CleanRecordCounts:
-    """The counts of clean records in a chunk, which are ``size`` bytes, and the state of transactions after them.
+    """The counts of the clean records at the start of a chunk, and the state of transactions after them.
 
-    ``types`` counts records by IOType. ``first_csn`` is the CSN of the first record, or None if it
-    has none.
+    The records occupy the first ``size`` bytes. ``types`` has a count for each IOType.
+    ``first_csn`` is the CSN of the first record, or None if it has none. The times are the IO times
+    of the first and the last record, in microseconds since 1970 UTC.
     """
 
     size: int
@@ -86,7 +89,10 @@ class CleanRecordCounts:
 
 
 class CleanRecords:
-    """Finds the clean records of a trail, whose tables are defined by ``definitions`` or by metadata."""
+    """Checks and counts the clean records of a trail, portion by portion.
+
+    Tables are defined by ``definitions`` or by the trail's metadata.
+    """
 
     def __init__(self, definitions: Definitions | None) -> None:
         self._definitions = definitions
@@ -116,10 +122,14 @@ class CleanRecords:
         *,
         finish: bool,
     ) -> CleanRecordCounts | None:
-        """Return the counts of the complete records of a portion, or None if one of them is not clean.
+        """Return the counts of the complete records of a portion, or None to leave it to other checks.
 
-        An operation at the end that may continue is not counted. With ``finish`` nothing follows
-        the data, and the counts must include all of them.
+        The result is None if a record is not clean, if there is no complete operation, or if the
+        CSN before the portion is not a number of at most 18 digits. After such a portion, up to 15
+        portions are not checked here at all, and the result is None for them too.
+
+        An operation at the end that may continue after the data is not counted. With ``finish``
+        nothing follows the data, and the result is None unless the counts include all of them.
         """
         if self._skipped < self._pause:
             self._skipped += 1
@@ -146,7 +156,7 @@ class CleanRecords:
         totals[kernels.CSN], totals[kernels.CSN_START] = csn, -1
         totals[kernels.FIRST_CSN_START] = -1
         big = order is ByteOrder.BIG
-        # The images of this chunk have numbers that no earlier chunk had.
+        # The loop numbers the images of each chunk from 1, so forget the numbers of the last chunk.
         self._last.fill(-1)
         while True:
             reason, offset = kernels.walk_clean_records(
@@ -160,7 +170,7 @@ class CleanRecords:
         return _counts(data, order, totals, types, state) if totals[kernels.RECORDS] else None
 
     def _add(self, data: Octets, order: ByteOrder, offset: int) -> None:
-        """Add the name of the record at an offset. Its header is known to be right."""
+        """Add the name of the record at an offset, whose header is valid, to the loop's tables."""
         indexed = int(data[offset + 9]) & BY_TABLE
         start = offset + NAME_AT
         name_end = offset + 2 * FRAME + order.number(data[offset + 6 : offset + 8].tobytes())
@@ -183,7 +193,10 @@ class CleanRecords:
         self._count += 1
 
     def _by_name(self, area: bytes) -> Table | None:
-        """Return the table with this name area if the definitions have it, and nothing about the name is unusual."""
+        """Return the table that a name area names, or None if its records cannot be clean.
+
+        That is: the area is not UTF-8 with a single NUL at its end, or the table is not defined.
+        """
         name, nul = area[:-1], area[-1:]
         if nul != b"\0" or b"\0" in name or self._definitions is None:
             return None
@@ -196,7 +209,7 @@ class CleanRecords:
         return self._definitions.get(normalize_table_name(text))
 
     def _by_index(self, number: int) -> Table | None:
-        """Return the table with this index if metadata define it and its columns."""
+        """Return the table that metadata assign to an index, or None if its columns are unknown."""
         known = self._tables.tables.get(number)
         if known is None:
             return None
@@ -204,7 +217,7 @@ class CleanRecords:
         return known.table or defined
 
     def _make_room(self, name: int, columns: int) -> kernels.NamedTables:
-        """Return the tables with room for another one."""
+        """Return the loop's tables with room for a name of ``name`` bytes and ``columns`` more columns."""
         number, names = self._count, self._names
         room: dict[str, Any] = {}
         used = int(names.ends[number - 1]) if number else 0
@@ -231,7 +244,7 @@ class CleanRecords:
 
 
 def hash_name(name: bytes, indexed: int) -> int:
-    """Return the hash of a name area, which the loop computes too."""
+    """Return the hash of a name area. `clean_kernels._find_name` must compute the same one."""
     slot = indexed
     for byte in name:
         slot = (slot * 31 + byte) & 0xFFFFFFFF
@@ -249,7 +262,7 @@ def _enter(names: kernels.NamedTables, number: int, hashed: int) -> None:
 def _counts(
     data: Octets, order: ByteOrder, totals: Longs, types: Longs, before: TransactionCheckState
 ) -> CleanRecordCounts:
-    """Return the loop's totals as values."""
+    """Convert the loop's totals to counts. ``before`` is the state before these records."""
     numbers = totals.tolist()
 
     def text(start: int, stop: int) -> str | None:

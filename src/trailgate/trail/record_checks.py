@@ -3,11 +3,13 @@
 `inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every
 record that a reader would reject (`trail.records.record_problems`), and more: wrong column lists,
 updates without their after image, large-object pieces of a wrong length. The caller then runs three
-passes over the result in file order. Each pass takes a state from the records before:
+passes over the result of each portion, in file order. Each pass continues from the state that it
+had after the previous portion:
 
 - `check_table_references`: does each record's table have a definition, in a file or in the trail's
-  metadata? - `follow_records`: are the transaction indicators consistent with each other? -
-  `check_csns`: do the CSNs ever decrease?
+  metadata?
+- `follow_records`: are the transaction indicators consistent with each other?
+- `check_csns`: do the CSNs ever decrease?
 
 A fault is a pair (type, rows). Its rows are indexes into the inspected records.
 """
@@ -93,7 +95,7 @@ class IdTokens(NamedTuple):
     strings: pa.StringArray
 
     def at(self, row: int, before: str | None, since: int = 0) -> str | None:
-        """Return the text at a row: of its own token, or of the last one from row ``since`` on, or else ``before``."""
+        """Return the text of the last token in rows ``since`` to ``row``, or ``before`` if there is none."""
         place = int(np.searchsorted(self.rows, row, "right")) - 1
         if place < 0 or self.rows[place] < since:
             return before
@@ -107,7 +109,7 @@ class InspectedRecords:
 
     ``trans_ind`` is ``UNKNOWN`` if the header cannot be read. ``name`` is an index into ``names``,
     and ``index`` a table index of the file's metadata; both are -1 if a record has none. ``csn``
-    and ``tx`` are the LOGCSN and TRANID tokens. Records in ``bad`` have a fault that is an error.
+    and ``tx`` are the LOGCSN and TRANID tokens.
     """
 
     view: RecordColumns
@@ -125,9 +127,9 @@ class InspectedRecords:
 
     @property
     def bad(self) -> Mask:
-        """Return a mask of the records that are themselves faulty.
+        """Return a mask of the records that have an error of their own.
 
-        Errors in neighbouring records are not included.
+        Records with only ``UNENDED`` or ``NOT_READ`` are intact, and not included.
         """
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
@@ -252,7 +254,8 @@ def inspect_records(
 
     Never raises an error for damaged records.
 
-    With ``accepted``, readers have accepted all of these records.
+    With ``accepted``, readers have already decoded all of these records, so their columns are not
+    checked again.
     """
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
@@ -313,9 +316,10 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
 
 
 def _ids(source: TrailBytes, token: FirstTokens) -> tuple[IdTokens, Longs]:
-    r"""Return the ids of the records that have a token with an id, and the rows whose id is not UTF-8.
+    r"""Return the text of a token in each record that has it, and the rows whose text is not UTF-8.
 
-    An id that is not UTF-8 is returned with escapes, such as ``a\xff``.
+    Text that is not UTF-8 is returned with escapes, such as ``a\xff``. Records with damaged tokens
+    are skipped.
     """
     rows = token.rows
     rows = rows[~token.faults[rows]]

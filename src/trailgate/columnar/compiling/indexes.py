@@ -39,7 +39,7 @@ UNSIGNED: Final = intrinsic(_unsigned)
 
 
 class _Indexes(ast.NodeTransformer):
-    """Calls ``unsigned`` for each index that is not a constant: ``ends[-1]`` is the last element."""
+    """Wraps each index in a call of ``unsigned``, but not constants: ``ends[-1]`` stays the last element."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)

@@ -5,8 +5,9 @@ none of them can be written, every process compiles it again. numba's cache only
 kernel's own file, so the name of a kernel there ends with its fingerprint: it is compiled again if a
 function that it calls or a constant has changed, in whatever file.
 
-What is cached is an entry that calls the kernel's body. The body is an overload: numba asks for its
-code only if the entry is not in the cache. So a process that finds its loops reads no sources.
+The cached function is a small entry function, which calls the kernel's code as a numba overload.
+numba asks for the code of an overload only if the entry function is not in the cache. So a process
+that finds its loops in the cache does not read and rewrite their sources.
 """
 
 from __future__ import annotations
@@ -84,12 +85,15 @@ def _compiled_inner(function: FunctionType) -> Any:
 
 
 def _inlined() -> dict[str, Any]:
-    """Return the options of functions that are compiled into others: code with bounds checks is too large for it."""
+    """Return numba's options for functions that are inlined into their callers.
+
+    With bounds checks their code is too large for that, so they are not inlined.
+    """
     return {**OPTIONS, "forceinline": not numba.config.BOUNDSCHECK}
 
 
 def _entry(function: FunctionType) -> FunctionType:
-    """Return a function of the same arguments that calls the kernel's body, with the fingerprint in its name."""
+    """Return a kernel's entry function, which calls the kernel's code. Its name has the fingerprint."""
 
     def body(*_arguments: Any) -> None:
         """Stand for the code of the kernel."""

@@ -89,12 +89,14 @@ def read_integers(
 class LayoutTables(NamedTuple):
     """The layouts of a date format.
 
-    ``layouts`` has ``LAYOUT`` numbers per layout: its length, the bounds of its fields and of its
-    literals, where its literals of one byte begin, and the offsets of year to second (-1 for none).
-    ``fields`` has four numbers per field: part, start, width, and 1 if it consists of letters.
-    ``literals`` has an offset and the three bytes that are allowed there. ``shapes`` has nine words
-    per layout, three for each eight bytes: a mask, the expected bytes under the mask, and a mask of
-    the digits. They are all 0 if the layout does not consist of digit pairs.
+    ``layouts`` has ``LAYOUT`` numbers per layout: its length; the first and the end index of its
+    fields, then of its literals; the index of its first literal that allows only one byte; and the
+    offsets of year, month, day, hour, minute and second in a value (-1 if it has none). ``fields``
+    has four numbers per field: part, start, width, and 1 if it consists of letters. ``literals``
+    has four numbers per literal: its offset, and the three bytes that are allowed there. ``shapes``
+    has nine words per layout, for the first 24 bytes of a value: three words of a mask, three of
+    the expected bytes under the mask, and three of a mask of the digits. They are all 0 if the
+    layout does not consist of digit pairs.
     """
 
     layouts: Longs
@@ -117,13 +119,14 @@ def read_times(
 ) -> int:
     """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
-    A value is read by the first layout with the same length, digits, letters and literals. Blanks around a value are ignored. With a ``size``, ISO text of that many characters is written
-    to ``iso``, which has ``SPARE`` more bytes; otherwise microseconds since 1970 are written to
-    ``micros``. 24:00:00 is midnight of the next day. ``part`` has room for ``PARTS`` numbers.
-    Microseconds drop further digits, and part[CUT] becomes the first row in which these are not
-    zeros.
+    A value is read by the first layout with the same length, digits, letters and literals. Blanks
+    around a value are ignored. 24:00:00 is midnight of the next day. If ``size`` is not 0, ISO text
+    of that many characters is written to ``iso``, which has ``SPARE`` more bytes. Otherwise
+    microseconds since 1970 are written to ``micros``: digits beyond microseconds are dropped, and
+    part[CUT] becomes the first row in which they are not zeros, or -1. ``part`` is working memory
+    of ``PARTS`` numbers.
 
-    ``wrong`` is empty, or has room for all rows: then bad rows are marked in it and passed over, and
+    ``wrong`` is empty, or has an item for each row: then bad rows are marked in it and skipped, and
     the result is -1.
     """
     # Example: 2024-02-03 10:20 and a layout with year 0, month 5, day 8, hour 11, minute 14, no second.
@@ -221,7 +224,11 @@ def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Lo
 
 @inner
 def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
-    """Write the parts of an ISO string. Return whether it has the width and zeros beyond microseconds."""
+    """Store year, month and so on of an ISO string in ``part``. Return whether the string is valid.
+
+    It must have exactly the form of ``width`` characters, and only zeros beyond microseconds.
+    Whether the day and the time of day exist is not checked.
+    """
     part[MONTH], part[DAY], part[HOUR], part[MINUTE], part[SECOND] = 1, 1, 0, 0, 0
     # Good lengths: 10 (2026-11-28), 19 (with 12:30:05 after a blank), and above 20 (with a point
     # and digits). 20 would be a point without digits.
@@ -285,7 +292,7 @@ def has_shape(data: Octets, begin: int, shapes: Words, shape: int) -> bool:
 
 @inner
 def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: int) -> bool:
-    """Return whether a value has one of the three allowed bytes at the offset of each literal."""
+    """Return whether a value has an allowed byte at each of the literals ``start`` to ``stop`` - 1."""
     for row in range(4 * start, 4 * stop, 4):
         byte = data[begin + literals[row]]
         if byte != literals[row + 1] and byte != literals[row + 2] and byte != literals[row + 3]:
@@ -435,7 +442,10 @@ def since_1970(part: Longs) -> int:
 
 @inner
 def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
-    """Write YYYY-MM-DD HH:MI:SS.ffffff, cut to ``size`` characters. Return whether nothing was lost."""
+    """Write YYYY-MM-DD HH:MI:SS.ffffff, cut to ``size`` characters. Return whether nothing was lost.
+
+    Nothing is lost if the cut parts are zeros, or 01 in a month or day.
+    """
     year = np.uint32(part[YEAR])
     century = year // np.uint32(100)
     write_two(iso, to, century)

@@ -55,9 +55,9 @@ class DelimitedTokens(NamedTuple):
     """The tokens of a dialect: its delimiters and quotes, and their escaped forms.
 
     ``tokens`` has their bytes; token i is ``tokens[bounds[i]:bounds[i + 1]]``. ``kinds[b]`` is the
-    type of the token that begins with the byte b. ``delimiter_bytes`` are the first bytes of
-    delimiters and of escaped delimiters, ``quote_bytes`` the first bytes of quotes and escaped
-    quotes (none if text has no quotes).
+    type of the delimiter that begins with the byte b, or ``SEVERAL`` if more bytes must be
+    compared. ``delimiter_bytes`` are the first bytes of delimiters and of escaped delimiters,
+    ``quote_bytes`` the first bytes of quotes and escaped quotes (none if text has no quotes).
     """
 
     tokens: Octets
@@ -68,10 +68,10 @@ class DelimitedTokens(NamedTuple):
 
 
 class FieldArrays(NamedTuple):
-    """The span and the flags of each field, and the records.
+    """The span and the flags of each field, and the fields of each record.
 
-    Record r has the fields first[r] to first[r + 1] - 1 and belongs to body[r]; ``first`` has one
-    item more than records.
+    Record r has the fields first[r] to first[r + 1] - 1 and belongs to the body number body[r].
+    ``first`` has one item more than there are records.
     """
 
     starts: Offsets
@@ -82,7 +82,7 @@ class FieldArrays(NamedTuple):
 
 
 class BrokenBodies(NamedTuple):
-    """The number of each body with wrong quotes, the offset of the fault, and the problem."""
+    """For each body with wrong quotes: its number, the offset of the fault in the data, and the problem."""
 
     broken: Longs
     broken_at: Longs
@@ -99,12 +99,12 @@ def scan(
 ) -> tuple[int, int, int]:
     """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
 
-    With ``returns`` records end with a line feed, and a carriage return may be between it and a
-    closing quote. A body with wrong quotes has no records, but an offset and a problem.
+    With ``returns``, a carriage return may be between a closing quote and the line feed that ends a
+    record. A body with wrong quotes gets no records, and is added to ``faults`` instead.
 
     Instead of the number of fields, returns ``FULL`` if the arrays of fields or records are too
-    short. Returns ``OUTSIDE`` if a body is not within the first ``size`` bytes, or if the data have
-    fewer bytes than that or than a ``WINDOW``.
+    short, or ``OUTSIDE`` if a body is not within the first ``size`` bytes, or if the data are
+    shorter than ``size`` or than a ``WINDOW``.
     """
     # Example: the body 1,"a,b"\n2, has the fields [0, 1) [2, 7) [8, 9) [10, 10), first = 0, 2, 4, and the
     # second field is QUOTED. At its quote the loop searches only for quotes, so the comma at 4 is data.
@@ -311,7 +311,10 @@ def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, si
 
 @inner
 def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return the type of the delimiter at an offset, or no delimiter. If both a field and a line delimiter fit, the longer one counts."""
+    """Return the type of the delimiter at an offset, or ``NO_DELIMITER``.
+
+    If both the field and the line delimiter fit, the longer one counts.
+    """
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
     is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
@@ -363,9 +366,10 @@ class FieldTexts(NamedTuple):
 class MeasuredFields(NamedTuple):
     """The measured fields of some columns, column by column.
 
-    ``offsets`` are the Arrow offsets. ``begins`` is where each value begins after its quote, or
-    ~offset (negative) if it has escapes. ``nulls`` is empty, or all False and gets the unquoted
-    fields that are the text of a null. ``seen`` gets the flags of each column combined.
+    ``offsets`` are the Arrow offsets. ``begins`` are the offsets in the data at which the values
+    begin, after an opening quote. If a value has escapes, its item is ~offset, which is negative.
+    ``nulls`` is empty, or a mask to be set for unquoted fields whose text is that of a null; it
+    must be all False before. ``seen`` has for each column the bitwise OR of its fields' flags.
     """
 
     offsets: Offsets
@@ -378,10 +382,11 @@ class MeasuredFields(NamedTuple):
 def measure_fields(
     fields: FieldSpans, first: Longs, columns: Longs, texts: FieldTexts, measured: MeasuredFields
 ) -> int:
-    """Write the Arrow offsets of the fields first[row] + column without quotes and escapes, for each of some columns.
+    """Measure the values of some columns: write their Arrow offsets, without quotes and escapes.
 
-    Rows are processed in blocks, each for all columns, so that the offsets of a block's fields stay
-    in cache. Returns the number of nulls, or -1 for a field that does not exist.
+    The value of a column in a row is the field first[row] + column. Rows are processed in blocks,
+    each for all columns, so that the offsets of a block's fields stay in cache. Returns the number
+    of nulls, or -1 for a field that does not exist.
     """
     # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
     # ``begins`` has 3 per column, so the second column's begin at 3.
@@ -473,9 +478,10 @@ def copy_fields(
     bases: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values that ``measure_fields`` has measured, each column from its base in ``out`` on.
+    """Copy the values that ``measure_fields`` has measured.
 
-    ``SPARE`` bytes follow each column.
+    The values of the i-th of ``columns`` begin at out[bases[i]]. Each column has ``SPARE`` more
+    bytes after its values.
     """
     # ``offsets`` has rows + 1 items per column, and ``begins`` has rows, as in ``measure_fields``.
     # Example: the records ab,x and cde,y have offsets = 0 2 5, 0 1 2 and begins = 0 5, 3 9. With the
@@ -600,11 +606,11 @@ def code_fields(
 ) -> int:
     """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
 
-    ``known`` gets one row of each text. ``slots`` is a hash table of ``SLOTS`` codes, all -1 at first,
-    of which half or more stay empty. ``slot_words`` and ``slot_sizes`` are the first eight bytes and the
-    length of each slot's text, which suffice to compare most strings.
-    Returns the number of texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a
-    field that does not exist.
+    ``known[code]`` becomes the first row with this text. ``slots`` is a hash table of ``SLOTS``
+    codes, all -1 at first, of which half or more stay empty. ``slot_words`` and ``slot_sizes`` are
+    the first eight bytes and the length of each slot's text, which suffice to compare most texts.
+    Returns the number of distinct texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE``
+    for a field that does not exist.
     """
     # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
     # code in the slot of its hash, or in one of the slots after it if other texts have the same hash.
@@ -658,7 +664,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a hash below ``SLOTS`` of eight bytes of a text."""
+    """Return the slot at which the search for a text begins: a hash of ``word``, below ``SLOTS``."""
     # The upper bits of the product depend on all bytes (Fibonacci hashing).
     return np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56))
 

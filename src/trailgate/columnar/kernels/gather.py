@@ -117,7 +117,8 @@ def pair_values(
 ) -> int:
     """Join the values of two columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
 
-    ``placed`` has one item more than rows. ``out`` has ``SPARE`` more bytes than the result.
+    ``placed`` becomes the Arrow offsets, with one item more than rows. ``out`` has ``SPARE`` more
+    bytes than the result.
     """
     # Example: (a, b) and (1, 2) with ":" become a:1 b:2 with the offsets 0, 3, 6.
     to = np.int64(0)
@@ -146,9 +147,10 @@ def interleave(
 ) -> int:
     """Copy the values of several columns row by row. Return the total size, or ``OUTSIDE``.
 
-    The columns are concatenated: value ``column * rows + row``. ``kept`` is empty, or states for
-    each value, row by row, whether it is copied. ``placed`` becomes the Arrow offsets, with one
-    item more than copied values. ``out`` has ``SPARE`` more bytes than all values.
+    ``offsets`` has one column after the other: column c has value c * rows + r in row r. ``kept``
+    is empty, or states for each value, row by row, whether it is copied. ``placed`` becomes the
+    Arrow offsets, with one item more than copied values. ``out`` has ``SPARE`` more bytes than all
+    values.
     """
     # Example: the columns (a, b) and (1, 2) are stored as a b 1 2 and written as a 1 b 2.
     rows = (len(offsets) - 1) // columns

@@ -18,7 +18,7 @@ FACTOR = 16777619
 
 @kernel()
 def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
-    """Return the first row whose text differs from the text of row ``rows[row]``, or -1."""
+    """Return the first row r whose text differs from the text of row ``rows[r]``, or -1."""
     for row in range(len(rows)):
         other = rows[row]
         if other != row and not alike(offsets, data, row, offsets, data, other):
@@ -71,8 +71,9 @@ def alike(
 
 @kernel(writes=("codes", "known", "sizes"))
 def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
-    """Write a code for each row's key: distinct keys are numbered in order of appearance. Count the rows of each.
+    """Write a code for each row's key: distinct keys are numbered in order of appearance.
 
+    ``known[code]`` becomes the key with this code, and ``sizes[code]`` the number of its rows.
     Returns the number of distinct keys, or ``FULL`` if ``known`` has no room for them.
     """
     # Example: the keys 7 7 3 7 give codes = 0 0 1 0, known = 7 3 and sizes = 3 1. Most rows have the
@@ -95,7 +96,11 @@ def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
 
 @kernel(writes=("rows", "next_place"))
 def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
-    """Write the rows sorted by their codes. ``next_place`` is the index at which the rows of each code begin."""
+    """Write the rows sorted by their codes. Rows with the same code keep their order.
+
+    Before the call, ``next_place[code]`` is the index in ``rows`` at which the rows of this code
+    begin; after it, the index at which they end.
+    """
     for row in range(len(codes)):
         code = codes[row]
         rows[next_place[code]] = row

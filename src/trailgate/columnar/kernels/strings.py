@@ -115,7 +115,10 @@ def translate_rows(
 
 @kernel(writes=("sizes",))
 def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
-    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of those."""
+    """Write the number of characters of each text, or -1 if it is not printable ASCII.
+
+    Returns the number of texts that are not printable ASCII.
+    """
     others = 0
     for row in range(len(sizes)):
         size = offsets[row + 1] - offsets[row]
@@ -140,9 +143,11 @@ def flow_strings(
 ) -> int:
     """Lay out each row's strings in lines of ``width``. Return the number of rows that do not fit.
 
-    ``before`` gets what precedes each string (``JOINED``, ``SPACED`` or ``BROKEN``), and
-    ``trimmed`` marks the string that ends a row's first line. A row does not fit if a string is
-    longer than a line or has no size.
+    Row r has the strings starts[r] to starts[r + 1] - 1, with their widths in ``sizes``. For each
+    string, ``before`` becomes its separator from the string before it: ``JOINED`` (none),
+    ``SPACED`` or ``BROKEN`` (a new line). ``trimmed`` marks the string that ends a row's first
+    line. ``fits`` is 0 for a row that does not fit: a string is longer than a line, or its size is
+    unknown (-1).
     """
     # Example: strings of 4, 5 and 6 columns, width 12, no indent: the second one is SPACED (4 + 2 + 5 = 11),
     # the third one BROKEN (11 + 2 + 6 exceeds 12), so the second one ends the first line.
@@ -213,7 +218,7 @@ def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
 def append_numbers(
     data: Octets, offsets: Offsets, numbers: Longs, placed: Offsets, out: Octets
 ) -> int:
-    """Copy each string, and append a point and a number of ten digits. Return the total size, or ``OUTSIDE``.
+    """Copy each string, and append a dot and a number of ten digits. Return the total size, or ``OUTSIDE``.
 
     ``placed`` becomes the offsets, with one item more than strings. ``out`` has ``SPARE`` more
     bytes than the result.

@@ -30,9 +30,11 @@ EVERY: Final = np.uint64(0xFFFFFFFF)
 class FormArrays(NamedTuple):
     """The forms of the pieces, and the form of each piece in each row.
 
-    Form f writes the literal bytes literals[2 * f] to literals[2 * f + 1] before a value, and those
-    up to literals[2 * f + 2] after it. In row r, piece p has the form first_form[p] +
-    states[states_at[p] + r], or its first form if ``states_at`` is -1.
+    ``literals`` has two offsets per form into the bytes of all literals, and their end. Form f
+    writes the bytes from literals[2 * f] to literals[2 * f + 1] first. If has_value[f] is set, it
+    then writes the value, and the bytes from literals[2 * f + 1] to literals[2 * f + 2]. In row r,
+    piece p has the form first_form[p] + states[states_at[p] + r], or first_form[p] if states_at[p]
+    is -1.
     """
 
     literals: Longs
@@ -43,10 +45,11 @@ class FormArrays(NamedTuple):
 
 
 class ValueArrays(NamedTuple):
-    """The values of the pieces: in row r that of piece p begins at data[offsets[p * (rows + 1) + r]].
+    """The values of the pieces, and the bytes to escape in them.
 
-    ``grown`` is the size of each byte's replacement in pieces that are ``escaped``; ``special`` are
-    the bytes with a replacement other than controls. The data have 32 more bytes.
+    The value of piece p in row r is data[offsets[i] : offsets[i + 1]] for i = p * (rows + 1) + r;
+    32 more bytes follow the last value. Values are escaped only if escaped[p] is set. ``special``
+    and ``grown`` are those of `columnar.templates.EscapeTable`.
     """
 
     data: Octets
@@ -57,7 +60,11 @@ class ValueArrays(NamedTuple):
 
 
 class WrittenBytes(NamedTuple):
-    """The bytes of the literals and 32 more, and the replacement of each byte, from replacement_at[byte] on."""
+    """The bytes to write besides values: literals and replacements.
+
+    ``strings`` has the bytes of all literals and 32 more. The replacement of byte b begins at
+    replacements[replacement_at[b]].
+    """
 
     strings: Octets
     replacements: Octets
@@ -111,10 +118,10 @@ def write_rows(
     to: Longs,
     out: Octets,
 ) -> int:
-    """Write each row at its offset in ``to``, as ``measure_rows`` has measured it. Return 0 or ``OUTSIDE``.
+    """Write row r at ``out[to[r]]``. Return 0, or ``OUTSIDE`` if a row does not have its measured size.
 
-    No byte beyond a row is written, so rows may be
-    anywhere in ``out``. Returns ``OUTSIDE`` if a row does not have exactly the measured size.
+    ``sizes`` are from ``measure_rows``. No byte beyond a row is written, so the rows may be in any
+    order and between other bytes.
     """
     # Example: with sizes 4 and 5 and to = 10, 20, the rows "[a];" and "none;" are written to [10, 14) and
     # [20, 25). Every copy checks ``limit``, since values may have changed after they were measured.
@@ -174,7 +181,10 @@ def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool
 
 @inner
 def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
-    """Return a bit for each of 32 bytes, before ``end``, that is special or a control."""
+    """Return a bit for each of the 32 bytes from ``at`` on that is special or a control.
+
+    The bits of bytes from ``end`` on are 0.
+    """
     marks = escape_marks(data, at, special[0], special[1], special[2], special[3], special[4])
     if end - at < WINDOW:
         # Example: with 3 bytes left the mask is 0b111.
@@ -247,7 +257,7 @@ def write_escaped(
 
 @inner
 def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
-    """Copy bytes that are followed by 32 more. May write more bytes, but not beyond the limit."""
+    """Copy ``size`` bytes that are followed by 32 more. May write more, but not beyond ``limit``."""
     if at + size + SPARE <= limit:
         for done in range(0, size, WINDOW):
             move32(out, at + done, data, start + done)

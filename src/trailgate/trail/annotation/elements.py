@@ -23,7 +23,7 @@ NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class ByteRole(Enum):
-    """What explained bytes contain.
+    """The type of content of explained bytes, for example a value or a table name.
 
     `trailgate redact` replaces data such as values and names, and leaves the structure unchanged.
     """
@@ -131,7 +131,9 @@ def explain_tokens(
 ) -> Iterator[Part]:
     """Explain the tokens that fill an area.
 
-    Bytes that are not a token become a part with a problem.
+    ``path`` are the ids of the tokens around the area. ``explain`` gets each token, with its
+    payload as the only part, and its payload as an area; it returns the token with its parts
+    explained. Bytes that are not a token become a part with a problem.
     """
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:
@@ -172,7 +174,10 @@ def decode_printable(raw: bytes) -> str | None:
 
 
 def shorten_text(raw: bytes, shown: int = 60) -> str:
-    """Return bytes of a trail as one short line of text with escaped control characters."""
+    """Return bytes of a trail as one line of text, in which control characters are escaped.
+
+    After ``shown`` characters the text is cut off and ends with "...".
+    """
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."

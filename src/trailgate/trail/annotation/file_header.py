@@ -184,7 +184,7 @@ class HeaderGroup(NamedTuple):
 
 
 def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
-    """Yield the groups of a file header. Raises DecodeError."""
+    """Yield the groups of a file header. Raises DecodeError if tokens do not fill it exactly."""
     data = octets(raw)
     for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
         fields = read_tokens_between(data, (start, start + len(group.payload)), order)

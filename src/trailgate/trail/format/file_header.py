@@ -419,7 +419,7 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
 
 @lru_cache(_HEADERS)
 def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
-    """Decode a complete file header. A file's header is read once to find a table, and once with its records."""
+    """Decode a complete file header, and cache the result: readers decode the header of a file twice."""
     view = memoryview(data)
     walk = _Walk(view, order)
     values: dict[str, Any] = {}
@@ -490,9 +490,9 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
 
 
 def _is_signed(view: memoryview, order: ByteOrder) -> bool:
-    """Return whether the third frame, which precedes the signature, has this byte order.
+    """Return whether the frame of the signature (the third one in a header) has this byte order.
 
-    Returns True also if the frame is incomplete or damaged, because then it proves nothing.
+    Returns True also if that frame is incomplete or damaged, because then it excludes no order.
     """
     lengths = {each: each.raw(len(SIGNATURE), 2) for each in ByteOrder}
     length = bytes(view[3 * FRAME - 2 : 3 * FRAME])
@@ -554,9 +554,9 @@ def _decode_group(
 
 
 def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
-    """Return whether a field may have no value.
+    """Return whether a field that is marked as unset in the file becomes None.
 
-    A field that must have a value but is marked as unset keeps its default.
+    If not, the marked field is kept among the unknown fields, and its attribute keeps its default.
     """
     return bool(field.codec.unset) and field.name in _OPTIONAL[group.code]
 

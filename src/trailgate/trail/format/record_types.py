@@ -100,7 +100,10 @@ IMAGE_WIDTHS: Final[Mapping[ImagePrefix, tuple[int, ...]]] = MappingProxyType(
 
 
 class DataLayout(IntEnum):
-    """The layout of a change record's data if the partition byte does not have the bit for index, length and value."""
+    """The layout of a change record's data if they are not a list of columns (index, length, value).
+
+    A bit of the partition byte is set for lists of columns.
+    """
 
     NONE = 0  # not public
     WHOLE = 1  # the values of all columns, one after another

@@ -38,7 +38,7 @@ class RecordTables:
 
 
 def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> RecordTables:
-    """Find the tables of readable records. ``tables`` are the tables from metadata.
+    """Find the tables of readable records. ``known`` are the tables defined by metadata before them.
 
     Raises DecodeError if a name is not UTF-8 or a table index is unknown.
     """
@@ -81,12 +81,13 @@ def names_match(
 
 @dataclass(frozen=True, slots=True)
 class GroupedOperations:
-    """The operations in consecutive trail records. All rows are indexes of ``view``.
+    """The operations in consecutive trail records.
 
-    ``first`` is the first record of each operation. ``after`` is the record with its after image,
-    which is the first record except for updates of two records. ``owner`` is the operation of each
-    record, or -1 for a note before the first operation. ``begins`` and ``ends`` mark the first and
-    the last operation of a transaction. ``records`` is the number of records that were grouped.
+    For each operation, ``first`` is the row in ``view`` of its first record. ``after`` is the row
+    of the record with its after image: the second record of an update of two records, otherwise the
+    first one. ``begins`` and ``ends`` mark the first and the last operation of a transaction. For
+    each record, ``owner`` is the index of its operation, or -1 for a note before the first
+    operation. Only the first ``records`` records of ``view`` are grouped.
     """
 
     view: RecordColumns
@@ -102,7 +103,7 @@ class GroupedOperations:
         return len(self.first)
 
     def of_role(self, role: RecordRole) -> Longs:
-        """Return the rows of all records of the operations that have this role."""
+        """Return the rows of the grouped records that have this role."""
         if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
@@ -148,7 +149,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Return for each of these records, which are not changes (but, for example, fragments), the last change before it."""
+    """Return the row of the last change before each of these records, which are fragments or pieces."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 
@@ -278,7 +279,10 @@ def join_fragments(
 
 
 def _check(source: TrailBytes, operations: GroupedOperations, is_continued: Mask) -> None:
-    """Raise DecodeError if Continued and the record that follows contradict each other."""
+    """Raise DecodeError unless fragments follow all continued records, and only these.
+
+    A continued change may also be followed by the pieces of its large objects.
+    """
     role = operations.view.role[: operations.records]
     part = (role == RecordRole.CHANGE) | (role == RecordRole.FRAGMENT)
     # The role of the record after each one; REFUSED after the last record of all.

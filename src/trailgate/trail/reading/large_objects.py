@@ -167,7 +167,10 @@ def _check(
 def _require(
     source: TrailBytes, operations: GroupedOperations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
-    """Raise DecodeError for the first record that is not in the mask ``checked``."""
+    """Raise DecodeError about the first bad piece, if any.
+
+    ``checked`` are the rows of the pieces' records, and a mask of the good ones.
+    """
     rows, good = checked
     if good.all():
         return
@@ -189,9 +192,9 @@ def insert_large_objects(
 ) -> Image:
     """Insert large objects into a decoded image.
 
-    ``placed`` are the objects, the row of each, and the number of rows.
-
-    If no values are wanted, only their columns are checked.
+    ``placed`` are the objects, the row of the image that each belongs to, and the number of rows.
+    Without ``selection.values``, the image is not changed, and only the columns of the objects are
+    checked. Raises DecodeError if a column does not exist or cannot have large objects.
     """
     objects, rows, count = placed
     columns = list(image)

@@ -308,7 +308,7 @@ def _list(
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
-    """Return the areas of the chosen operations; ``number`` is their number."""
+    """Return the spans of the operations in the mask ``chosen``, which has ``number`` of them."""
     if number == len(chosen):
         return ImageAreas(spans, None, len(chosen))
     rows = np.flatnonzero(chosen)
@@ -328,9 +328,10 @@ def _number_columns(
 def _with_large(
     context: ReadContext, table: Table, image: Image, side: tuple[Longs, Longs]
 ) -> Image:
-    """Insert the large objects of its records into an image.
+    """Insert large objects into an image.
 
-    ``side`` are the rows, and the records of all rows.
+    ``side`` are the rows of the image that may have large objects, and for every row the record
+    that contains its image.
     """
     rows, records = side
     objects, at = context.large.within(records[rows])

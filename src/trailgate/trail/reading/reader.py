@@ -285,9 +285,9 @@ class _RecordBatch:
 
 
 def _before_change(view: RecordColumns, stop: int) -> int:
-    """Return where a batch may end, at or after ``stop``.
+    """Return the first row at or after ``stop`` before which a batch may end.
 
-    It must not end before a piece or fragment, because these need their change.
+    That row is not a piece or fragment, because these must be in the same batch as their change.
     """
     while stop < len(view):
         role = ROLE_OF[view.io_type[stop : stop + PEEK]]

@@ -318,8 +318,8 @@ def carry_token_strings(
 ) -> list[CarriedTokens]:
     """Copy tokens from the first record of a transaction to its other records, for each of the ids.
 
-    ``before`` maps each id to the text of the transaction that is open before the first record. If
-    a transaction begins without the token, its records have none.
+    ``before`` maps each id to the text in the transaction that is open before the first record, if
+    ``is_open``. If a transaction begins without the token, its records have none until one has it.
     """
     count, ids = len(view), np.array(list(before), np.int64)
     starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)

@@ -47,9 +47,9 @@ class UnreadableBytes:
 
 
 def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) -> UnreadableBytes:
-    """Describe the bytes at an offset of a trail file at which no complete record begins, up to the next good record.
+    """Describe the unreadable bytes from an offset of a trail file to the next good record.
 
-    ``size`` is the size of the file.
+    No complete record begins at ``offset``. ``size`` is the size of the file.
     """
     end = find_next_record(read, offset + 1, size, order)
     return UnreadableBytes(offset, end, _problem(read, offset, size, order, end < size), end < size)

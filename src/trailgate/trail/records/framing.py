@@ -196,7 +196,7 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class CopyOrigins:
-    """Where the copied bytes at the end of trail bytes come from.
+    """Maps the copied bytes at the end of trail bytes to the bytes that they were copied from.
 
     Values that are split over several records (fragments, large objects) are joined at the end of
     their batch, so that everything else can read them like other bytes. ``starts`` are the offsets

@@ -114,7 +114,10 @@ def read_long(data: Octets, at: int, big: bool) -> np.int64:
 
 @inner
 def frame_length(data: Octets, at: int, big: bool, infos: Mask) -> int:
-    """Return the length of the record at an offset, 0 if it is incomplete, or -1 if it cannot be a record."""
+    """Return the length of the record at an offset, 0 if it is incomplete, or -1 if it cannot be a record.
+
+    ``infos[b]`` is true if b may be the second byte of a record.
+    """
     size = len(data)
     if at < size and data[at] != RECORD:
         return -1
@@ -163,9 +166,9 @@ def find_frames(
 
 @kernel()
 def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int) -> int:
-    """Return the offset of the first record that ``followers`` more records follow directly, or -1.
+    """Find the first record from ``start`` on with ``followers`` records directly after it.
 
-    The search begins at ``start``. At the end of the data fewer followers are enough.
+    If the data end earlier, fewer followers are enough. Returns its offset, or -1 if there is none.
     """
     for start_of_chain in range(start, len(data)):
         at = start_of_chain

@@ -289,7 +289,7 @@ class RecordNames:
 
 
 def find_names(source: TrailBytes, view: RecordColumns) -> RecordNames:
-    """Find the table names of the readable records. A view keeps them: a check needs them twice."""
+    """Find the table names of the readable records, and cache the result in ``view``."""
     if view.names is None:
         object.__setattr__(view, "names", _find_names(source, view))
     assert view.names is not None

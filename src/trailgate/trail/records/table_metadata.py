@@ -252,7 +252,7 @@ def _column(raw: bytes, values: np.void) -> Column | None:
 def encode_table_definition(table: Table, order: ByteOrder) -> bytes:
     """Encode the data of a table definition record (TDR); ``decode_table_definition`` decodes it.
 
-    Raises EncodeError that names the column.
+    Raises EncodeError, which names the column, if an attribute is out of range.
     """
     head = (
         order.raw(TDR_VERSION, 2)

@@ -108,7 +108,10 @@ def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
 
 
 def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
-    """Return a mask of the before images whose after image follows."""
+    """Return a mask of the before images of updates, which must be followed by their after images.
+
+    ``marks`` are the transaction marks of the records: separate records and restarts are excluded.
+    """
     selected: Mask = view.is_before & (view.io_type != IO_DELETE) & (marks & (APART | UNDOES) == 0)
     return selected
 

@@ -110,8 +110,8 @@ class PaddedCells:
 
     A value that is shorter than the cell is completed from ``filling``: with the filling
     ``1900-01-01:00:00:00.000`` the value ``2024-02-03 10:20:30`` gets the end ``.000``. NULL is
-    written as ``null_filling``. The byte at offset ``colon`` becomes a colon if the cells are
-    wide enough.
+    written as ``null_filling``. In cells with a value, the byte at offset ``colon`` becomes a colon
+    if the cells are wide enough.
     """
 
     def __init__(
@@ -144,7 +144,10 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, record, problem)
 
     def check_times(self) -> None:
-        """Raise EncodeError for the first value that is not a date time of the column's length."""
+        """Raise EncodeError if a value is not a date time of the column's length.
+
+        The fraction may be missing or shorter.
+        """
         width, strings = len(self.filling.of_value), self.strings
         unlike, unparted = find_bad_times(
             self.column_values.rows, self.states, strings.offsets, strings.data, width
@@ -178,7 +181,7 @@ class PaddedCells:
 class WordCells:
     """Writes trail cells that contain the last ``width`` bytes of a big-endian word per value.
 
-    NULL has a word too.
+    The cell of a NULL contains a word too, so that all cells have the same size.
     """
 
     def __init__(

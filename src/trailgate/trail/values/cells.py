@@ -155,8 +155,8 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
 def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
     """Return whether cells fill the data areas exactly, and each value has the width of its column.
 
-    ``widths`` are the bytes of each column's values (``codecs.cell_widths``). False may also mean that a width is
-    not known, or that the areas are too many bytes for one batch.
+    ``widths`` has the number of bytes of each column's values (``codecs.cell_widths``). False may
+    also mean that a width is not known, or that the portion is larger than 2 GiB.
     """
     last = np.full(len(widths), -1)
     good: bool = len(source.data) <= MAX_INT32 and read_kernels.check_values(

@@ -100,10 +100,11 @@ def find_charset(name: str) -> str:
 
 
 def column_charset(column: Column, usual: str) -> str | None:
-    """Return the character set of a column's values, or None if the column's definition should state it but does not.
+    """Return the character set of a column's values, or None if it is unknown.
 
-    The sub types of capture properties §9.4 take precedence. ``usual`` is the character set of the
-    source.
+    The definition of a column can state it, for example by a sub type (capture properties §9.4).
+    Otherwise it is ``usual``, the character set of the source. It is unknown for a national type
+    such as NCHAR whose definition does not state it.
     """
     if column.sub_type == UTF_16_SUB_TYPE or column.character_set == UTF_16_NUMBER:
         return UTF_16

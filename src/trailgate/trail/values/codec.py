@@ -126,8 +126,9 @@ class TrailValueCodec(NamedTuple):
     """The decoder and encoder of one type of trail value.
 
     ``check`` checks only null indicators and lengths, and raises the errors that ``decode`` would
-    raise for these. ``width`` returns the bytes of a column's values after their null indicators, or
-    ``VARYING`` if each value states its own. It is None if only ``check`` can tell which lengths are right.
+    raise for these. ``width`` returns the number of bytes of a column's values after their null
+    indicators, or ``VARYING`` if each value states its own. It is None if only ``check`` can tell
+    which lengths are right.
     """
 
     decode: Callable[[TrailCells], pa.Array]

@@ -243,9 +243,10 @@ def check_values(
 ) -> bool:
     """Return whether areas consist of cells, and each value has the width of its column, or is NULL.
 
-    ``widths`` has one item per column: the bytes of its values, or ``VARYING`` or ``UNKNOWN_WIDTH``.
-    ``last`` has as many items, all -1 at the start. Returns False at the first cell that is damaged, that
-    repeats a column, or whose width is not known; ``count_cells`` and the loops of each type then find out which.
+    ``widths`` has one item per column: the number of bytes of its values, or ``VARYING`` or
+    ``UNKNOWN_WIDTH``. ``last`` has as many items, all -1 at the start. Returns False at the first
+    cell that is damaged, that repeats a column, or whose width is not known; ``count_cells`` and
+    the loops of each type then find out which.
     """
     for r in range(len(starts)):
         offset, end = starts[r], ends[r]

@@ -41,7 +41,7 @@ ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def datetime_width(column: Column) -> int:
-    """Return the bytes of a column's date times."""
+    """Return the number of bytes of a column's date times."""
     return column.external_length
 
 

@@ -94,10 +94,11 @@ def write_varying(
 
 
 class CellFilling(NamedTuple):
-    """The bytes of a cell without a value, from which shorter values get their end.
+    """The bytes that fill a cell of fixed width, without its head and null indicator.
 
-    NULL is written as ``of_null``. The byte at offset ``colon`` becomes a colon if the cells are
-    wide enough.
+    A value that is shorter than ``of_value`` is completed with the bytes at the end of
+    ``of_value``. NULL is written as ``of_null``. In cells with a value, the byte at offset
+    ``colon`` becomes a colon if the cells are wide enough.
     """
 
     of_value: Octets
@@ -156,7 +157,7 @@ def write_words(
     head: Octets,
     width: int,
 ) -> None:
-    """Write cells with the last ``width`` bytes of a word, big-endian. NULL has a word too."""
+    """Write cells with the last ``width`` bytes of a big-endian word. The cell of a NULL has a word too."""
     begins = four_bytes(head)
     for record in range(len(rows)):
         row = rows[record]
@@ -206,7 +207,11 @@ def find_bad_times(
 
 @inner
 def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy bytes and up to ``SPARE`` more. Both arrays have these, and the extra ones are overwritten later."""
+    """Copy ``size`` bytes in blocks of 32, and thus up to ``SPARE`` more bytes.
+
+    Both arrays must have ``SPARE`` more bytes, and the caller must later overwrite those in
+    ``body``.
+    """
     move32(body, at, data, start)
     for done in range(32, size, 32):
         move32(body, at + done, data, start + done)
@@ -214,9 +219,9 @@ def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> Non
 
 @inner
 def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy bytes in words of eight. The last word keeps the bytes that the body has after the copy.
+    """Copy ``size`` bytes in words of eight, without changing the bytes of ``body`` after them.
 
-    Both arrays have eight more bytes. Copying short values byte by byte takes twice as long.
+    Both arrays must have eight more bytes. Copying short values byte by byte takes twice as long.
     """
     full_words = size & ~7
     for done in range(0, full_words, 8):

@@ -155,9 +155,9 @@ def _field(field_token: RecordToken, order: ByteOrder, facts: HeaderFacts) -> by
 
 
 def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
-    """Encode a fact.
+    """Encode the value of a header field from ``facts``.
 
-    Returns None if the fact is unknown, or is a damaged value that cannot be encoded.
+    Returns None if the value is unknown, or is a damaged value that cannot be encoded.
     """
     value = getattr(facts, field.name)
     try:

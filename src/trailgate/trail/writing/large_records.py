@@ -214,7 +214,10 @@ LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] 
 
 @dataclass(frozen=True, slots=True)
 class LargeValues:
-    """The large values to write for one column of an image: ``rows`` are their rows, ``values`` the bytes of all rows."""
+    """The large values to write for one column of an image.
+
+    ``rows`` are the rows of the large values. ``values`` has the bytes of all rows of the column.
+    """
 
     before: bool  # of the before image
     index: int
@@ -263,7 +266,10 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
 
 @lru_cache(TABLES)
 def _limits(table: Table) -> tuple[int | None, ...]:
-    """Return for each column the size in bytes above which a value is a large object, or None if it has none."""
+    """Return for each column the size in bytes above which a value is written as a large object.
+
+    The size is None if the values of the column are never written as large objects.
+    """
     return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
 
 

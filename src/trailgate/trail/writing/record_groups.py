@@ -200,10 +200,9 @@ def group_records(
 ) -> Iterator[TrailRecordGroup]:
     """Convert the operations of a block to groups of records.
 
-    Operations of ``unified_types`` with before values are unified.
-
-    Updates of ``separate`` rows are not unified. An update with before values that is not unified
-    becomes two records.
+    An operation with before values becomes one unified record, with both images, if its type is in
+    ``unified_types``. Updates in the rows of the mask ``separate`` never do. Other updates with
+    before values become two records.
     """
     op_type = block.op_type
     _check_types(block)
@@ -244,12 +243,18 @@ def group_records(
 
 
 def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators of records that are followed by others of the same operation."""
+    """Change transaction indicators so that the records do not end a transaction.
+
+    It is for records that are followed by others of the same operation.
+    """
     return _BEFORE_OTHERS[trans_ind]
 
 
 def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators of records that follow others of the same operation."""
+    """Change transaction indicators so that the records do not begin a transaction.
+
+    It is for records that follow others of the same operation.
+    """
     return _AFTER_OTHERS[trans_ind]
 
 

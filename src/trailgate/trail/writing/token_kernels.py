@@ -1,8 +1,8 @@
-"""The loops that write the tokens of records, each one part of many records (see ``trail.writing.kernels``).
+"""The loops that measure and write the tokens of records (see ``trail.writing.kernels``).
 
-Tokens come from columns of the operations and from the entries of their maps. The entries of row i
-are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN``,
-``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
+Tokens come from columns of the operations (LOGCSN and TRANID) and from the entries of their maps.
+The entries of row i are ``entries[i]`` to ``entries[i + 1] - 1``. Each entry has a code: the id of
+a GGS token, ``USER_TOKEN``, ``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ CODES: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class _Entries(NamedTuple):
-    """The entries of a map column: the entries of row i are ``starts[i]`` to ``starts[i + 1]``."""
+    """The entries of a map column: the entries of row i are ``starts[i]`` to ``starts[i + 1] - 1``."""
 
     starts: Longs
     names: pa.Array
@@ -72,7 +72,7 @@ class _Entries(NamedTuple):
 
 
 def select_written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return the map column of tokens, or None if no token in it has to be written."""
+    """Return the map column of tokens, or None if there is none or it only has LOGCSN and TRANID."""
     if tokens is None:
         return None
     names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
