@@ -63,7 +63,7 @@ class TrailPosition(NamedTuple):
     def just_after(self) -> TrailPosition:
         """The position one byte later.
 
-        Used as an exclusive end, it includes a record that starts at this position.
+        As the exclusive end of a range, it makes the range include a record that starts here.
         """
         return TrailPosition(self.number, self.offset + 1)
 
@@ -103,7 +103,7 @@ class TrailFiles:
     def describe_missing(self, *, last: bool = False) -> str:
         """Return a sentence about the missing files, or "".
 
-        ``last`` is the text for files missing at the end.
+        With ``last``, only files that are missing at the end of the trail are considered.
         """
         names = [file.name for file in (self.missing_last if last else self.missing)]
         if not names:

@@ -544,6 +544,9 @@ class StoreBackend(PublishBackend):
         self.store.abandon(self._prefix, lambda key: condition(key[len(self.folder) :]))
 
     def _delete_below(self, above: str, condition: Callable[[str], bool]) -> None:
-        """Delete staged objects with a prefix, and the parts of unfinished ones."""
+        """Delete the staged objects whose keys begin with ``above`` and for which ``condition`` is true.
+
+        The parts of unfinished uploads to such keys are deleted too.
+        """
         self.store.delete(key for key, _ in self.store.list_keys(above) if condition(key))
         self.store.abandon(above, condition)

@@ -145,7 +145,7 @@ class MessageFiles:
     """Message files in order. With ``per_line``, each line of a file is a message.
 
     A file that is a single message of more than ``cut_from`` bytes is cut into parts if there is a
-    ``cutter``.
+    ``cutter``. A message or part may have at most ``longest`` bytes.
     """
 
     files: Sequence[MessageFile]
@@ -280,10 +280,10 @@ def plan_ranges(
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files with one message per line are divided. If messages can only be read
-    after those before them (``apart`` is false), there is a single range. Small inputs are divided
-    into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input, so that
-    output files are the same on any number of cores.
+    Only uncompressed files with one message per line are divided. If a message can only be
+    interpreted after all earlier ones (``apart`` is false), there is a single range. Small inputs
+    are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
+    so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -405,7 +405,11 @@ def _has_more(file: MessageFile, size: int) -> bool:
 def _read_complete(
     reader: Reader, number: int, longest: int, chunk: int, why_not: str
 ) -> MessageBatch:
-    """Read a file as one message. Raises DecodeError if it is too long."""
+    """Read a file as one message. ``number`` is the index of the file.
+
+    Raises DecodeError if the message is longer than ``longest`` bytes. ``why_not`` explains in the
+    error why the message cannot be read in parts.
+    """
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)

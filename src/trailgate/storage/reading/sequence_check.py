@@ -45,10 +45,10 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Return an error for the first missing records before or inside the next records, or None if there are none.
+        """Check the next records, and return an error for the first loss, or None if there is none.
 
-        ``following`` is where the next transaction begins, if it begins directly after these
-        records.
+        Records may be missing inside ``run``, or between it and the previous call. ``following``
+        is the position of the next transaction if it begins directly after these records.
         """
         error = self._find(run)
         if error is None and following is not None and self._is_open:

@@ -305,7 +305,10 @@ def _chosen_records(
 def _after_notice(
     notices: NoticeLog, missing: tuple[str, str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches, and log missing files when the first batch is read."""
+    """Yield batches. When the first one is requested, log that files are missing.
+
+    ``missing`` contains the values of the notice.
+    """
     notices.once(MISSING, *missing)
     yield from batches
 

@@ -268,7 +268,11 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object under a condition, and return its tag. Raises ConditionNotMetError if the condition is not met."""
+        """Replace the object if its tag is still ``over`` (None: create it if it does not exist).
+
+        Returns the new tag. Raises ConditionNotMetError if another object is in its place. Unlike
+        ``put``, sends only one request.
+        """
 
     @abstractmethod
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> UploadParts[Any]:

@@ -91,7 +91,7 @@ class S3Store(BucketStore):
         return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an S3 object if the condition on its tag is met."""
+        """Write an S3 object if its tag is still ``over``, or if ``over`` is None and it does not exist."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
         return str(self.call("put_object", key, Body=data, **condition)["ETag"])
 
