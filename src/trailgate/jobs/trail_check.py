@@ -551,7 +551,7 @@ class RecordFacts:
 class FileTotals:
     """The counts of a file, which are updated while it is checked.
 
-    ``csn`` is passed on from earlier files.
+    ``csn`` is the last CSN so far; the totals of the next file begin with it.
     """
 
     file: TrailFile
@@ -754,7 +754,8 @@ def check_files(
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
     """Check trail files, and yield the totals of each file when it is complete.
 
-    Findings are added to ``findings`` during the check. ``watch`` is called with each step, after its faults are complete.
+    Findings are added to ``findings`` during the check. ``watch`` is called with each step before
+    its findings are added.
     """
     totals: FileTotals | None = None
     begun: FileBeginning | None = None

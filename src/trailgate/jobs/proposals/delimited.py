@@ -291,9 +291,9 @@ class _Delimited:
     def _are_transactions(self, values: list[str]) -> bool:
         """Return True if the values are transaction ids.
 
-        They must be equal within a message, and differ between messages. The key of a row is so too
-        if each message has the operations of one row, so a message must insert two rows into one
-        table.
+        They must be equal within a message, and differ between messages. If each message contains
+        the operations of one row, this also applies to the row's key. So unless the field has a
+        heading, at least one message must insert two rows into one table.
         """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
@@ -441,7 +441,7 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
-        """Draft the properties for delimiters and header."""
+        """Draft the properties for delimiters and header, with the properties of an arrangement of columns."""
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
         records = count_noun(count, "record")
