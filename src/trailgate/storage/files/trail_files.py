@@ -238,9 +238,9 @@ def _published_since(
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Update the sizes of the last files, because a writer may have completed them during the listing.
+    """Read the sizes of the last files again, because a writer may have completed them during the listing.
 
-    A file with a successor is complete, but its size may have been listed before that.
+    A file that another file follows is complete, but its size may have been listed before it was.
     """
     if len(files) < 2:
         return list(files)
@@ -250,7 +250,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
 
 
 def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -> TrailFile:
-    """Return a file with the size that the manifest states."""
+    """Return a file with the size that the manifest states. Raises StorageError if it has fewer bytes."""
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, but the manifest states {size}"

@@ -195,8 +195,9 @@ class LiveTrail:
     def _must_change(self, header: FileHeader | None) -> bool:
         """Return True if a reopened file must be followed by a new file at once.
 
-        All records of a file must be of one version (trail format §4.6). If records name tables by
-        index, the file's metadata may lack tables that were defined later.
+        This is the case if the options request it. It is also the case if the format has changed,
+        because all records of a file must be of one version (trail format §4.6), or if records name
+        tables by index, because the file's metadata may lack tables that were defined later.
         """
         wanted = self._options.trail_format
         if self._options.new_file or wanted.by_index:

@@ -184,8 +184,8 @@ def _check_committed(
 def _describe_difference(file: TrailFile, checkpoint: Checkpoint) -> str:
     """Return a sentence if a file is not the one in which the checkpoint's last transaction ends, or "".
 
-    Otherwise a different file would be continued, or the committed bytes would be taken for those
-    of an interrupted run.
+    Without this check, a different file would be continued, or the committed bytes would be taken
+    for bytes of an interrupted run.
     """
     committed = TrailFiles("", (replace(file, size=checkpoint.offset),), Definitions(()))
     with TrailFileReader(committed.files[0]) as reader:

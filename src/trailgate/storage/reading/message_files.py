@@ -251,7 +251,7 @@ def find_messages(
 ) -> MessageFiles:
     """Find the message files at one or several addresses, as ``find_files`` does.
 
-    Raises StorageError if there are none.
+    The other arguments are attributes of the result. Raises StorageError if there are no files.
     """
     found = find_files(path, "messages", "no messages here")
     return messages_of(found, per_line, longest, cutter)
@@ -501,14 +501,17 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
 
 
 def line_messages(data: pa.Buffer, begin: MessagePosition, _: str = "") -> ReadMessages:
-    """Convert each line of a file to a message. ``begin`` is the position of the data."""
+    """Convert each non-empty line of ``data`` to a message. ``begin`` is the position of the first byte."""
     starts, ends = line_bounds(data)
     files = np.full(len(starts), begin.file, np.int64)
     return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
 
 
 def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> ReadMessages:
-    """Parse the body and headers of the message in each JSON line. ``begin`` is the position of the data."""
+    """Parse the body and headers of the message in each JSON line of ``data``.
+
+    ``begin`` is the position of the first byte, and ``source`` the file's name for errors.
+    """
     starts, ends = line_bounds(data)
     view = memoryview(data)
     bodies, headers, problems = [], [], []

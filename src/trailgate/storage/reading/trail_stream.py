@@ -162,8 +162,8 @@ class TrailStream:
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
         """Return the offset at which the stream continues after a stored position.
 
-        Raises StorageError if the trail was replaced, or if bytes after the position are
-        missing.
+        Raises StorageError if the trail has no files, and in the cases in which ``continue_at``
+        does.
         """
         trail = self._find()
         if trail is None:

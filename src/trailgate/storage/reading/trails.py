@@ -209,7 +209,10 @@ def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> Non
 
 
 def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield a warning for each CSN limit that is above all transactions in the trail so far."""
+    """Yield a warning for each CSN limit that the trail has not passed yet.
+
+    This is the case if its last transaction has no higher CSN, or no CSN at all.
+    """
     stated = {name: text for name, text in limits.items() if text is not None}
     if not stated:
         return

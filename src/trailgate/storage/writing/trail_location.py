@@ -294,11 +294,11 @@ class StagedRun:
 
 
 def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
-    """Make the staged files of a run part of the trail.
+    """Make the staged files of a run part of the trail. Each step can be repeated after a crash.
 
-    Returns their names, and the name of the quarantine file if it grew.
-
-    Each step can be repeated after a crash.
+    Returns the names of the new trail files, and the name of the quarantine file if messages were
+    added to it, else None. Raises StorageError if the trail ends inside a transaction of a
+    streaming query, and OvertakenError if another run has published first.
     """
     location = target.location
     before = location.manifest() or Manifest()
