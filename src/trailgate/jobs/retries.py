@@ -206,7 +206,7 @@ class Retries:
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
     """Call ``act`` until it succeeds, and return its result.
 
-    Raises the last fault if a retry is not allowed.
+    Raises the last fault if a retry is not allowed, or if the run should stop.
     """
     while True:
         try:

@@ -314,7 +314,10 @@ class SalvageSelection:
                 pending.fault = groups.why(int(faulty[0]))
 
     def _choose(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Write the complete groups of a span of records. The groups begin and end in the span."""
+        """Write the complete groups of a span of records, and report the others as skipped.
+
+        All groups begin and end in the span.
+        """
         start, stop = span.start, span.stop
         if start == stop:
             return
@@ -542,9 +545,10 @@ def _staging(prefix: str) -> Iterator[Path]:
 
 
 def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> SalvageResult:
-    """Check the new trail, complete its headers, and name its files.
+    """Check the new trail, complete its headers, and give its files their names.
 
-    The manifest is written last.
+    The manifest is written last. Raises StorageError, and writes nothing, if the check finds an
+    error.
     """
     work.list.close()
     staged = work.staged_files()

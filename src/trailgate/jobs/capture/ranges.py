@@ -173,7 +173,7 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield batches, cut at the range's end, each with whether it is after that end.
+        """Yield batches that do not extend across the range's end, each with True if it is after the end.
 
         The first batch after the end has `TAIL` messages, and each further one twice as many,
         because the next run usually begins soon.
@@ -513,9 +513,11 @@ class RangeCapture:
     def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write operations.
+        """Write the operations of a batch. All of them belong to good units.
 
-        Units before the last one are complete and are committed; the last one may continue.
+        Units before the last one are complete, so they can no longer be rolled back. The last one
+        may continue in the next batch. `message` and `unit` are the message of each operation and
+        the unit of each message.
         """
         # `last` is the first message of the last unit, and `cut` the first operation of these
         # messages.
