@@ -58,9 +58,9 @@ def redact_trail(
     Lengths, types, tokens and structure stay the same. Equal values get equal replacements, and
     with the same ``key`` also in other trails. ``names`` replaces the names of tables and columns
     as well. At most ``records`` records of each file are written. Parts with an unknown meaning are
-    skipped or replaced by zeros, and counted. ``to`` is the new trail's prefix
-    on a local disk. Raises StorageError, for example if a file of the new trail exists already, and
-    DecodeError if a file header has parts with an unknown meaning.
+    skipped or replaced by zeros, and counted. ``to`` is the new trail's prefix on a local disk.
+    Raises StorageError, for example if a file of the new trail exists already, and DecodeError if a
+    file header cannot be redacted.
     """
     source = find_trail(trail, definitions)
     redaction = Redactor(

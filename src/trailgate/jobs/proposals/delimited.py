@@ -58,7 +58,10 @@ _DELIMITERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SplitMessages:
-    """Sample messages split by a delimiter."""
+    """Sample messages split into fields by a delimiter.
+
+    ``line`` is the delimiter of records, and ``messages`` the number of messages.
+    """
 
     delimiter: bytes
     line: bytes
@@ -248,7 +251,7 @@ class _Delimited:
         return names if unlike else []
 
     def label(self, role: str) -> str:
-        """Return the name of a header field in the properties."""
+        """Return the name of a header field for the properties: its heading if there is one, or its role."""
         at = self.names.index(role)
         return self.headings[at] if self.headings else role
 

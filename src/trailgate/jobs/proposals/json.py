@@ -104,7 +104,7 @@ def _text(value: Any) -> str | None:
 
 
 def add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Enlarge a table's columns where the values of images are longer."""
+    """Enlarge a table's columns so that they can contain the values of these images."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))

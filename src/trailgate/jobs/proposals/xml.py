@@ -165,7 +165,7 @@ class _Messages:
             self._write(below, draft, written)
 
     def _tops(self) -> list[ProposedRule]:
-        """Return the top rules: one for transactions, or those for operations if a message is an operation."""
+        """Return the top rules: the rule of transactions, or if a message is an operation, the rules of operations."""
         # From the most to the least certain sign of an operation.
         operations_found = (
             self._find_typed(_OPERATIONS)
@@ -223,7 +223,10 @@ class _Messages:
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
     def _find_repeating(self) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the outermost repeating elements with attributes or children, or else the root."""
+        """Return the path of the outermost repeating elements with attributes or children, or of the root.
+
+        Their operation type is unknown, so it is "" in the result.
+        """
         repeated = [
             steps
             for steps, group in self.groups.items()
@@ -399,7 +402,11 @@ class _Messages:
         path: str,
         image: str = "",
     ) -> None:
-        """Add a rule for each attribute that is a column."""
+        """Add a rule for each attribute of the group's elements: it is a column.
+
+        ``path`` leads from the operation to these elements, and ``owner`` maps the ``id`` of each to
+        its table.
+        """
         for name in dict.fromkeys(one.name for element in group for one in element.attributes):
             value = f"{path}@{name}" if path else f"@{name}"
             if value in self.used:

@@ -296,7 +296,11 @@ class StoreBackend(PublishBackend):
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Create a folder in the store for this run. Its time is that of an interrupted run with the same fingerprint, or else ``now``."""
+        """Create a folder in the store for this run, and return it with the run's time.
+
+        The time is ``now``, unless a run with the same fingerprint was interrupted: then it is the
+        time of that run.
+        """
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):

@@ -302,9 +302,10 @@ class HdfsStore(ObjectStore):
         return self.status(path)
 
     def give_name(self, path: str, key: str, *, over: bool) -> str:
-        """Rename a written HDFS file to its key, and return its tag.
+        """Rename a written HDFS file to its key, and return its tag. With ``over``, replace the key's file.
 
-        Raises ConditionNotMetError if the key exists, or if the written file does not.
+        Raises ConditionNotMetError if the written file does not exist, or if the key exists and
+        ``over`` is not set.
         """
         tag = self.tag(path)
         moved = self.rename(path, key, over=over)
@@ -440,7 +441,11 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true, and unfinished claims to replace them."""
+        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true.
+
+        A claim to replace such a key is only deleted if it is empty or the key does not exist.
+        Otherwise the next reader of the key completes it.
+        """
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)

@@ -118,7 +118,11 @@ class S3Store(BucketStore):
         markers: Sequence[str],
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Any]:
-        """Yield the pages of a listing, of at most 1,000 entries each. ``markers`` name where the next page begins."""
+        """Yield the pages of a listing, of at most 1,000 entries each.
+
+        ``markers`` are the names of the parameters that request the next page. A page contains
+        their values in fields with "Next" before the name.
+        """
         while True:
             page = self.call(operation, Prefix=prefix, **more)
             yield page
