@@ -264,7 +264,10 @@ class ObjectStore(ABC):
         return WriteError(problem, where=Where(source=self.shown(key)))
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
-        """Delete the parts of unfinished uploads with a prefix for which ``condition`` returns true."""
+        """Delete the parts of unfinished uploads to keys that begin with ``prefix``.
+
+        Only keys for which ``condition`` returns true are included.
+        """
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
