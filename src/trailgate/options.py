@@ -505,10 +505,10 @@ KINDS: Final[Mapping[Any, OptionType]] = {bool: FLAG, int: WHOLE, str: OptionTyp
 def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Read the options that the fields of a dataclass declare.
 
-    For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. If the
-    annotation has no ``OptionType`` such as ``COUNT``, it is derived from the Python type; a
-    Literal becomes a choice of its values. Fields without ``Annotated`` are not options. The
-    options are built as ``kind_of_row``.
+    For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. If the annotation has no
+    ``OptionType`` such as ``COUNT``, the option type is derived from the Python type; a Literal
+    becomes a choice of its values. Fields without ``Annotated`` are not options. The options are
+    instances of ``kind_of_row``.
     """
     hints = get_type_hints(options, include_extras=True)
     return tuple(

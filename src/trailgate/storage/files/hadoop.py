@@ -152,7 +152,7 @@ REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 
 def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
-    """Send a request such as "set_time" to a Hadoop cluster, and return its answer.
+    """Send a request such as "status" to a Hadoop cluster, and return its answer.
 
     ``authority`` is a namenode (``host:8020``), a name service, or "" for the cluster in
     ``fs.defaultFS``.
