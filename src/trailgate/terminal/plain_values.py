@@ -119,7 +119,8 @@ def _with_far_days(texts: pa.Array, numbers: pa.Array, kind: str, zone: str) -> 
     """Replace the texts of dates and times outside the years 0 to 9999, which Arrow does not format.
 
     ``numbers`` are the values as integers, ``kind`` is their numpy type, such as "datetime64[us]".
-    ``zone`` is appended to each replaced text. DuckDB's infinities become ``infinity``.
+    ``zone`` is appended to the new texts, except to DuckDB's infinities: ``infinity`` and
+    ``-infinity``.
     """
     filled = numbers.fill_null(0).to_numpy(zero_copy_only=False)
     times = filled.astype(np.int64).view(kind)

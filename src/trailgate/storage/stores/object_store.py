@@ -273,8 +273,8 @@ class ObjectStore(ABC):
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Replace the object if its tag is still ``over`` (None: create it if it does not exist).
 
-        Returns the new tag. Raises ConditionNotMetError if another object is in its place. Unlike
-        ``put``, sends only one request.
+        Returns the new tag. Raises ConditionNotMetError if the condition is not met. Unlike
+        ``put``, does not find out whether an earlier attempt has succeeded.
         """
 
     @abstractmethod
