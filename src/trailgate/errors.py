@@ -191,7 +191,7 @@ class DecodeError(TrailgateError):
     """Raised if bytes do not match their description.
 
     ``alike`` are further rows of the same column with the same problem, so that code that converts
-    whole columns need not find them one by one. It is lost if the error is pickled.
+    whole columns need not find them one by one. This list is lost if the error is pickled.
     """
 
     alike: Sequence[int] = ()
@@ -310,13 +310,20 @@ def install_command(extra: str) -> str:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return a hint with the nearest known name, ignoring case, or "" if no name is near."""
+    """Return a hint such as "Did you mean ORDERS?" with the nearest name, or "" if none is near.
+
+    ``cutoff`` is as in ``nearest_name``.
+    """
     near = nearest_name(name, candidates, cutoff=cutoff)
     return f"Did you mean {near}?" if near else ""
 
 
 def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return the known name most similar to a name, ignoring case, or "" if none is near."""
+    """Return the known name most similar to a name, ignoring case, or "" if none is near.
+
+    ``cutoff`` is the similarity, from 0 to 1, that a name must have
+    (``difflib.get_close_matches``).
+    """
     folded = {one.casefold(): one for one in candidates}
     near = get_close_matches(name.casefold(), folded, 1, cutoff)
     return folded[near[0]] if near else ""

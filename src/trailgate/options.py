@@ -47,7 +47,7 @@ Item = TypeVar("Item")
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
-    """Return a function that returns values of these types unchanged, and raises ValueError for others.
+    """Return a function that returns values of ``types`` unchanged, and raises ValueError for others.
 
     A bool does not count as an int.
     """
@@ -144,8 +144,8 @@ class Options:
         """Return the values of all options by name: the given values, checked, and defaults for the others.
 
         None counts as not set. Raises OptionError for a wrong value and for an unknown name, with
-        the nearest known name as a hint. An error has Python's name of an option if the caller used
-        that one.
+        the nearest known name as a hint. If the caller used the option's Python name
+        (``from_position``), the error uses it too; otherwise it uses ``spelling``.
         """
         values = {
             name: self.rows[_fold(name)].value(value, name if name in named else "")
@@ -229,7 +229,11 @@ def _with_checks(
     owners: tuple[type, ...],
     more: Callable[[str, Any], None] | None = None,
 ) -> Function:
-    """Wrap a function with checks of its arguments' types. ``owners`` are its class and the bases of that."""
+    """Wrap a function with checks of its arguments' types.
+
+    ``owners`` are the class of a method and its base classes, or () for a function. ``more`` is
+    called with the name and value of each argument for further checks.
+    """
     names = list(signature(function).parameters)
     hints = cache(lambda: _hints_of(function, owners))
     # Methods are called with numbers from arrays, too.
@@ -285,7 +289,10 @@ def _hints_of(function: Callable[..., Any], owners: tuple[type, ...]) -> dict[st
 
 
 def check_items(name: str, items: Iterable[Item], kind: Any) -> tuple[Item, ...]:
-    """Return items as a tuple. Raises OptionError for one that is not of a type or a union of types."""
+    """Return items as a tuple. Raises OptionError if an item is not an instance of ``kind``.
+
+    ``kind`` is a type or a union of types. ``name`` is the name of the list in the error.
+    """
     checked = tuple(items)
     for number, item in enumerate(checked):
         if not isinstance(item, kind):
@@ -295,7 +302,7 @@ def check_items(name: str, items: Iterable[Item], kind: Any) -> tuple[Item, ...]
 
 
 class NamedValues(Enum):
-    """An Enum of which another value raises OptionError."""
+    """An Enum that raises OptionError, instead of ValueError, for a value that it does not have."""
 
     @classmethod
     def _missing_(cls, value: object) -> None:
@@ -342,7 +349,7 @@ def _resolve_alias(hint: Any) -> Any:
 
 
 def _has_literal(hint: Any) -> bool:
-    """Return whether an annotation states values, so that the type of an argument is not enough."""
+    """Return whether an annotation contains a Literal, so that an argument's value must be checked too."""
     hint = _resolve_alias(hint)
     return get_origin(hint) is Literal or any(map(_has_literal, get_args(hint)))
 
@@ -371,10 +378,10 @@ def _shown(value: Any) -> str:
 
 
 def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
-    """Return a decorator that adds the typed keywords and their defaults to a function's signature.
+    """Return a decorator that replaces ``**options`` in a function's signature by named keywords.
 
-    ``help()`` and completion in editors then list them, although the function accepts
-    ``**options``.
+    ``help()`` and completion in editors then list them. ``keywords`` is a class whose annotations
+    are the names and types of the keywords; their defaults come from ``options``.
     """
     defaults = {row.name: row.default for row in options}
     named = [
@@ -467,7 +474,11 @@ PATHS: Final = OptionType("a list of paths", _names, _passed_names)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> OptionType:
-    """Return the option type whose values are the keys of ``values`` in lower case."""
+    """Return the type of an option with a fixed set of values.
+
+    As text, the value is a key of a mapping or the value of an Enum's member, in any case. In
+    Python, it is the mapping's value or the member. The keys must be in lower case.
+    """
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
     # An empty key is accepted but not listed in the error.
     *most, last = filter(None, known)
@@ -494,9 +505,10 @@ KINDS: Final[Mapping[Any, OptionType]] = {bool: FLAG, int: WHOLE, str: OptionTyp
 def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Read the options that the fields of a dataclass declare.
 
-    For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. The kind follows from the
-    type if the annotation has no ``OptionType``; a Literal becomes a choice of its values. Fields
-    without ``Annotated`` are not options.
+    For example ``limit: Annotated[int, COUNT, "The most rows."] = 9``. If the annotation has no
+    ``OptionType`` such as ``COUNT``, the option type is derived from the Python type; a Literal
+    becomes a choice of its values. Fields without ``Annotated`` are not options. The options are
+    instances of ``kind_of_row``.
     """
     hints = get_type_hints(options, include_extras=True)
     return tuple(

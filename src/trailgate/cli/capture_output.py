@@ -78,7 +78,7 @@ def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
     """Return whether a capture found so many bad messages that its exit code must not be 0.
 
     This is the case if most messages are bad, or if a dry run found more bad messages than a real
-    run would accept.
+    run would accept. These are ``max_bad`` messages, or none if that is None and ``stop`` is set.
     """
     # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad

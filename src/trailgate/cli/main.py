@@ -3,8 +3,8 @@
 Each command is a module below ``cli.commands`` with a function ``command``. Only the module that
 the command line names is imported, so that ``trailgate --help`` stays fast.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied
-except for what the output lists, 5 the target does not work now, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 only a
+part was processed, and the output lists the rest, 5 the target does not work now, 130 interrupted.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def print_narrow_help(command: Any, width: int) -> None:
                 super().write_text(line)
 
     class NarrowContext(context):  # type: ignore[misc]
-        """The context of a command with this formatter."""
+        """The context of a command that is printed by ``NarrowFormatter``."""
 
         formatter_class = NarrowFormatter
 

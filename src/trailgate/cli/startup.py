@@ -140,9 +140,10 @@ def _list_of_text(value: Any, descriptor: Any) -> list[str] | None:
 
 
 def _path(value: Any, descriptor: Any) -> Path | None:
-    """Convert a text to a path, if typer would only check that an existing file can be read.
+    """Convert a text to a path, or return None if typer must do it.
 
-    Otherwise return None.
+    That is the case if the parameter requires more checks than typer's default, which is that an
+    existing file can be read, or if this check fails.
     """
     checks = descriptor.parameter_info
     others = (checks.exists, checks.writable, checks.resolve_path, checks.allow_dash)

@@ -104,7 +104,10 @@ def _record_head(row: Row) -> list[PaintedText]:
 
 
 def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[PaintedText]:
-    """Yield the contents of a record: a problem first, then its tokens, then its data in hex."""
+    """Yield the contents of a record: a problem first, then its tokens, then its data in hex.
+
+    At most ``shown`` hex digits of the data are shown (None: all).
+    """
     if row["problem"]:
         problem = f"! {printable(row['problem'])}"
         yield PaintedText(problem, paint(problem, "red"))

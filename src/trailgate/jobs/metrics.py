@@ -62,7 +62,10 @@ class Metric(NamedTuple):
 def known_lines(
     kind: str, rows: Iterable[Metric], source: object, labels: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the Prometheus lines of the metrics that have a value: the attribute of ``source`` is not None."""
+    """Yield the Prometheus lines of metrics whose values are attributes of ``source``.
+
+    ``kind`` is "counter" or "gauge". Metrics whose value is missing or None are skipped.
+    """
     for row in rows:
         value = getattr(source, row.of, None)
         if value is not None:

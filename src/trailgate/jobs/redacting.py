@@ -58,8 +58,9 @@ def redact_trail(
     Lengths, types, tokens and structure stay the same. Equal values get equal replacements, and
     with the same ``key`` also in other trails. ``names`` replaces the names of tables and columns
     as well. At most ``records`` records of each file are written. Parts with an unknown meaning are
-    skipped or replaced by zeros, and counted. ``to`` is a prefix on a local disk. Raises
-    StorageError, also if a file exists already.
+    skipped or replaced by zeros, and counted. ``to`` is the new trail's prefix on a local disk.
+    Raises StorageError, for example if a file of the new trail exists already, and DecodeError if a
+    file header cannot be redacted.
     """
     source = find_trail(trail, definitions)
     redaction = Redactor(
@@ -106,7 +107,11 @@ def _redact_file(
     records: int | None,
     notices: list[str],
 ) -> int:
-    """Write the records of a file with other values, and return their number. Adds notices about its size."""
+    """Write at most ``records`` records of a file with replaced values to ``staged``.
+
+    Returns the number of records written. Counts skipped records by type and reason in
+    ``left_out``, and adds notices about a wrong size of the file to ``notices``.
+    """
     taken, header = 0, None
     with TrailFileReader(file) as reader, staged.open("wb") as out:
         notices += describe_wrong_size(reader)

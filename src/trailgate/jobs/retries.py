@@ -54,8 +54,8 @@ class Backoff:
     """Schedules retries: waits longer after each failure, with some randomness so that many clients do not retry at once.
 
     Before the first answer, retries end after ``patience`` seconds. After an answer they never end
-    if ``lasting``; else they end ``patience`` seconds after the next failure. At least ``trials``
-    attempts are made in any case.
+    if ``lasting`` is set; otherwise they end ``patience`` seconds after the next failure. At least
+    ``trials`` attempts are made, even if that takes longer.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Backoff:
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
     def note_answer(self) -> None:
-        """Record that the broker answered. From now on there is no time limit for retries."""
+        """Record that the broker answered. The time limit for the first answer no longer applies."""
         self._reached, self._end = True, math.inf
 
     def reset(self) -> None:
@@ -83,11 +83,10 @@ class Backoff:
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Record a lost connection.
+        """Record a lost connection, and schedule the next attempt after a first pause.
 
-        Do not retry before ``owned``, a time of ``time.monotonic``, nor before a first pause.
-
-        Until then the broker may still hold the messages of the lost consumer.
+        It is not made before ``owned``, a time of ``time.monotonic``. Until then the broker may
+        still hold the messages of the lost consumer.
         """
         self._due = max(self._due, owned, time.monotonic() + self._first)
 
@@ -123,9 +122,9 @@ class Backoff:
 class Retries:
     """Waits between retries of a target or broker, and counts faults.
 
-    ``what`` is its name in the log. At the start it has to answer within ``patience`` seconds.
-    After it has answered once, each outage may last as long again, or without limit if ``lasting``.
-    A wait ends early if ``stopped`` returns True.
+    ``what`` is the name of the target or broker in the log. At the start it has to answer within
+    ``patience`` seconds. After it has answered once, each outage may last ``patience`` seconds, or
+    any time if ``lasting`` is set. A wait ends early if ``stopped`` returns True.
     """
 
     def __init__(
@@ -207,7 +206,7 @@ class Retries:
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
     """Call ``act`` until it succeeds, and return its result.
 
-    Raises the last fault if a retry is not allowed.
+    Raises the last fault if a retry is not allowed, or if the run should stop.
     """
     while True:
         try:

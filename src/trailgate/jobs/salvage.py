@@ -74,10 +74,10 @@ FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 
 @dataclass(frozen=True, slots=True)
 class SourceByteRange:
-    """The bytes [start, end) of a damaged trail's file.
+    """The bytes [start, end) of file ``number`` of a damaged trail.
 
-    Records that are ``apart`` (metadata, DDL) are copied even if the transaction around them is
-    not.
+    If ``apart``, they are records outside of transactions (metadata, DDL), which are copied even
+    if the transaction around them is not.
     """
 
     number: int
@@ -193,7 +193,7 @@ def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]
 def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[SourceByteRange]:
     """Yield the byte ranges of records in the damaged file, in order.
 
-    Records outside of transactions get separate ranges.
+    Records outside of transactions (``apart``) get separate ranges.
     """
     if not len(rows):
         return
@@ -209,7 +209,11 @@ def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[Source
 
 @dataclass(slots=True)
 class PendingGroup:
-    """A group of records that may continue in the next chunk, or whose end is not confirmed by the next record yet."""
+    """A transaction or restart that may continue in the next chunk, or whose end is not confirmed by the next record yet.
+
+    ``headed`` and ``closed``: its beginning and its end were found. ``fault`` is the problem of its
+    first bad record, or "".
+    """
 
     transaction: str | None
     headed: bool
@@ -283,7 +287,11 @@ class SalvageSelection:
         self._extend(step, groups, range(last, len(step.found)))
 
     def _extend(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Add records to the pending group. Separate records need no transaction."""
+        """Add the records ``span`` of a chunk to the pending group.
+
+        If no group is pending, they are outside of transactions, and begin a group that is
+        complete.
+        """
         start, stop = span.start, span.stop
         if start == stop:
             return
@@ -306,7 +314,10 @@ class SalvageSelection:
                 pending.fault = groups.why(int(faulty[0]))
 
     def _choose(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Write the complete groups of a span of records. The groups begin and end in the span."""
+        """Write the complete groups of a span of records, and report the others as skipped.
+
+        All groups begin and end in the span.
+        """
         start, stop = span.start, span.stop
         if start == stop:
             return
@@ -342,9 +353,11 @@ class SalvageSelection:
             self.leave(SkippedBytes(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Write the pending group if it is complete.
+        """Copy the pending group if it is complete.
 
-        Otherwise write only its records that are separate from transactions.
+        Otherwise copy only its records that are outside of transactions, and report the rest as
+        skipped. ``open_because`` is the reason if the group has no end. ``suspect`` means that
+        the next record continues the transaction after its end, so records are missing.
         """
         pending, self._pending = self._pending, None
         if pending is None:
@@ -532,9 +545,10 @@ def _staging(prefix: str) -> Iterator[Path]:
 
 
 def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> SalvageResult:
-    """Check the new trail, complete its headers, and name its files.
+    """Check the new trail, complete its headers, and give its files their names.
 
-    The manifest is written last.
+    The manifest is written last. Raises StorageError, and writes nothing, if the check finds an
+    error.
     """
     work.list.close()
     staged = work.staged_files()

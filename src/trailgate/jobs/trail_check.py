@@ -472,7 +472,10 @@ def _body(
 def _count_clean(
     number: int, portion: tuple[Octets, int, ByteOrder], place: _Place, *, finish: bool
 ) -> CountedChunk | None:
-    """Count the records of a portion (its bytes, their offset and order) if all of them are clean."""
+    """Count the records of a portion and update the state in ``place``, if all of them are clean.
+
+    Otherwise return None. ``portion`` are bytes of the file, their offset, and the byte order.
+    """
     if place.clean is None:
         return None
     data, at, order = portion
@@ -551,7 +554,7 @@ class RecordFacts:
 class FileTotals:
     """The counts of a file, which are updated while it is checked.
 
-    ``csn`` is passed on from earlier files.
+    ``csn`` is the last CSN so far; the totals of the next file begin with it.
     """
 
     file: TrailFile
@@ -667,7 +670,7 @@ def _check_numbers(files: list[TrailFile], findings: FindingCollector) -> None:
 
 
 def check_header(begun: FileBeginning, totals: FileTotals, findings: FindingCollector) -> None:
-    """Add findings if a file header contradicts its file."""
+    """Add findings if a file header is damaged, has an unknown level, or contradicts its file."""
     file, header = begun.file, begun.header
     name = name_of(file.path)
     if begun.problem:
@@ -708,7 +711,7 @@ def _time(microseconds: int | None) -> str | None:
 
 
 def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollector) -> None:
-    """Add a finding if the manifest states a different number of operations."""
+    """Add a finding if the manifest states a different number of operations for a file than the check counted."""
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
     if entry is not None and entry.operations not in (None, totals.operations):
@@ -754,7 +757,8 @@ def check_files(
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
     """Check trail files, and yield the totals of each file when it is complete.
 
-    Findings are added to ``findings`` during the check. ``watch`` is called with each step, after its faults are complete.
+    Findings are added to ``findings`` during the check. ``watch`` is called with each step before
+    its findings are added.
     """
     totals: FileTotals | None = None
     begun: FileBeginning | None = None

@@ -79,8 +79,9 @@ def format_rows(
 
     A row is null if ``RowLayout.lines`` must format it.
 
-    ``widths`` are the widths of the head's columns. The data start ``next_to`` the head or in the
-    line below it, and continuation lines are indented. Without a ``width`` each row is one line.
+    ``widths`` are the widths of the head's columns. With ``next_to``, the data start in the line of
+    the head, otherwise in the line below it. Continuation lines are indented by ``indent`` blanks.
+    Without a ``width`` each row is one line.
     """
     count = len(rows.starts) - 1
     sizes, cells = display_widths(rows.parts), [display_widths(cell) for cell in rows.head]
@@ -136,7 +137,7 @@ def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
 
 
 def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
-    """Append blanks to cells up to a width."""
+    """Append blanks to cells up to the width ``most``. ``sizes`` are the widths of the cells."""
     if not len(cell):
         return cell
     blanks = pa.array([" " * count for count in range(most + 1)])
@@ -227,7 +228,8 @@ def short_times(times: pa.Array) -> pa.Array:
 def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] | None:
     """Format columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them.
 
-    Columns that only the before image has come second. Returns None if a row has a duplicate key.
+    In each row, columns that only the before image has come last. Returns None if a row has a
+    duplicate key. ``count`` is the number of rows.
     """
     # Keys get numbers, and each row has one slot per key: slot row * names + code holds the index
     # of the entry, or -1. So looking up the same column in the other image is one array access.
@@ -278,7 +280,12 @@ def _codes(keys: pa.Array) -> tuple[Longs, int]:
 
 
 def _entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
-    """Return the index of the entry for each row and key (-1 if missing), or None if a row contains a key twice."""
+    """Return the index of the entry for each row and key, or None if a row contains a key twice.
+
+    Entry i is in row ``rows[i]`` and has the key number ``codes[i]``. The result has ``count`` x
+    ``names`` elements: element ``row * names + code`` is an index i, or -1 if the row lacks the
+    key.
+    """
     entries = np.full(count * names, -1, np.int64)
     # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
     slots, numbers = rows * names + codes, np.arange(len(codes))
@@ -409,7 +416,10 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
 
 
 def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
-    """Join the entries of each row in brackets. The result is null if the column's value is null."""
+    """Join the entries of each row of a column in brackets, or return null if the row is null.
+
+    The entries of row i are ``entries[ends[i]:ends[i + 1]]``. ``brackets`` is "[]" or "{}".
+    """
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
     # binary_join joins the entries of each list with ", "
     inside = pc.binary_join(lists, ", ")

@@ -109,9 +109,9 @@ def flag_of(name: str) -> str:
 def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     """Return a position in the form file:offset.
 
-    In a trail with only the file 0, the byte offsets 679 and 0x2A7 become 0:679. Other texts are
-    returned unchanged. Raises OptionError for an offset without a file if the trail has several
-    files.
+    If the trail has a single file, such as number 0, the byte offsets 679 and 0x2A7 become 0:679.
+    Other texts are returned unchanged. Raises OptionError for an offset without a file number if
+    the trail has several files.
     """
     if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text
@@ -123,7 +123,7 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
 
 
 def named_fields(given: Any, *others: str) -> dict[str, Any]:
-    """Return the fields of a command's options as keyword arguments, except for ``others``."""
+    """Return the fields of a dataclass of options by name, except for the fields named in ``others``."""
     return {
         field.name: getattr(given, field.name)
         for field in fields(given)

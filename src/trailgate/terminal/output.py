@@ -35,7 +35,7 @@ DEFAULT: Final = "less"
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End silently if the reader of the output, such as ``head``, stops early.
+    """Leave the block silently if the reader of its output, such as ``head``, stops early.
 
     Raises WriteError if the output cannot be written for another reason.
     """
@@ -53,9 +53,9 @@ def quiet_pipe() -> Iterator[None]:
 
 @contextmanager
 def report_finished() -> Iterator[None]:
-    """Print the result of a command whose work is finished.
+    """Let a block print the result of a command whose work is finished.
 
-    If printing fails, print a note on stderr instead of an error.
+    If its output cannot be written, print a note on stderr instead of raising an error.
     """
     try:
         with quiet_pipe():

@@ -30,8 +30,8 @@ UNITS: Final = {"s": SECONDS, "ms": 1_000_000, "us": 1000, "ns": 1}  # nanosecon
 def values_of(column: pa.Array) -> list[Any]:
     """Convert a column to values for printing: times in ISO form, maps as dictionaries, bytes in hex.
 
-    Whole decimals are numbers, and other decimals text. So are floats that JSON cannot express:
-    NaN, Infinity and -Infinity.
+    A column of decimals without fraction digits becomes numbers, other decimals become text. Floats
+    that JSON cannot express (NaN, Infinity and -Infinity) become text too.
     """
     if pa.types.is_decimal(column.type) and not column.type.scale:
         return [None if value is None else int(value) for value in column.to_pylist()]
@@ -46,7 +46,7 @@ def _values(column: pa.Array) -> list[Any]:
 
 
 def _each(change: Callable[[Any], Any]) -> Callable[[pa.Array], list[Any]]:
-    """Create a conversion that changes each of Python's values which is not None."""
+    """Create a conversion of a column: call ``change`` with each Python value except None."""
     return lambda column: [None if one is None else change(one) for one in column.to_pylist()]
 
 
@@ -116,7 +116,12 @@ def _dates(column: pa.Array) -> pa.Array:
 
 
 def _with_far_days(texts: pa.Array, numbers: pa.Array, kind: str, zone: str) -> pa.Array:
-    """Replace the texts of days outside the years 0 to 9999, which Arrow does not format."""
+    """Replace the texts of dates and times outside the years 0 to 9999, which Arrow does not format.
+
+    ``numbers`` are the values as integers, ``kind`` is their numpy type, such as "datetime64[us]".
+    ``zone`` is appended to the new texts, except to DuckDB's infinities: ``infinity`` and
+    ``-infinity``.
+    """
     filled = numbers.fill_null(0).to_numpy(zero_copy_only=False)
     times = filled.astype(np.int64).view(kind)
     days = times.astype("datetime64[D]")

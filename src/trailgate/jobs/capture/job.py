@@ -348,9 +348,9 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
-    """Check that sequence ids have the same length in all ranges.
+    """Raise TransactionError if sequence ids do not have the same length in all ranges.
 
-    Before, this was checked only within each range.
+    Each range has already checked that its own ids have the same length.
     """
     lengths = [report.id_length for report in reports if report.id_length is not None]
     if len(set(lengths)) > 1:

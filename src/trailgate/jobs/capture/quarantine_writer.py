@@ -157,9 +157,9 @@ def _read_again(
 
 
 def _chunk(wanted: MessagePositions, done: int) -> int:
-    """Return how many bytes to read.
+    """Return the number of bytes to read at once, if the first `done` of the messages are read.
 
-    It is a small number if the next messages are far from each other.
+    It is small if the next messages are few or far from each other.
     """
     ahead = done + AHEAD
     if ahead >= len(wanted) or wanted.files[ahead] != wanted.files[done]:

@@ -1,19 +1,19 @@
 """Capture one byte range of the messages into a staging folder.
 
 Which messages does a range own? A *run* extends from a message that begins a transaction up to the
-next such message (one or more units, decision 0012). A range owns the runs that begin in it. A
-message alone shows whether it begins a run, so two ranges that are read independently agree on
-their boundary:
+next such message. A range owns the runs that begin in it. A message alone shows whether it begins a
+run, so two ranges that are read independently agree on their boundary:
 
     bytes        0 ............ 100 ............ 200
     runs         [A........][B........][C...][D....]
     range 0-100  owns A and B, and reads on past byte 100 until C begins
     range 100-   skips the rest of B, and owns C and D
 
-`RangeReader` implements this rule, for capture and for Spark. `run_range` writes the good units of
-a range as trail files. A unit with a bad message is rolled back, and all its messages are
-quarantined (`quarantine_writer.py`). For this, the positions of its earlier messages are kept in
-memory.
+`RangeReader` implements this rule, for capture and for Spark. A run consists of one or more units:
+a *unit* is a set of messages that are captured or quarantined together, usually the messages of one
+transaction (`messages/units.py`, decision 0012). `run_range` writes the good units of a range as
+trail files. A unit with a bad message is rolled back, and all its messages are quarantined
+(`quarantine_writer.py`). For this, the positions of its earlier messages are kept in memory.
 """
 
 from __future__ import annotations
@@ -152,7 +152,11 @@ class RangeReader:
             yield from self._at_end()
 
     def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem], Problems]:
-        """Return the messages with new ids, their problems, and the problems of the unreadable ones among these."""
+        """Skip messages whose ids have been seen before.
+
+        Returns the other messages, all their problems, and the problems of those messages that
+        could not be read.
+        """
         if self._ids is None:
             return read.messages, read.problems, read.problems
         fresh = self._ids.deduplicate(read.messages)
@@ -169,7 +173,7 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield batches, cut at the range's end, each with whether it is after that end.
+        """Yield batches that do not extend across the range's end, each with True if it is after the end.
 
         The first batch after the end has `TAIL` messages, and each further one twice as many,
         because the next run usually begins soon.
@@ -256,7 +260,11 @@ class RangeReader:
         return replace(problems, message=moved, errors=errors).last_of_each()
 
     def _at_end(self) -> Iterator[OwnedBatch]:
-        """Yield a batch without messages if the input's end completes a transaction or leaves one open."""
+        """Yield a last batch, without messages, if the end of the input has an effect.
+
+        It may complete a transaction, whose operations are then returned, or be an error because a
+        transaction is open.
+        """
         parsed = self._capture.at_end(self._state)
         self.notes |= parsed.notes
         none = np.zeros(0, np.int64)
@@ -361,7 +369,7 @@ class BadUnits:
         return str(self.errors[int(at[0])]) if len(at) else None
 
     def contain(self, units: Longs) -> Mask:
-        """Return a mask of the given units that is true for bad ones."""
+        """Return a boolean mask with an element for each of `units`: whether the unit is bad."""
         bad: Mask = np.isin(units, self.units)
         return bad if self.before is None else bad | (units == 0)
 
@@ -505,9 +513,11 @@ class RangeCapture:
     def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write operations.
+        """Write the operations of a batch. All of them belong to good units.
 
-        Units before the last one are complete and are committed; the last one may continue.
+        Units before the last one are complete, so they can no longer be rolled back. The last one
+        may continue in the next batch. `message` and `unit` are the message of each operation and
+        the unit of each message.
         """
         # `last` is the first message of the last unit, and `cut` the first operation of these
         # messages.

@@ -137,7 +137,7 @@ class RepeatedTransactions:
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
         hashes. Raises TransactionError, with the operation in `where.record`, if a repeated
-        transaction has more operations than the first time, or different ones.
+        transaction does not have the same operations as the first time.
         """
         keep = np.ones(len(csn), bool)
         starts = np.flatnonzero(begins)
@@ -157,9 +157,10 @@ class RepeatedTransactions:
         return keep
 
     def _add(self, count: int, own: HashSums, keep: Mask, begin: int) -> None:
-        """Add operations to the open transaction.
+        """Add `count` operations with the hash sums `own` to the open transaction.
 
-        Raises TransactionError if it repeats an earlier one with different content.
+        If it repeats an earlier transaction, they are cleared in the mask `keep`, from the index
+        `begin` on. Raises TransactionError if the content of the two differs.
         """
         if not count:
             return
@@ -182,9 +183,10 @@ class RepeatedTransactions:
             raise self._mismatch(begin)
 
     def _end(self, begin: int) -> None:
-        """Remember the transaction that was open.
+        """End the open transaction, and remember it unless it is a repetition.
 
-        Raises TransactionError if it repeats an earlier one with fewer operations.
+        Raises TransactionError if it repeats an earlier one with fewer operations. `begin` is the
+        index of the next operation, for the error.
         """
         if self._again and self._content.size < self._known[self._open].size:
             raise self._mismatch(max(begin - 1, 0))

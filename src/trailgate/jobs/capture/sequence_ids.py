@@ -41,7 +41,7 @@ class SequenceIdRule:
     """How sequence ids are checked: against each other if they are `ordered`, and against the trail.
 
     `last` is the highest id in the trail, or None if ids are not compared with the trail. `by_id`
-    is set if transactions are identified only by their ids.
+    is set if only transaction ids show where a transaction begins (`messages/by_id.py`).
     """
 
     prefix: str

@@ -58,7 +58,10 @@ _DELIMITERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SplitMessages:
-    """Sample messages split by a delimiter."""
+    """Sample messages split into fields by a delimiter.
+
+    ``line`` is the delimiter of records, and ``messages`` the number of messages.
+    """
 
     delimiter: bytes
     line: bytes
@@ -248,7 +251,7 @@ class _Delimited:
         return names if unlike else []
 
     def label(self, role: str) -> str:
-        """Return the name of a header field in the properties."""
+        """Return the name of a header field for the properties: its heading if there is one, or its role."""
         at = self.names.index(role)
         return self.headings[at] if self.headings else role
 
@@ -291,9 +294,9 @@ class _Delimited:
     def _are_transactions(self, values: list[str]) -> bool:
         """Return True if the values are transaction ids.
 
-        They must be equal within a message, and differ between messages. The key of a row is so too
-        if each message has the operations of one row, so a message must insert two rows into one
-        table.
+        They must be equal within a message, and differ between messages. If each message contains
+        the operations of one row, this also applies to the row's key. So unless the field has a
+        heading, at least one message must insert two rows into one table.
         """
         if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
             return False
@@ -441,7 +444,7 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
-        """Draft the properties for delimiters and header."""
+        """Draft the properties for delimiters and header, with the properties of an arrangement of columns."""
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
         records = count_noun(count, "record")

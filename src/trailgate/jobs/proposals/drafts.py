@@ -150,7 +150,11 @@ def date_format(values: Sequence[str]) -> str:
 
 
 def _days(match: re.Match[str]) -> Iterator[str]:
-    """Yield possible date formats, the most likely first: with slashes the month is likely to be first."""
+    """Yield the possible formats of a matched date, the most likely first.
+
+    For example 01/02/2026: MM/DD/YYYY, then DD/MM/YYYY. With other separators the day is more
+    likely to come first.
+    """
     month = "MMM" if match["b"].isalpha() else "MM"
     year, sign = "YY" if len(match["c"]) < 4 else "YYYY", match["s"]
     if len(match["a"]) == 4:

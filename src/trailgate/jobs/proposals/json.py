@@ -104,7 +104,7 @@ def _text(value: Any) -> str | None:
 
 
 def add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Enlarge a table's columns where the values of images are longer."""
+    """Enlarge a table's columns so that they can contain the values of these images."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
@@ -179,7 +179,7 @@ def _put_transactions(draft: PropertiesDraft, named: bool) -> None:
 
 
 def _note_infinity(draft: PropertiesDraft, payloads: Sequence[Member]) -> None:
-    """Name the columns in which PostgreSQL's infinity was seen, which a trail does not have."""
+    """Add a comment that names the columns with PostgreSQL's time ``infinity``, which a trail cannot contain."""
     images = (one.get(name) for one in payloads for name in ("before", "after"))
     found = {
         f"{name} ({value})"
@@ -444,7 +444,7 @@ def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def _flat_images(member: Member) -> tuple[Member, Member]:
-    """Return the images of a flattened document."""
+    """Return the before and after image of a flattened document, such as ``{"before.ID": 1, "after.ID": 2}``."""
     before, after = (
         {
             name.removeprefix(prefix): value

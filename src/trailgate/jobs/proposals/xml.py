@@ -47,7 +47,11 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ProposedSource:
-    """The values that the elements of the sample XML have at one path: the path relative to them, its last name, and the values."""
+    """The values at one path in a group of sample elements, one for each element.
+
+    ``path`` is relative to an element, such as ``@name`` or ``./name/text()``; ``name`` is its last
+    name.
+    """
 
     path: str
     name: str
@@ -161,7 +165,7 @@ class _Messages:
             self._write(below, draft, written)
 
     def _tops(self) -> list[ProposedRule]:
-        """Return the top rules: one for transactions, or those for operations if a message is an operation."""
+        """Return the top rules: the rule of transactions, or if a message is an operation, the rules of operations."""
         # From the most to the least certain sign of an operation.
         operations_found = (
             self._find_typed(_OPERATIONS)
@@ -186,9 +190,11 @@ class _Messages:
         return [rule]
 
     def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the elements with an operation type at a source whose name matches.
+        """Return the path of the elements that have an operation type, and the source of the type.
 
-        If several paths fit, the path with the most elements is chosen, then the outermost.
+        The source is an attribute or child element whose name matches ``names``. If elements of
+        several paths have one, the path with the most elements is chosen, then the outermost. The
+        list has one item, or none.
         """
         candidates = [
             (steps, source)
@@ -200,7 +206,10 @@ class _Messages:
         return [] if best is None else [best]
 
     def _find_named(self) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the elements whose names are operation types, such as ``insert`` and ``delete``."""
+        """Return the paths of elements whose names are operation types, such as ``insert``.
+
+        Each has its operation type as a letter (I, U, D or T).
+        """
         names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
             if len(steps[-1]) > 1 and operation_style([steps[-1]]) is not None:
@@ -214,7 +223,10 @@ class _Messages:
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
     def _find_repeating(self) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the outermost repeating elements with attributes or children, or else the root."""
+        """Return the path of the outermost repeating elements with attributes or children, or of the root.
+
+        Their operation type is unknown, so it is "" in the result.
+        """
         repeated = [
             steps
             for steps, group in self.groups.items()
@@ -266,7 +278,10 @@ class _Messages:
     def _operation(
         self, number: int, steps: Steps, found: Sequence[tuple[Steps, ProposedSource | str]]
     ) -> ProposedRule:
-        """Return the rule of operations."""
+        """Return the rule of the operations at one of the paths in ``found``.
+
+        ``steps`` is the path, and ``number`` its index.
+        """
         kind = found[number][1]
         rule = self._rule("oprule", "op", steps[-1] if len(found) > 1 else "")
         group = self.groups[steps]
@@ -326,7 +341,7 @@ class _Messages:
         return [f"{one}.{two}" for one, two in zip(schemas, table.values, strict=True)]
 
     def _rule(self, name: str, kind: str, more: str = "") -> ProposedRule:
-        """Create a rule with a unique name."""
+        """Create a rule of type ``kind`` with a unique name such as ``NAME_MORE`` or ``NAME_MORE2``."""
         base = re.sub(r"[^\w-]", "_", f"{name}_{more}" if more else name)
         known, number = base, 2
         # Names are made unique by a number: row, row2, row3.
@@ -387,7 +402,11 @@ class _Messages:
         path: str,
         image: str = "",
     ) -> None:
-        """Add a rule for each attribute that is a column."""
+        """Add a rule for each attribute of the group's elements: it is a column.
+
+        ``path`` leads from the operation to these elements, and ``owner`` maps the ``id`` of each to
+        its table.
+        """
         for name in dict.fromkeys(one.name for element in group for one in element.attributes):
             value = f"{path}@{name}" if path else f"@{name}"
             if value in self.used:
@@ -453,9 +472,9 @@ class _Messages:
     def _put_cells(
         self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str, image: str
     ) -> bool:
-        """Add the rule for columns that are elements with a name.
+        """Add one rule for columns that are elements with their name inside, such as ``<col name="ID">``.
 
-        Returns False if these elements are not.
+        Returns False, and adds nothing, if the elements of the group have no such name.
         """
         sources = sources_of(group)
         name = next((one for one in sources if _is_name(one, group)), None)
@@ -492,7 +511,11 @@ def _is_name(source: ProposedSource, group: Group) -> bool:
 
 
 def _cell_values(group: Group, name: ProposedSource, image: str) -> dict[str, str]:
-    """Return the sources of the values of named columns: before and after, or one."""
+    """Return where the elements of named columns have their values, by the properties of a column rule.
+
+    For example ``{"before.value": "@old", "after.value": "@new"}`` if their names suggest images,
+    or else one value such as ``{"value": "text()"}``. ``image`` is "before.", "after." or "".
+    """
     names_by_path: dict[str, str] = {}
     for element in group:
         for attribute in element.attributes:

@@ -85,7 +85,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """Return a comma-separated list of the URI schemes in ``others`` and of all stores."""
+    """Return ``others`` and the URI schemes of all stores as a list for errors, such as "gs://, s3://"."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 

@@ -123,7 +123,8 @@ class WrittenFile:
 def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[None]:
     """Lock a trail for one run. Raises StorageError with the holder if it is not free in ``wait`` seconds.
 
-    The system releases the lock when the process ends, for whatever reason.
+    The operating system releases the lock when the process ends, even if it is killed. Errors call
+    the trail ``subject``.
     """
     path = _lock_path(prefix)
     with convert_write_errors(path):
@@ -187,9 +188,9 @@ def _acquire(handle: int, until: float) -> bool:
 
 
 def _show_locked(handle: int) -> None:
-    """Also acquire an OFD lock, because ``lock_holder`` can only query these.
+    """Also acquire an OFD lock, because ``lock_holder`` can only query locks of this kind.
 
-    Nothing is lost if this fails.
+    If this fails, the trail is locked nevertheless, but ``lock_holder`` reports that it is not.
     """
     with suppress(OSError, AttributeError):
         lock_request = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

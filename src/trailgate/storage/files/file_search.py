@@ -256,7 +256,7 @@ def describe_empty_files(paths: Sequence[str]) -> str:
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the size of equal parts of files with this total size.
+    """Return the number of bytes per part if ``size`` bytes are divided into equal parts.
 
     There are as few parts as possible, with at most ``most`` bytes each.
     """
@@ -266,11 +266,12 @@ def even_step(size: int, most: int) -> int:
 
 
 def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
-    """Divide files into equal parts.
+    """Divide the concatenation of files into equal parts, of at most ``split_bytes`` bytes each.
 
-    Yield where each part except the first one starts: a file's index and an offset in it.
+    Yields the start of each part except the first one: a file's index and an offset in it. For
+    example, two files of 60 bytes in parts of at most 50 bytes: (0, 40) and (1, 20).
 
-    There are as few parts as possible, with at most ``split_bytes`` each. Raises OptionError.
+    Raises OptionError if ``split_bytes`` is less than 1.
     """
     if split_bytes < 1:
         raise OptionError(f"a split of {split_bytes} bytes is too small")
@@ -316,7 +317,7 @@ def check_folder(folder: Address, subject: str) -> None:
 class MemberFinder:
     """Finds COPY members in folders by their names, in any case and with any of ``SUFFIXES``.
 
-    ``adding`` is the part of a hint that states how to add a folder.
+    ``adding`` is the end of the hint for a missing member: how the user adds a folder.
     """
 
     folders: tuple[str, ...]

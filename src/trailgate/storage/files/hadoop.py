@@ -152,7 +152,10 @@ REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 
 def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
-    """Send a request to an HDFS namenode, a name service, or ("") the cluster in ``fs.defaultFS``.
+    """Send a request such as "status" to a Hadoop cluster, and return its answer.
+
+    ``authority`` is a namenode (``host:8020``), a name service, or "" for the cluster in
+    ``fs.defaultFS``.
 
     Raises FileNotFoundError, FileExistsError, MissingDependencyError, and RefusedError for
     everything else.

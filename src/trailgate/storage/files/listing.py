@@ -134,7 +134,10 @@ def _number(name: str) -> tuple[int, int]:
 def _list_numbered(
     store: fs.FileSystem, folder: str, stem: str | None = None
 ) -> list[tuple[str, TrailFile]]:
-    """Return a folder's numbered files as pairs of prefix and file, only of ``stem`` if given."""
+    """Return the numbered files in a folder, as pairs of their trail's prefix and the file.
+
+    With ``stem`` (``ot``), only files of that trail are returned (``ot000000000``).
+    """
     pattern = (
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )

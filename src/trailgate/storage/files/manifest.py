@@ -59,9 +59,10 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class GrowingFileState:
-    """The manifest's facts about a last file that still grows: when it was begun (microseconds), and its last change.
+    """The manifest's entry for a last file that still grows.
 
-    ``form`` is a digest of the format of its records.
+    ``begun`` is the time at which it was begun, in microseconds since 1970. ``form`` is a digest
+    of the format of its records. ``last_csn`` and ``last_time`` belong to its last operation.
     """
 
     begun: int
@@ -72,7 +73,7 @@ class GrowingFileState:
 
 @dataclass(frozen=True, slots=True)
 class QueryPosition:
-    """The progress of a streaming query in the manifest: the sequence id of its last operation, and the file and offset at which that operation ends."""
+    """How far a streaming query has written: the sequence id of its last operation, and the file and offset at which it ends."""
 
     seq_id: str | None
     file: int
@@ -81,13 +82,16 @@ class QueryPosition:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a trail: the published files in order, the bytes of the quarantine, and the last run.
+    """The manifest of a trail: its published files in order, and the state for the next run.
 
+    - ``quarantine`` is the size of the quarantine file. ``last_run`` and ``summary`` describe the
+      last run.
     - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the
       highest sequence id of messages.
     - ``sources`` counts the message files of all runs. The next run's files are numbered from
       there, so that generated ids ascend through the trail.
-    - ``queries`` maps streaming queries to their last batches, and ``positions`` to their progress.
+    - ``queries`` maps streaming queries to the numbers of their last batches, and ``positions`` to
+      their progress.
     - ``unfinished`` names the query and the transaction if the trail ends inside a transaction.
       ``growing`` is set if a query appends to the last file.
     - In a store without renames, ``edition`` counts the manifests, and ``decided`` names the commit

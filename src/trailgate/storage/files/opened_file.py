@@ -30,7 +30,7 @@ _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br",
 class OpenedFile:
     """An open file, local or in any store, which can be read at any offset.
 
-    ``what`` names it in errors.
+    Errors call it ``subject``.
     """
 
     def __init__(self, path: str, size: int, subject: str) -> None:
@@ -88,7 +88,7 @@ class OpenedFile:
 
     @contextmanager
     def _reading(self, offset: int) -> Iterator[None]:
-        """Convert an operating system error to StorageError."""
+        """Convert operating system errors in the block to StorageError. They occurred at ``offset``."""
         try:
             yield
         except OSError as error:
@@ -116,7 +116,7 @@ def codec_of(path: str) -> str | None:
 
 
 class CompressedFile:
-    """Reads a compressed file of any store at ascending offsets. ``what`` names it in errors."""
+    """Reads a compressed file of any store at ascending offsets. Errors call it ``subject``."""
 
     def __init__(self, path: str, codec: str, subject: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Messages as JSON lines, in both directions, and the file of quarantined messages beside a trail.
+"""Format and parse messages as JSON lines, and write the quarantine file beside a trail.
 
 Example of a line: ``{"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, ...}``.
 """
@@ -38,6 +38,8 @@ def write_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
     """Format a message as a line of a quarantine file.
+
+    ``place`` is the message's source, the number of its file, and its byte offset in the file.
 
     After a repair, the line can be captured like any line of a message file.
     """

@@ -63,7 +63,7 @@ class TrailPosition(NamedTuple):
     def just_after(self) -> TrailPosition:
         """The position one byte later.
 
-        Used as an exclusive end, it includes a record that starts at this position.
+        As the exclusive end of a range, it makes the range include a record that starts here.
         """
         return TrailPosition(self.number, self.offset + 1)
 
@@ -103,7 +103,7 @@ class TrailFiles:
     def describe_missing(self, *, last: bool = False) -> str:
         """Return a sentence about the missing files, or "".
 
-        ``last`` is the text for files missing at the end.
+        With ``last``, only files that are missing at the end of the trail are considered.
         """
         names = [file.name for file in (self.missing_last if last else self.missing)]
         if not names:
@@ -238,9 +238,9 @@ def _published_since(
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Update the sizes of the last files, because a writer may have completed them during the listing.
+    """Read the sizes of the last files again, because a writer may have completed them during the listing.
 
-    A file with a successor is complete, but its size may have been listed before that.
+    A file that another file follows is complete, but its size may have been listed before it was.
     """
     if len(files) < 2:
         return list(files)
@@ -250,7 +250,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
 
 
 def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -> TrailFile:
-    """Return a file with the size that the manifest states."""
+    """Return a file with the size that the manifest states. Raises StorageError if it has fewer bytes."""
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, but the manifest states {size}"

@@ -85,7 +85,7 @@ class TrailAppender:
     def encode(self, batch: ChangeBatch) -> EncodedTrail:
         """Encode operations as ``append`` writes them to the live trail.
 
-        Raises an error if they cannot be written.
+        Raises DefinitionError or EncodeError if they cannot be written.
         """
         blocks = [self._check(block) for block in batch.blocks]
         checked = ChangeBatch(blocks, batch.rows)
@@ -98,9 +98,9 @@ class TrailAppender:
     def append(self, batch: ChangeBatch, encoded: EncodedTrail | None = None) -> None:
         """Append operations to the live trail. They are visible to readers when this returns.
 
-        ``encoded`` are their records, if known. A batch that cannot be written adds nothing. After
-        a StorageError it is unknown how much of the batch was written: the trail must be opened
-        again.
+        ``encoded`` is the result of ``encode``, if it was called before. A batch that cannot be
+        written adds nothing. After a StorageError it is unknown how much of the batch was written:
+        the trail must be opened again.
         """
         if not batch.rows:
             return
@@ -142,7 +142,11 @@ class TrailAppender:
         self._broken = False
 
     def _check(self, block: ChangeBlock) -> ChangeBlock:
-        """Return a block with the trail's definition of its table. Raises DefinitionError if they differ."""
+        """Return a block with the trail's definition of its table.
+
+        Raises DefinitionError if the block's definition differs, or EncodeError if a CSN is too
+        long.
+        """
         where = Where(table=block.table.name)
         known = self._definitions.table(block.table.name)
         if known is not block.table and known != complete_table(block.table):
@@ -154,9 +158,10 @@ class TrailAppender:
         return replace(block, table=known)
 
     def _write(self, batch: ChangeBatch, encoded: EncodedTrail, begin: int) -> int:
-        """Write the operations that fit into the file, or begin a new file.
+        """Write the operations from ``begin`` on that fit into the file.
 
-        Returns the index of the next operation.
+        If none fits or no file is open, begins a new file and writes nothing. Returns the index of
+        the first operation that was not written.
         """
         files = self._trail.files
         end = count_fitting(

@@ -1,12 +1,10 @@
 """Commit batches of a streaming query to a trail, each exactly once.
 
-The manifest entry is written last.
-
-The manifest contains the last batch number of each query, so a batch that is committed again is
-skipped. In an object store the batch's files become files of the trail, as in any other run
-(``commit_files``). On a local disk, small batches are appended to the trail's last file, after the
-bytes that the manifest states; readers see them once the manifest is written (decision 0072). Bytes
-that an interrupted commit has left there are overwritten by the next commit.
+The manifest is written last. It contains the last batch number of each query, so a batch that is
+committed again is skipped. In an object store the batch's files become files of the trail, as in
+any other run (``commit_files``). On a local disk, small batches are appended to the trail's last
+file, after the bytes that the manifest states; readers see them once the manifest is written
+(decision 0072). Bytes that an interrupted commit has left there are overwritten by the next commit.
 """
 
 from __future__ import annotations
@@ -50,7 +48,11 @@ GATHERED: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """The part of a batch that one task staged: the files, the bytes of each file before its first operation, and the transactions."""
+    """The part of a batch that one task staged.
+
+    ``begin`` is the offset of the first operation in each file, after its header and metadata.
+    ``ends`` are the part's first and last operation, or None if it has no operations.
+    """
 
     segments: tuple[Segment, ...] = ()
     begin: int = 0
@@ -201,7 +203,10 @@ class _Commit:
             self.disk.replace(Path(f"{location.prefix}.def"), data)
 
     def add(self, segment: Segment, begin: int) -> None:
-        """Add a staged file: to the last file if it fits, otherwise as a new file."""
+        """Append the operations of a staged file, from ``begin`` on, to the last file if they fit.
+
+        Otherwise the staged file becomes a new file of the trail.
+        """
         if self._fits(segment, begin):
             self._append(segment, begin)
         else:
@@ -218,7 +223,7 @@ class _Commit:
         return self.files[-1].size + body <= self.target.options.max_bytes
 
     def _form(self) -> str:
-        """Return a digest of the format and, if records name tables by index, of the tables.
+        """Return a digest of the trail's format and, if records name tables by index, of its tables.
 
         Records can only be appended to a file with the same digest.
         """

@@ -38,8 +38,9 @@ APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 class Recovery(NamedValues):
     """What a start does with the bytes after the last commit (docs/recovery.md).
 
-    The values are the numbers in trail headers; 1 is printed in documentation. Assumed: 1 is append
-    mode, and 0 overwrite mode.
+    ``APPEND`` keeps complete records and appends a restart record; ``OVERWRITE`` truncates the
+    trail. The values are written into file headers. Their meaning is an assumption: the
+    documentation only shows a header with the value 1.
     """
 
     OVERWRITE = 0
@@ -49,10 +50,11 @@ class Recovery(NamedValues):
 @check_calls
 @dataclass(frozen=True, slots=True)
 class AppendOptions(WriteOptions):
-    """The options of writing a live trail. ``recovery`` None means append mode, or overwrite mode at level 0.
+    """The options of writing a live trail.
 
-    ``new_file`` begins a new file at each start. ``group`` is the writer's name in headers and
-    restart records.
+    If ``recovery`` is None, the mode is append, or overwrite if the format's level does not support
+    append mode. ``new_file`` begins a new file at each start. ``group`` is the writer's name in
+    headers and restart records.
     """
 
     recovery: Recovery | None = None
@@ -179,7 +181,10 @@ class LiveTrail:
     def _continue_file(
         self, path: Path, position: TrailPosition, last: TransactionMark | None
     ) -> None:
-        """Reopen the last file, or close it if a new file must follow."""
+        """Reopen the last file at a position, or close it there if a new file must follow.
+
+        ``last`` is the transaction of the last change before the position.
+        """
         header = _header_of(path, position)
         self.files.resume(position, header, last)
         self.files.sync()
@@ -190,8 +195,9 @@ class LiveTrail:
     def _must_change(self, header: FileHeader | None) -> bool:
         """Return True if a reopened file must be followed by a new file at once.
 
-        All records of a file must be of one version (trail format §4.6). If records name tables by
-        index, the file's metadata may lack tables that were defined later.
+        This is the case if the options request it. It is also the case if the format has changed,
+        because all records of a file must be of one version (trail format §4.6), or if records name
+        tables by index, because the file's metadata may lack tables that were defined later.
         """
         wanted = self._options.trail_format
         if self._options.new_file or wanted.by_index:
@@ -201,7 +207,10 @@ class LiveTrail:
         return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
 
     def _restart(self, *, abandoned: bool) -> None:
-        """Append a restart record, in a new file if necessary."""
+        """Append a restart record, in a new file if the open one is full.
+
+        ``abandoned`` means that the record undoes an incomplete transaction before it.
+        """
         order = self._options.trail_format.order
         record = encode_restart_record(
             self._options.group, _now(), abandoned=abandoned, order=order

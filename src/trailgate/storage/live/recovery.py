@@ -107,7 +107,7 @@ class DuplicateSkipper:
 
 
 def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
-    """Return the id, CSN and commit time of an operation's transaction."""
+    """Return the id and CSN of a transaction, and the commit time of its operation ``order`` in the batch."""
     block, row = batch.find(order)
     return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
@@ -184,8 +184,8 @@ def _check_committed(
 def _describe_difference(file: TrailFile, checkpoint: Checkpoint) -> str:
     """Return a sentence if a file is not the one in which the checkpoint's last transaction ends, or "".
 
-    Otherwise a different file would be continued, or the committed bytes would be taken for those
-    of an interrupted run.
+    Without this check, a different file would be continued, or the committed bytes would be taken
+    for bytes of an interrupted run.
     """
     committed = TrailFiles("", (replace(file, size=checkpoint.offset),), Definitions(()))
     with TrailFileReader(committed.files[0]) as reader:
@@ -270,7 +270,7 @@ def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
 
 
 def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
-    """Extend the tail by further records."""
+    """Return the tail with the records that follow it: their transactions are counted, and the last one is updated."""
     view = tail_records.view
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
     begins = np.flatnonzero(followed.marks & BEGINS)

@@ -120,7 +120,10 @@ class LocalBackend(PublishBackend):
         return self.folder.absolute() / dotted
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Empty the local folder in which all runs stage files, one run after the other."""
+        """Empty the local folder in which all runs stage files, one run after the other.
+
+        Returns the folder and the run's time.
+        """
         staging = self.staging(RUNS)
         record = staging / RUN_RECORD
         with suppress(OSError):  # no earlier run

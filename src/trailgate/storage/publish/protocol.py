@@ -149,7 +149,10 @@ class PublishBackend(Protocol):
         """Raise StorageError if the backend cannot prevent two concurrent runs from both publishing."""
 
     def recover(self) -> RecoveredState:
-        """Complete the publication that an interrupted run had decided on, if there is one, and return the state (None if there is none)."""
+        """Complete the publication that an interrupted run had decided on, if any, and return the state.
+
+        The state's content is None if nothing was published yet.
+        """
 
     def state(self) -> bytes | None:
         """Return the current state of the trail or folder.
@@ -204,7 +207,7 @@ class PublishBackend(Protocol):
         """Provide a file to write, and a list that will contain the staged file. Each attempt gets a different file."""
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
-        """Return the total size of these staged files."""
+        """Return the total size of the staged files with these names."""
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
         """Execute a publication: write its decision, move the staged files to their names, and delete remains.

@@ -296,7 +296,11 @@ class StoreBackend(PublishBackend):
         return Path(f"{self._runs}{self.generation:09}-{name}")
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Create a folder in the store for this run. Its time is that of an interrupted run with the same fingerprint, or else ``now``."""
+        """Create a folder in the store for this run, and return it with the run's time.
+
+        The time is ``now``, unless a run with the same fingerprint was interrupted: then it is the
+        time of that run.
+        """
         self.check()
         wanted, above = fingerprint[:16], self._runs
         for key, _ in self.store.list_keys(above):
@@ -544,6 +548,9 @@ class StoreBackend(PublishBackend):
         self.store.abandon(self._prefix, lambda key: condition(key[len(self.folder) :]))
 
     def _delete_below(self, above: str, condition: Callable[[str], bool]) -> None:
-        """Delete staged objects with a prefix, and the parts of unfinished ones."""
+        """Delete the staged objects whose keys begin with ``above`` and for which ``condition`` is true.
+
+        The parts of unfinished uploads to such keys are deleted too.
+        """
         self.store.delete(key for key, _ in self.store.list_keys(above) if condition(key))
         self.store.abandon(above, condition)

@@ -145,7 +145,7 @@ class MessageFiles:
     """Message files in order. With ``per_line``, each line of a file is a message.
 
     A file that is a single message of more than ``cut_from`` bytes is cut into parts if there is a
-    ``cutter``.
+    ``cutter``. A message or part may have at most ``longest`` bytes.
     """
 
     files: Sequence[MessageFile]
@@ -251,7 +251,7 @@ def find_messages(
 ) -> MessageFiles:
     """Find the message files at one or several addresses, as ``find_files`` does.
 
-    Raises StorageError if there are none.
+    The other arguments are attributes of the result. Raises StorageError if there are no files.
     """
     found = find_files(path, "messages", "no messages here")
     return messages_of(found, per_line, longest, cutter)
@@ -280,10 +280,10 @@ def plan_ranges(
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files with one message per line are divided. If messages can only be read
-    after those before them (``apart`` is false), there is a single range. Small inputs are divided
-    into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input, so that
-    output files are the same on any number of cores.
+    Only uncompressed files with one message per line are divided. If a message can only be
+    interpreted after all earlier ones (``apart`` is false), there is a single range. Small inputs
+    are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
+    so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -405,7 +405,11 @@ def _has_more(file: MessageFile, size: int) -> bool:
 def _read_complete(
     reader: Reader, number: int, longest: int, chunk: int, why_not: str
 ) -> MessageBatch:
-    """Read a file as one message. Raises DecodeError if it is too long."""
+    """Read a file as one message. ``number`` is the index of the file.
+
+    Raises DecodeError if the message is longer than ``longest`` bytes. ``why_not`` explains in the
+    error why the message cannot be read in parts.
+    """
     # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
@@ -497,14 +501,17 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
 
 
 def line_messages(data: pa.Buffer, begin: MessagePosition, _: str = "") -> ReadMessages:
-    """Convert each line of a file to a message. ``begin`` is the position of the data."""
+    """Convert each non-empty line of ``data`` to a message. ``begin`` is the position of the first byte."""
     starts, ends = line_bounds(data)
     files = np.full(len(starts), begin.file, np.int64)
     return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
 
 
 def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> ReadMessages:
-    """Parse the body and headers of the message in each JSON line. ``begin`` is the position of the data."""
+    """Parse the body and headers of the message in each JSON line of ``data``.
+
+    ``begin`` is the position of the first byte, and ``source`` the file's name for errors.
+    """
     starts, ends = line_bounds(data)
     view = memoryview(data)
     bodies, headers, problems = [], [], []

@@ -155,7 +155,10 @@ def _spelling(name: str) -> str:
 
 
 def check_csn(name: str, limit: str, csn: str) -> None:
-    """Raise OptionError if the limit that an option states is not a number, but the trail's CSNs are."""
+    """Raise OptionError if a CSN limit is not a number, although ``csn``, from the trail, is one.
+
+    ``name`` is the name of the option that states the limit.
+    """
     if not _is_number(limit) and _is_number(csn):
         raise OptionError(
             f"{name} is {limit!r}, but the CSNs of the trail are numbers such as {csn}"
@@ -176,7 +179,10 @@ def _is_above(low: str, high: str) -> bool:
 
 
 def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
-    """Return the columns of a batch that ``select_rows_by_position`` needs."""
+    """Return the names of the columns that ``select_rows_by_position`` needs.
+
+    With ``typed``, these are the names in the rows of a single table, such as ``_position``.
+    """
     prefix = "_" if typed else ""
     position = any((options.after, options.from_position, options.to_position))
     csn = any((options.from_csn, options.to_csn))
@@ -213,9 +219,10 @@ def above_csn(csn: pa.Array, bound: str) -> pa.Array:
 
 
 def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
-    """Compare CSNs with a limit, as numbers if both are digits, else as text.
+    """Compare each CSN with ``bound``, as numbers if both consist of digits, else as text.
 
-    Numbers may have any length: without leading zeros, the longer one is greater.
+    ``holds`` is the comparison, such as ``pc.less``. Numbers may have any length: without leading
+    zeros, the longer one is greater.
     """
     as_text = holds(csn, bound)
     if not _is_number(bound):

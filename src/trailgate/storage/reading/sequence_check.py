@@ -45,10 +45,10 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Return an error for the first missing records before or inside the next records, or None if there are none.
+        """Check the next records, and return an error for the first loss, or None if there is none.
 
-        ``following`` is where the next transaction begins, if it begins directly after these
-        records.
+        Records may be missing inside ``run``, or between it and the previous call. ``following``
+        is the position of the next transaction if it begins directly after these records.
         """
         error = self._find(run)
         if error is None and following is not None and self._is_open:
@@ -88,13 +88,16 @@ class SequenceCheck:
     def _error(
         self, problem: str, place: TrailPosition, before: TrailPosition | None
     ) -> DecodeError:
-        """Return the error. ``before`` is where the transaction before the place begins, or None if that is not known."""
+        """Build the error for a loss at ``place``. ``before`` is the beginning of the transaction before it, if known."""
         named = "" if before is None else AFTER.format(self._name(before), *before)
         hint = HINT.format(self._trail.prefix)
         return DecodeError(problem + named, where=Where(offset=place.offset), hint=hint)
 
     def _last_begin(self, place: TrailPosition) -> TrailPosition | None:
-        """Return where the last transaction before a position begins, or None if these records are damaged or missing."""
+        """Return the position of the last transaction that begins before a position.
+
+        Returns None if its records are damaged or missing.
+        """
         try:
             return find_last_begin(self._trail, place)
         except TrailgateError:

@@ -194,11 +194,11 @@ def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
 class SplitOptions:
     """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
-    ``chunk_bytes`` bytes are read and decoded at once, or ``CHUNK`` without it. ``charset`` None
-    means the character set that the file's header or the definitions state. With ``give_open``, the
-    last operation of a transaction that is open at the trail's end is returned; otherwise it is
-    skipped with a notice. With ``allow_torn``, records that are missing inside a transaction are a
-    notice instead of an error.
+    ``chunk_bytes`` is the number of bytes that are read and decoded at once (None: ``CHUNK``). If
+    ``charset`` is None, the character set that the file's header or the definitions state is used.
+    With ``give_open``, the last operation of a transaction that is open at the trail's end is
+    returned; otherwise it is skipped with a notice. With ``allow_torn``, records that are missing
+    inside a transaction are a notice instead of an error.
     """
 
     selection: ReadSelection = EVERYTHING
@@ -312,9 +312,10 @@ class SplitReader:
     def _check_sequence(
         self, path: str, run: RecordRun, consumed: int, following: TrailPosition | None
     ) -> None:
-        """Raise DecodeError, or log it, if records are missing inside the transactions of a run.
+        """Raise DecodeError if records are missing inside a run's transactions, or only log it if that is allowed.
 
-        Records that are not ``consumed`` are read again later, and checked then.
+        Records from the offset ``consumed`` on are read again with the next chunk, and checked
+        then.
         """
         read = run.take(slice(int(np.searchsorted(run.view.offsets, consumed))))
         error = self._sequence.find_loss(read, following)
@@ -400,13 +401,11 @@ class SplitReader:
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:
-    """Cut records after the last record that ends a transaction.
+    """Return the records up to the last one that ends a transaction, or all if none does.
 
-    Without such a record, return all of them.
-
-    The records after it are read again with the next chunk, so no state must be passed on, and
-    restarts need not be considered. The very last record is not considered, because continuations
-    of it may follow.
+    The dropped records are read again with the next chunk, so no state must be passed on, and
+    restarts need not be considered. The run's last record does not count as an end, because
+    continuations of it may follow.
     """
     # From the second-to-last record backwards, so argmax finds the last end.
     ends = run.marks[-2::-1] & CLOSES != 0
@@ -488,7 +487,10 @@ def _records(
 
 
 def _with_damage(batch: pa.RecordBatch, damage: Mapping[int, str]) -> pa.RecordBatch:
-    """Describe damaged records in the column ``problem``, if it is still null."""
+    """Fill the column ``problem`` of damaged records, unless it already has a value.
+
+    ``damage`` maps a row to the description of its damage.
+    """
     if not damage:
         return batch
     column = batch.schema.get_field_index("problem")

@@ -168,7 +168,10 @@ def _key(name: str) -> str:
 
 
 def _places(positions: pa.Array, rows: Longs) -> tuple[Longs, Longs]:
-    """Return the file numbers and offsets of positions. Raises DefinitionError with the row of a bad one."""
+    """Split positions into file numbers and offsets. Raises DefinitionError if a position is invalid.
+
+    ``rows`` are the rows of the positions, for the error.
+    """
     try:
         parts = (
             pc.utf8_slice_codeunits(positions, 0, DIGITS),

@@ -256,9 +256,10 @@ def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
 class EarlierTables:
     """The tables of metadata records before the offset at which reading a file starts.
 
-    Indexes ascend in the order in which tables appear in a file (trail format §12). So the file is
-    searched from its beginning, but only until the highest used index is found. To interpret a
-    metadata record, all earlier ones must be known, because a reference gets the next free index.
+    Operations name their table by an index, and indexes ascend in the order in which tables appear
+    in a file (trail format §12). So the file is searched from its beginning, but only until the
+    highest used index is found. If the records to read contain metadata records, all earlier ones
+    must be known, because a reference to a table gets the next free index.
     """
 
     def __init__(self, reader: TrailFileReader, position: int) -> None:

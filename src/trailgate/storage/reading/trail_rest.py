@@ -43,7 +43,9 @@ INSIDE: Final = (
 class TrailRest:
     """The bytes at a trail's end that are not part of complete transactions.
 
-    ``since`` is where the open transaction begins.
+    ``since`` is the position at which the open transaction begins. If none is open, it is the end
+    of the last complete transaction. ``torn_at`` and ``torn_bytes`` are the offset and size of an
+    incomplete record at the end of the last file.
     """
 
     file: str
@@ -213,9 +215,10 @@ def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
 def _open_transaction(
     trail: TrailFiles, since: TrailPosition, end: TrailPosition
 ) -> TrailPosition | None:
-    """Return where the transaction begins that is open at the trail's end, or None.
+    """Return the position at which the transaction begins that is open at the trail's end, or None.
 
-    No transaction may end after ``since``.
+    The caller has checked that no transaction ends after ``since``. If more than ``SCANNED`` bytes
+    follow it, they are not read, and ``since`` is returned.
     """
     if _bytes_between(trail, since, end) > SCANNED:
         return since

@@ -162,8 +162,8 @@ class TrailStream:
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
         """Return the offset at which the stream continues after a stored position.
 
-        Raises StorageError if the trail was replaced, or if bytes after the position are
-        missing.
+        Raises StorageError if the trail has no files, and in the cases in which ``continue_at``
+        does.
         """
         trail = self._find()
         if trail is None:
@@ -203,7 +203,10 @@ class TrailStream:
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
 
     def _check_rest(self, trail: TrailFiles, begin: TrailPosition) -> None:
-        """Raise an error if no transaction ends there because bytes are damaged or missing."""
+        """Raise an error if damaged or missing bytes are the reason that no transaction ends after ``begin``.
+
+        Files that were checked before are not read again.
+        """
         first = max(begin.number, min(self._sound + 1, trail.end.number))
         check_rest(trail, TrailPosition(first, 0))
         self._sound = trail.end.number - 1
@@ -278,11 +281,10 @@ def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailP
 
 
 def _offset(trail: TrailFiles, position: TrailPosition) -> StreamOffset:
-    """Convert a position to an offset.
+    """Convert a position to an offset of the stream.
 
-    The end of a finished file becomes the start of the next file.
-
-    A file that was read to its end may therefore be removed.
+    The end of a finished file becomes the start of the next file, so that the finished file may be
+    removed once it is read.
     """
     file = trail.file(position.number)
     if position.offset == file.size and file.number < trail.end.number:
@@ -319,7 +321,7 @@ def _check_sum(file: TrailFile, offset: int) -> str:
 
 
 def _first_check_sum(file: TrailFile, offset: int) -> str:
-    """Return the checksum that old checkpoints contain."""
+    """Return the checksum in the form of old checkpoints: of the last ``FIRST_CHECKED`` bytes before an offset."""
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"

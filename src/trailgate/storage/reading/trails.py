@@ -209,7 +209,10 @@ def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> Non
 
 
 def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield a warning for each CSN limit that is above all transactions in the trail so far."""
+    """Yield a warning for each CSN limit that the trail has not passed yet.
+
+    This is the case if its last transaction has no higher CSN, or no CSN at all.
+    """
     stated = {name: text for name, text in limits.items() if text is not None}
     if not stated:
         return
@@ -305,7 +308,10 @@ def _chosen_records(
 def _after_notice(
     notices: NoticeLog, missing: tuple[str, str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches, and log missing files when the first batch is read."""
+    """Yield batches. When the first one is requested, log that files are missing.
+
+    ``missing`` contains the values of the notice.
+    """
     notices.once(MISSING, *missing)
     yield from batches
 

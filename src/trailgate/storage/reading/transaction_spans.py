@@ -298,9 +298,10 @@ class RestartFilter:
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
     def _drop(self, run: RecordRun, dropped: Mask, transaction: Mask) -> None:
-        """Mark a transaction's records as dropped.
+        """Mark a transaction's records in the mask ``dropped``, and warn.
 
-        Metadata records are kept, because table indexes count them.
+        ``transaction`` is a mask of the records that belong to it. Metadata records are kept,
+        because table indexes count them.
         """
         # APART marks records outside transactions, UNDOES restart records.
         chosen = np.flatnonzero(transaction & ~run.has(APART | UNDOES))

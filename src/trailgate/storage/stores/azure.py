@@ -128,7 +128,7 @@ class AzureStore(BucketStore):
         return f"the store refused the request: ({code}) {_first_line(error)}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a blob if the condition on its tag is met."""
+        """Write a blob if its tag is still ``over``, or if ``over`` is None and it does not exist."""
         from azure.core import MatchConditions  # noqa: PLC0415  an extra
 
         condition: dict[str, Any] = {"overwrite": over is not None}

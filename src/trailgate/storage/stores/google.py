@@ -45,7 +45,10 @@ UPLOADS: Final = ".trailgate-uploads/"  # in each bucket: uploads that get their
 
 
 class GoogleRequest(NamedTuple):
-    """A request to Google Cloud Storage: its path, its body, and the error statuses that the caller handles (``unmet``)."""
+    """A request to Google Cloud Storage: its method, path, body and headers.
+
+    ``unmet`` are the HTTP statuses for which ``GoogleStore.call`` raises ConditionNotMetError.
+    """
 
     method: str
     path: str
@@ -77,7 +80,7 @@ class GoogleStore(BucketStore):
         """Send a request to Google.
 
         Raises WriteError, or ConditionNotMetError if the status of the answer is in
-        ``asked.unmet``.
+        ``request.unmet``.
         """
         del operation  # only for tests that record calls
         url = request.path if "://" in request.path else f"{self.place.server}{request.path}"
@@ -120,7 +123,7 @@ class GoogleStore(BucketStore):
         return f"the store cannot be reached: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a Google object if the condition on its generation is met."""
+        """Write a Google object if its generation is still ``over``, or if ``over`` is None and it does not exist."""
         return put_google_object(
             self, key, data, ifGenerationMatch=0 if over is None else int(over)
         )

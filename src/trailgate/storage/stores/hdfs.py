@@ -1,17 +1,18 @@
 """HDFS: files are written under hidden names and renamed, and claims make replacements conditional (decision 0045).
 
 HDFS has atomic renames but no conditional writes. To replace a file only if it is still the one
-that was read, files have tags: modification time and length. Times increase along the files of one
-name, so a tag never returns. A writer that wants to replace the file with a tag
+that was read, each file has a tag: its modification time and length. Each new file of a name (key)
+gets a later time than the previous one, so a name never gets the same tag twice. To replace the
+file with a certain tag, a writer
 
 1. writes the new file into a separate folder,
 2. renames that folder to the claim on the tag, which fails if the claim exists,
 3. checks that the file still has the tag, and renames the new file over it.
 
-The content of a claim was chosen before the tag is checked and gets the key's name at most once. So
-whoever finds a claim can complete it, and a killed writer delays nobody. The functions for these
-steps are generators: they yield each step and are sent its answer, so they can be tested without a
-cluster.
+A claim contains the complete new file. Once that is renamed, the name has another tag, so a claim
+takes effect at most once. Any process that finds a claim can therefore perform step 3, and a killed
+writer delays nobody. The functions for these steps are generators: they yield each step and are
+sent its answer, so they can be tested without a cluster.
 
 - ``.ot.manifest.json.0123...ef.writing`` is a file, or a folder with one, that a rename will give
   the key's name.
@@ -271,7 +272,7 @@ class HdfsStore(ObjectStore):
         return True
 
     def take(self, steps: Generator[Step, Any, object]) -> bool:
-        """Execute the steps of a plan for HDFS, and return the plan's result."""
+        """Execute the steps of a plan for HDFS, and return whether its result is true (or not empty)."""
         answer: Any = None
         while True:
             try:
@@ -301,9 +302,10 @@ class HdfsStore(ObjectStore):
         return self.status(path)
 
     def give_name(self, path: str, key: str, *, over: bool) -> str:
-        """Rename a written HDFS file to its key, and return its tag.
+        """Rename a written HDFS file to its key, and return its tag. With ``over``, replace the key's file.
 
-        Raises ConditionNotMetError if the key exists, or if the written file does not.
+        Raises ConditionNotMetError if the written file does not exist, or if the key exists and
+        ``over`` is not set.
         """
         tag = self.tag(path)
         moved = self.rename(path, key, over=over)
@@ -360,7 +362,7 @@ class HdfsStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an HDFS file if the condition on its tag is met."""
+        """Write an HDFS file if its tag is still ``over``, or if ``over`` is None and it does not exist."""
         unique = uuid.uuid4().hex
         if over is None:
             return self._made(key, writing_name(key, unique), data)
@@ -380,7 +382,11 @@ class HdfsStore(ObjectStore):
             raise
 
     def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
-        """Replace the file with a tag. Raises ConditionNotMetError if another writer has replaced it."""
+        """Replace the file that has the tag ``over``, and return the new tag.
+
+        ``unique`` are 32 hex digits for the name of the new file. Raises ConditionNotMetError if
+        another writer has replaced the file.
+        """
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise ConditionNotMetError(over)
@@ -435,7 +441,11 @@ class HdfsStore(ObjectStore):
             self.remove(folder)
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:
-        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true, and unfinished claims to replace them."""
+        """Delete the hidden HDFS files of unfinished uploads to keys for which ``condition`` returns true.
+
+        A claim to replace such a key is only deleted if it is empty or the key does not exist.
+        Otherwise the next reader of the key completes it.
+        """
         to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)

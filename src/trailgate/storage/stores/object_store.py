@@ -264,11 +264,18 @@ class ObjectStore(ABC):
         return WriteError(problem, where=Where(source=self.shown(key)))
 
     def abandon(self, prefix: str, condition: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
-        """Delete the parts of unfinished uploads with a prefix for which ``condition`` returns true."""
+        """Delete the parts of unfinished uploads to keys that begin with ``prefix``.
+
+        Only keys for which ``condition`` returns true are included.
+        """
 
     @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object under a condition, and return its tag. Raises ConditionNotMetError if the condition is not met."""
+        """Replace the object if its tag is still ``over`` (None: create it if it does not exist).
+
+        Returns the new tag. Raises ConditionNotMetError if the condition is not met. Unlike
+        ``put``, does not find out whether an earlier attempt has succeeded.
+        """
 
     @abstractmethod
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> UploadParts[Any]:

@@ -91,7 +91,7 @@ class S3Store(BucketStore):
         return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an S3 object if the condition on its tag is met."""
+        """Write an S3 object if its tag is still ``over``, or if ``over`` is None and it does not exist."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
         return str(self.call("put_object", key, Body=data, **condition)["ETag"])
 
@@ -118,7 +118,11 @@ class S3Store(BucketStore):
         markers: Sequence[str],
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Any]:
-        """Yield the pages of a listing, of at most 1,000 entries each. ``markers`` name where the next page begins."""
+        """Yield the pages of a listing, of at most 1,000 entries each.
+
+        ``markers`` are the names of the parameters that request the next page. A page contains
+        their values in fields with "Next" before the name.
+        """
         while True:
             page = self.call(operation, Prefix=prefix, **more)
             yield page

@@ -178,6 +178,6 @@ def count_fitting(encoded: EncodedTrail, begin: int, room: int, *, is_empty: boo
 
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
-    """Return the CSN and time of an operation."""
+    """Return the CSN and time (microseconds since 1970) of the operation ``order`` of a batch."""
     block, row = batch.find(order)
     return block.csn[row].as_py(), int(block.op_ts[row])

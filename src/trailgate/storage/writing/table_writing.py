@@ -171,10 +171,10 @@ def write_part(
     batches: Iterable[pa.RecordBatch],
     chain: TransactionChain | None = None,
 ) -> StagedPart:
-    """Stage the operations of one part as trail files. The row in an error counts from the start of the part.
+    """Stage the operations of one part as trail files ``<stem>.0``, ``<stem>.1`` and so on.
 
-    ``chain`` follows their transactions. Without one, a ``RepairingTransactionChain`` recomputes indicators if
-    rows are missing.
+    ``chain`` checks their transactions. If it is None, a ``RepairingTransactionChain`` does, which
+    recomputes indicators if rows are missing. Errors name rows by their number in the part.
     """
     if not target.location.backend.has_staging(target.staging):
         # A task that outlives its job must not leave files.
@@ -232,7 +232,7 @@ def _move(rows: int) -> Iterator[None]:
 def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSummary:
     """Add the staged files of all parts to the trail, in order.
 
-    Raises TransactionError if the parts' transactions do not fit together.
+    Raises the TransactionError of ``check_repaired`` if a transaction was divided between parts.
     """
     check_repaired([part.ends for part in parts if part.ends is not None])
     location = target.location

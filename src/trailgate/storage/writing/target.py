@@ -75,7 +75,7 @@ def check_tables(definitions: Definitions, options: WriteOptions) -> None:
 
 
 def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
-    """Raise StorageError or OptionError if nothing can be added to the trail.
+    """Raise StorageError or OptionError if the run cannot add files to the trail.
 
     Its last file must have the bytes that the manifest states: a crash of the disk or an incomplete
     copy may have cut it, and after new files are added, that is harder to repair.
@@ -100,9 +100,9 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
 
 
 def tables_of(location: TrailLocation, definitions: Address | Definitions | None) -> Definitions:
-    """Merge the definitions of a trail's tables with the given ones.
+    """Return the definitions in the trail's ``.def`` file, merged with ``definitions``.
 
-    Raises StorageError if there are none.
+    Raises StorageError if both are missing.
     """
     if definitions is None:
         existing = location.definitions()

@@ -79,7 +79,11 @@ class TrailLocation:
         return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
 
     def begin(self) -> None:
-        """Write a manifest for a new trail, so that files without a manifest are no longer mistaken for a trail."""
+        """Write an empty manifest for a new trail on a local disk, unless it has one.
+
+        If a run is killed while it renames files, readers and the next run see by the manifest
+        that these files are not part of the trail.
+        """
         # In an object store files only get names of the trail once publishing is decided.
         if self.backend.appends and self.manifest() is None:
             self.backend.replace_state(lambda _: encode_manifest(Manifest()))
@@ -211,7 +215,11 @@ class TrailLocation:
             raise StorageError(problem, where=Where(source=source), hint=hint)
 
     def _published_test(self, manifest: Manifest, generation: int) -> IsPublished:
-        """Return a test of whether a file name is published: a file of the manifest, or an old enough quarantine file."""
+        """Return a function that returns whether a file with a given name is published.
+
+        These are the manifest's files, the files beside the trail, and the quarantine files with a
+        number up to ``generation``.
+        """
         names = {file.name for file in manifest.files}
         names |= {self._stem + end for end in (".manifest.json", ".captured.jsonl", ".def")}
         log = f"{self._stem}.quarantine."
@@ -227,11 +235,10 @@ class TrailLocation:
 def number_files(
     target: TrailTarget, segments: Sequence[Segment], before: Manifest
 ) -> tuple[tuple[StagedFile, ...], tuple[ManifestFile, ...]]:
-    """Assign numbers to staged trail files.
+    """Assign the next free numbers to staged trail files, in order.
 
-    Return their final names and headers, and their manifest entries.
-
-    Raises StorageError if a number is too high.
+    Returns the files with their final names and header patches, and their manifest entries. Raises
+    StorageError if a number has too many digits.
     """
     pairs = [
         _number_of(target, segment, number)
@@ -287,11 +294,11 @@ class StagedRun:
 
 
 def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
-    """Make the staged files of a run part of the trail.
+    """Make the staged files of a run part of the trail. Each step can be repeated after a crash.
 
-    Returns their names, and the name of the quarantine file if it grew.
-
-    Each step can be repeated after a crash.
+    Returns the names of the new trail files, and the name of the quarantine file if messages were
+    added to it, else None. Raises StorageError if the trail ends inside a transaction of a
+    streaming query, and OvertakenError if another run has published first.
     """
     location = target.location
     before = location.manifest() or Manifest()

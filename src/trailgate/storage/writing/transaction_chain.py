@@ -288,10 +288,10 @@ class RepairingTransactionChain(TransactionChain):
         return ChangeBatch(blocks, rows.batch.rows)
 
     def _of_transactions(self, rows: ChainedOperations, begins: Mask) -> tuple[Mask, Mask]:
-        """Return two masks of operations, by the state of their transaction.
+        """Return two masks of operations, which describe the transaction of each operation.
 
-        The first selects operations whose transaction still has its first operation, the second
-        operations whose transaction has had several CSNs so far.
+        The first is true if the transaction still has its original first operation, which was not
+        filtered out. The second is true if the transaction has had more than one CSN so far.
         """
         begin = find_begin_rows(begins)
         before = begin < 0  # the transaction began in a batch before
@@ -327,7 +327,10 @@ def _begins(rows: ChainedOperations) -> Mask:
 
 
 def _names(rows: ChainedOperations, chosen: Mask) -> pa.Array:
-    """Return the id and CSN of the transactions of selected operations, as one text."""
+    """Return, for each selected operation, the id and CSN of its transaction as one string.
+
+    Raises TransactionError if a transaction has neither.
+    """
     mask = pa.array(chosen)
     names = pc.binary_join_element_wise(
         rows.tx_id.filter(mask).fill_null(""),
