@@ -93,7 +93,8 @@ def write_rows(
 ) -> RowsFile:
     """Write rows to an unnamed temporary file, which the caller closes.
 
-    ``kind`` is the format, such as "csv". ``rows()`` is a context manager that opens the rows to read.
+    ``kind`` is the format, such as "csv". ``rows()`` is a context manager that opens the rows to
+    read.
 
     Raises OptionError for an unknown format or two columns with one name, and StorageError if the disk is full.
     """

@@ -1,8 +1,8 @@
 """The filters of operations: conditions in a page's address, tested on whole columns of operations.
 
-Two steps keep a search fast. ``may_be_in`` excludes complete spans of the trail, because the index's
-summary of the span shows that none of its operations can match; ``matching`` tests the operations
-of the other spans.
+Two steps keep a search fast. ``may_be_in`` excludes complete spans of the trail, because the
+index's summary of the span shows that none of its operations can match; ``matching`` tests the
+operations of the other spans.
 """
 
 from __future__ import annotations

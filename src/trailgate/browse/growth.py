@@ -39,8 +39,8 @@ LOOKS: Final = 31  # the number of looks over which the rate is measured
 class TrailGrowth:
     """How fast a trail has grown recently.
 
-    ``looks`` are the last times (``time.monotonic()``) at which it was read, each with the number of
-    operations that had been added since the time before.
+    ``looks`` are the last times (``time.monotonic()``) at which it was read, each with the number
+    of operations that had been added since the time before.
     """
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))

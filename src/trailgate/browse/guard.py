@@ -74,7 +74,8 @@ class RequestGuard:
     def _judge(self, scope: Scope) -> tuple[int, str]:
         """Return 0 and the path after the token if the request is allowed.
 
-        Otherwise return the HTTP status of the rejection, and its text or, for a redirect, its target.
+        Otherwise return the HTTP status of the rejection, and its text or, for a redirect, its
+        target.
         """
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")

@@ -85,9 +85,9 @@ class IndexSpan:
     It is the bytes ``start`` to ``end`` of the file ``number``. ``first`` is the number of
     operations before the span. ``tables`` and ``kinds`` have one bit for each table and operation
     type that occurs. ``times`` are the earliest and the latest time. ``csns`` are a lower and an
-    upper bound of the CSNs, or None if CSNs descend in the span. ``state`` is the state of the reader
-    before the span, with which its records can be decoded. ``begins`` states whether a transaction
-    begins in the span.
+    upper bound of the CSNs, or None if CSNs descend in the span. ``state`` is the state of the
+    reader before the span, with which its records can be decoded. ``begins`` states whether a
+    transaction begins in the span.
     """
 
     number: int

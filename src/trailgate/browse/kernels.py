@@ -23,7 +23,8 @@ class CountedRecords(NamedTuple):
 class TableCounts(NamedTuple):
     """Counts by table; the last element of each array is for records without a table.
 
-    ``kinds`` is a flat array with a row for each table, which has one count for each operation type.
+    ``kinds`` is a flat array with a row for each table, which has one count for each operation
+    type.
     """
 
     kinds: Longs

@@ -70,8 +70,8 @@ class MatchSummary:
     """Counts of the operations that pass filters, up to the position ``reached``.
 
     ``uncharted`` is the number of matches that are not in the histogram: their time is before 1990
-    or after 2100, or their operation type is unknown. ``unread`` is the number of parts of the trail
-    that cannot be decoded, so that it is unknown whether they match.
+    or after 2100, or their operation type is unknown. ``unread`` is the number of parts of the
+    trail that cannot be decoded, so that it is unknown whether they match.
     """
 
     filters: OperationFilters

@@ -109,8 +109,8 @@ def _parts(
 ) -> list[tuple[RecordColumns, bool]]:
     """Divide a span's records into parts, each with whether its operations are wanted.
 
-    The parts are in reverse order: the last one is decoded first. Operations before the position are
-    not wanted, but change the state of the reader, such as the open transaction. The first
+    The parts are in reverse order: the last one is decoded first. Operations before the position
+    are not wanted, but change the state of the reader, such as the open transaction. The first
     operations after the position are a separate part, because a page may need no more.
     """
     begins, cut = _begins(view), 0

@@ -73,7 +73,8 @@ class Sheet:
     """The contents of the workbench page's fields.
 
     ``form`` is the form of ``message``: "lf", "crlf" or "hex" (``show_message``). ``chosen`` is the
-    name of the chosen message of the folder. ``earlier`` are the properties that a proposal replaced.
+    name of the chosen message of the folder. ``earlier`` are the properties that a proposal
+    replaced.
     """
 
     message: str = ""
@@ -352,8 +353,8 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
 class _Texts:
     """Opens the definition files that properties name, from the texts on the page (``DefinitionFiles``).
 
-    ``files`` maps a path in the properties to a text. ``copybooks`` are the paths whose COPY members
-    may be read from their folder.
+    ``files`` maps a path in the properties to a text. ``copybooks`` are the paths whose COPY
+    members may be read from their folder.
     """
 
     files: Mapping[str, str]

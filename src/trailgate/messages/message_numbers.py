@@ -85,9 +85,9 @@ def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) 
     """Return whether the second of two adjacent messages is the redelivered start of their transaction.
 
     Both messages contain operations of the same transaction, which began with the message
-    `before.began`. Example: 5, then 1 is a restart if the transaction began with message 1. With the
-    `content` "row", the result is always False. Raises TransactionError if a message is missing or
-    the numbers contradict each other.
+    `before.began`. Example: 5, then 1 is a restart if the transaction began with message 1. With
+    the `content` "row", the result is always False. Raises TransactionError if a message is missing
+    or the numbers contradict each other.
     """
     if content == ROW or NO_NUMBER in (before.number, after.number):
         return False

@@ -142,8 +142,8 @@ class DeduplicatedMessages:
     """The result of deduplicating a batch by message ids.
 
     `kept` are the numbers of new messages, or None if all are new. `problems` refer to message
-    numbers in the original batch. `last[i]` is the highest id up to message i, or None if there
-    was no id yet.
+    numbers in the original batch. `last[i]` is the highest id up to message i, or None before the
+    first id.
     """
 
     kept: Longs | None

@@ -144,8 +144,8 @@ class ChangeBlock:
     def take(self, rows: Longs) -> ChangeBlock:
         """Return the operations of the block at these row indexes, in the given order.
 
-        If they are the first rows of the block in order (0, 1, 2, ...), Arrow columns are not copied.
-        An array that several columns share is copied only once.
+        If they are the first rows of the block in order (0, 1, 2, ...), Arrow columns are not
+        copied. An array that several columns share is copied only once.
         """
         # Rows 0, 1, 2 of a larger block are a slice of it.
         first = bool((rows == np.arange(len(rows))).all())

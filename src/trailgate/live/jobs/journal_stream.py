@@ -277,7 +277,8 @@ class StoringReceiver:
     ) -> tuple[pa.RecordBatch, TrailgateError | None]:
         """Return the messages with new ids, and the error of the first message with an invalid id.
 
-        That message and all later messages are not returned. The error is None if all ids are valid.
+        That message and all later messages are not returned. The error is None if all ids are
+        valid.
         """
         if self._ids is None:
             return messages, None

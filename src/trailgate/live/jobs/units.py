@@ -51,8 +51,8 @@ def unit_reasons(
 class SpillingBuffer(Generic[T]):
     """A buffer of values in order, such as operations: ``limit`` bytes in memory, the rest in a file.
 
-    The file in ``folder`` has no name and is lost when the process ends. That is no harm, because
-    after a restart the messages of an open unit are read again.
+    The file in ``folder`` has no name and is lost when the process ends. It is not needed later,
+    because after a restart the messages of an open unit are read again.
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:

@@ -6,8 +6,8 @@ the last batch is sent again with the same ids.
 The restart queue of a group holds one message, the state: a newer message replaces the older one
 (``x-max-length``). A run reads the message and returns it to the queue at once, because RabbitMQ
 disconnects a consumer that holds a message for 30 minutes. So the message cannot serve as the lock
-against other runs, as in ``stomp.py``; an exclusive queue does. If the restart queue does not exist,
-the group is new.
+against other runs, as in ``stomp.py``; an exclusive queue does. If the restart queue does not
+exist, the group is new.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ class MessageRows:
     """Converts batches of operations to rows of messages for Spark as soon as their transactions have ended.
 
     ``name`` and ``options`` are the message format and its options. The operations of an open
-    transaction are buffered and not converted. So a value in it that the format cannot represent
-    is no error unless the transaction ends.
+    transaction are buffered and not yet converted. So a value in them that the format cannot
+    represent is an error only if the transaction ends.
     """
 
     def __init__(self, name: str, options: PublishOptions, topic: str | None) -> None:

@@ -385,9 +385,9 @@ def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTa
     Message i is ``data[places[i]:places[i + 1]]``. A malformed message has one piece, which is the
     complete message, and the cells found before the problem.
 
-    Example: for the message in the module's docstring, the row in ``rows`` is no problem (0), its
-    offset (0), the body's type STRING, the first piece 0, and the first cell 0. ``pieces`` is
-    (5, 7), and there are no cells.
+    Example: for the message in the module's docstring, the row in ``rows`` is 0 (good), 0 (offset
+    of a problem), STRING (type of the body), 0 (first piece) and 0 (first cell). ``pieces`` is (5,
+    7), and there are no cells.
     """
     rows, counts = into.rows, into.counts
     counts[PIECES] = 0

@@ -48,8 +48,8 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 class ConsumerNotifications(NamedTuple):
     """How a STOMP broker notifies subscribers of a queue's consumers.
 
-    ``subscribe`` are the headers of SUBSCRIBE to receive the notifications; ``{}`` in them stands
-    for the queue's name. ``number`` is the header of a notification with the number of consumers.
+    ``subscribe`` are the headers of SUBSCRIBE to receive the notifications, in which ``{}`` is
+    replaced by the queue's name. A notification's header ``number`` has the number of consumers.
     """
 
     subscribe: Mapping[str, str]
