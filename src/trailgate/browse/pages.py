@@ -415,7 +415,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
-    """Return the template values for the overview of a trail, which are also those of the report."""
+    """Return the template values for the overview of a trail, which the report has too."""
     listing = list_trail(index.found.prefix)
     manifest = manifest_of(listing)
     with index.lock:

@@ -97,7 +97,7 @@ def _is_text(value: object) -> bool:
 
 @dataclass(slots=True)
 class KeyUpdates:
-    """The key updates of a table, in trail order, up to the position ``reached``."""
+    """The key updates of a table, in trail order, as far as the trail was searched (``reached``)."""
 
     table: str
     found: list[KeyUpdate] = field(default_factory=list)

@@ -302,7 +302,7 @@ def _walk(
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
-    """Insert other ids before the given positions."""
+    """Insert the id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
     if not len(others):
         return ids
     # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.

@@ -2,8 +2,8 @@
 
 Event publishing cuts a long transaction into numbered messages. IBM's documentation defines neither
 the first number nor whether messages of single rows are numbered. So a number is only compared with
-the previous one (`is_redelivered_start`). `MessageBoundaries` contains what is needed for that: the
-operations next to the boundaries of messages.
+the previous one (`is_redelivered_start`). Only the operations on both sides of a boundary between
+messages have to be compared; `MessageBoundaries` contains them.
 """
 
 from __future__ import annotations

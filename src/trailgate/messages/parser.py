@@ -131,7 +131,7 @@ class MessageFormat(ABC, Generic[R]):
         return notes
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings that are certain after a part of a run, without those about the run as a whole."""
+        """Return the warnings after a part of a run, without warnings that need the complete run."""
         return self.warnings(notes)
 
 

@@ -68,7 +68,10 @@ class SkippedMessages:
 
     @staticmethod
     def of(messages: MessageBatch, numbers: Longs, other: SkipReason) -> SkippedMessages:
-        """Describe these messages of a batch. `other` is the reason for those that have content."""
+        """Describe the messages of a batch with these numbers, which contain no operation.
+
+        `other` is the reason for a message that is neither empty nor blank.
+        """
         if not len(numbers):
             return NOT_SKIPPED
         marked = messages.without_marks()

@@ -88,8 +88,9 @@ class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
     ``position`` is the position of the last published operation; a later run continues after it.
-    ``notices`` list what is missing from the trail, and what remains for a later run, such as an
-    open transaction. ``unmatched`` are the table patterns that match no table in the data.
+    ``notices`` are sentences about missing parts of the trail, and about parts that remain for a
+    later run, such as an open transaction. ``unmatched`` are the table patterns that match no table
+    in the data.
     ``guarantee`` is "exactly once" or "at least once".
     """
 

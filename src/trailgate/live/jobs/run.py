@@ -432,7 +432,7 @@ class LiveCapture:
         self._commit()
 
     def _receive(self) -> FeedPart | None:
-        """Wait for messages. If none come, commit what was appended."""
+        """Wait for messages. If none come, or on an error, commit the appended operations."""
         part = None
         try:
             part = self._feed.receive(POLL_SECONDS)

@@ -380,7 +380,10 @@ class AmqpSender(QueueSender):
             self._connected.work(POLL_SECONDS)
 
     def _note_dropping(self, restart: RestartQueue) -> None:
-        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
+        """Log a warning, once per sender, if an address drops messages when it is full.
+
+        The broker confirms even the dropped messages, so a run cannot notice the loss.
+        """
         if self._is_noted or not restart.is_managed:
             return
         self._is_noted = True

@@ -1,10 +1,8 @@
 """Publish messages as files of a folder, one message per line.
 
-A file appears completely or not at all.
-
-The folder's state file describes what its files contain, so that a later run can continue. Files
-end at transaction ends. A file and the new state are published together
-(``storage.publish.protocol``).
+A file appears completely or not at all, and ends with the end of a transaction. The folder's state
+file contains the state of the publication (``PublishedState``), with which a later run continues. A
+file and the new state are published together (``storage.publish.protocol``).
 """
 
 from __future__ import annotations

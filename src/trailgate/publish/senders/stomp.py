@@ -166,7 +166,10 @@ class StompSender(QueueSender):
         return text or None
 
     def _note_dropping(self) -> None:
-        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
+        """Log a warning, once per sender, if an address drops messages when it is full.
+
+        The broker confirms even the dropped messages, so a run cannot notice the loss.
+        """
         if self._is_noted:
             return
         self._is_noted = True
