@@ -380,7 +380,7 @@ class WaitingFormat(Protocol):
     def continues(self, messages: MessageBatch) -> bool:
         """Return whether these messages only continue the messages that already wait.
 
-        Then none of the waiting messages is complete after them, so nothing can be parsed yet.
+        Then all of them must wait until another message arrives, and nothing is parsed yet.
         """
         ...
 

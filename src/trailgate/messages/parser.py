@@ -51,7 +51,7 @@ _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: U
 
 
 class EarlierRecords(NamedTuple):
-    """Good records at the beginning of bad messages: `batch` has each of them as a separate message.
+    """The records before the faults of bad messages: `batch` has each of them as a separate message.
 
     The arrays have one element per record: the index of its bad message, its number in that message
     (from 1), and its byte offset in that message.
@@ -98,7 +98,7 @@ class MessageFormat(ABC, Generic[R]):
 
         Errors are added to `errors`.
 
-        If the format has no before values, the rows may include inserts, and `kind` is UPDATE.
+        If the format has no before values, records of the kind UPDATE may include inserts.
         """
 
     def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows

@@ -40,8 +40,8 @@ R = TypeVar("R", bound="MessageRecords")
 class BadMessagesError(Exception):
     """The errors of several bad messages in a batch, by message number.
 
-    The batch may contain further bad messages. The package `capture` always catches this error, and
-    parses the other messages again without the bad ones.
+    The batch may contain further bad messages. The package `capture` catches this error, and parses
+    the other messages again without the bad ones.
     """
 
     def __init__(self, errors: MessageErrors | Mapping[int, TrailgateError]) -> None:
