@@ -386,8 +386,8 @@ def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTa
     complete message, and the cells found before the problem.
 
     Example: for the message in the module's docstring, the row in ``rows`` is 0 (good), 0 (offset
-    of a problem), STRING (type of the body), 0 (first piece) and 0 (first cell). ``pieces`` is (5,
-    7), and there are no cells.
+    of a problem), STRING (type of the body), 0 (first piece) and 0 (first cell). The only row of
+    ``pieces`` is 5, 7, and there are no cells.
     """
     rows, counts = into.rows, into.counts
     counts[PIECES] = 0
