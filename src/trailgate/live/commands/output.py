@@ -93,7 +93,7 @@ class LiveOutput:
 
 
 class CaptureCompanion(Protocol):
-    """The interface of work that is done between the batches of a live capture, such as an apply."""
+    """Work that is done between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
         """Process the operations that the capture has published.

@@ -59,7 +59,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Return the totals after a batch that was just published. ``state`` is the publication's state after it."""
+        """Return the totals after a batch that was published just now and ends at a state."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
