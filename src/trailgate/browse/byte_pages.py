@@ -44,7 +44,11 @@ PIECES: Final = 1500  # elements on a page
 
 @dataclass(frozen=True, slots=True)
 class BytePiece:
-    """Bytes of a dump with one meaning: their number on the page, their offset in the file, and whether they are damaged."""
+    """Consecutive bytes of a dump with one meaning.
+
+    ``number`` counts the pieces of the page from 0, and ``offset`` is that of the first byte in the
+    file. ``bad`` states whether the bytes are damaged.
+    """
 
     number: int
     offset: int
@@ -59,9 +63,9 @@ class BytePiece:
 
 @dataclass(slots=True)
 class ElementNode:
-    """An element in the tree of a record's bytes.
+    """An element in the tree of a record's bytes, with the elements inside it (``inner``).
 
-    It consists of the pieces from ``first`` to ``last``.
+    It consists of the pieces with the numbers ``first`` to ``last``, both included.
     """
 
     name: str
@@ -175,7 +179,7 @@ def _object(file: TrailFile, start: int, position: TrailPosition) -> ExplainedTo
 
 
 def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
-    """Convert a part to a node, and append its bytes to the pieces."""
+    """Convert an element and the elements inside it to nodes, and append their bytes to ``pieces``."""
     if isinstance(part, ExplainedBytes):
         piece = BytePiece(len(pieces), part.offset, part.raw, bool(part.problem))
         pieces.append(piece)
@@ -221,7 +225,10 @@ def _cut_tree(node: ElementNode, pieces: int) -> None:
 
 
 def _name_columns(node: ElementNode, names: list[str]) -> None:
-    """Add column names to the elements that only state a column's number."""
+    """Add the column's name to each element whose name only has a column's number.
+
+    ``names[i]`` is the name of the column number i.
+    """
     numbered = _COLUMN.match(node.name)
     if numbered and int(numbered[1]) < len(names):
         node.name = f"{numbered[0]} {names[int(numbered[1])]}{node.name[numbered.end() :]}"

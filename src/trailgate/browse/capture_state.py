@@ -27,10 +27,11 @@ JOURNAL: Final = "journal"  # the source of messages that were stored before the
 class LastCommit:
     """The last commit of the live capture that writes the browsed trail.
 
-    Times are microseconds since 1970.
+    Times are microseconds since 1970. ``last_time`` is the time of the last operation.
 
-    ``number`` is the number of the next message in ``source``. ``source`` is None if the trail does
-    not come from a broker.
+    ``number`` is the number of the next message in ``source``, which is None if the trail does not
+    come from a broker. ``quarantined`` is the number of quarantined messages; if the quarantine is
+    too large to count all of them, ``quarantine_counted`` is False.
     """
 
     end: TrailPosition

@@ -93,7 +93,8 @@ def write_rows(
 ) -> RowsFile:
     """Write rows to an unnamed temporary file, which the caller closes.
 
-    ``rows`` is a function that opens them.
+    ``kind`` is the format, such as "csv". ``rows()`` is a context manager that opens the rows to
+    read.
 
     Raises OptionError for an unknown format or two columns with one name, and StorageError if the disk is full.
     """
@@ -137,7 +138,10 @@ def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation
 def _matching(
     index: TrailIndex, filters: OperationFilters, query: Query, cancellation: QueryCancellation
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the matching operations in order."""
+    """Yield the operations that pass the filters, in order.
+
+    Raises StorageError for operations that cannot be decoded, unless the query skips them.
+    """
     until = monotonic() + FILE_SECONDS
     for span in OperationSearch(index, filters).spans():
         cancellation.check()

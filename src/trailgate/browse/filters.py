@@ -1,7 +1,8 @@
 """The filters of operations: conditions in a page's address, tested on whole columns of operations.
 
-Two steps keep a search fast. ``may_be_in`` excludes whole spans of the trail by the index's summary
-of them; ``matching`` tests the operations of the other spans.
+Two steps keep a search fast. ``may_be_in`` excludes complete spans of the trail, because the
+index's summary of the span shows that none of its operations can match; ``matching`` tests the
+operations of the other spans.
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def held_by(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations on the row, which are those whose key before or after the operation is one of the row's keys."""
+        """Return a mask of the operations on this row.
+
+        An operation is on the row if its key, before or after, is a key that the row had at the
+        position of the operation.
+        """
         found = np.zeros(len(block), bool)
         # The table was redefined with another key: its rows cannot be compared with these keys.
         if tuple(column.name for column in key_columns(block)) != self.columns:
@@ -81,9 +86,9 @@ def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
 
 
 def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Array, ...] | None:
-    """Return the text of each key column in an image, or None if the image does not have one of them.
+    """Return the text of each key column in an image. It is null in rows that do not log the column.
 
-    The text is null in rows that do not log the column.
+    Returns None if a key column is missing in every row, or if the table has no key.
     """
     texts = []
     for column, state in zip(block.table.columns, image, strict=True):
@@ -178,9 +183,9 @@ class OperationFilters:
         return bool(self.text) or self.match != CONTAINS
 
     def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations, by its ranges only.
+        """Return whether a span may contain matching operations, without decoding it.
 
-        ``tables`` are the bits of the chosen tables.
+        ``tables`` are the bits of the chosen tables (``TrailIndex.bits``), or None for all tables.
         """
         earliest, latest = span.times
         kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)
@@ -222,7 +227,11 @@ class OperationFilters:
         return passing
 
     def _has_value(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations with the value in the column (or in any column), before or after."""
+        """Return a mask of the operations with the wanted value, before or after.
+
+        Only the chosen column is searched, or all columns if none is chosen. A value that cannot be
+        decoded counts as a match.
+        """
         found = np.zeros(len(block), bool)
         wanted = self.column.casefold()
         for column, *images in zip(block.table.columns, block.before, block.after, strict=True):
@@ -331,12 +340,16 @@ def _is_one_of(codes: Octets, letters: str) -> Mask:
 
 
 def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows with a value. If there are no values, no row is selected."""
+    """Return a mask of the rows whose value is ``wanted``. If ``values`` is None, no row is selected."""
     return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
 
 
 def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows with a token: ``NAME``, ``NAME=VALUE``, or a part of a value."""
+    """Return a mask of the rows with the ``wanted`` token, ignoring case.
+
+    ``NAME=TEXT`` selects tokens of this name whose value contains the text. ``TEXT`` without "="
+    selects tokens with this name, or with a value that contains the text.
+    """
     if tokens is None:
         return np.zeros(rows, bool)
     name, equals, value = wanted.partition("=")

@@ -1,8 +1,8 @@
 """Keep the index of a growing trail up to date: check for new bytes every second, and read them.
 
-Reading continues after the last valid record, with the state of the check at that point. If the
-trail ended inside a header or between the two images of an update, the counts of that part may be
-wrong, so the index is rebuilt from the start.
+Reading continues after the last valid record, with the state that the check had there. But if the
+trail ended inside a header or between the two images of an update, this part may have been counted
+wrongly. Then the index is rebuilt from the start.
 """
 
 from __future__ import annotations
@@ -37,12 +37,16 @@ LOOKS: Final = 31  # the number of looks over which the rate is measured
 
 @dataclass(slots=True)
 class TrailGrowth:
-    """How fast a growing trail has grown recently: the times at which it was read, and the number of operations added at each."""
+    """How fast a trail has grown recently.
+
+    ``looks`` are the last times (``time.monotonic()``) at which it was read, each with the number
+    of operations that had been added since the time before.
+    """
 
     looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
 
     def note(self, operations: int) -> None:
-        """Record a time at which the growing trail was read, and the number of operations added then."""
+        """Record that the trail was read now, and that so many operations were added since the last time."""
         self.looks.append((monotonic(), operations))
 
     @property

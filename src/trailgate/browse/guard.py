@@ -38,9 +38,10 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class RequestGuard:
-    """An ASGI application that passes allowed requests to ``app`` without the token, and rejects all others.
+    """An ASGI application that passes allowed requests to ``app``, and rejects all others.
 
-    ``host`` is the name under which it is served; ``posted`` are the addresses that accept POST.
+    It removes the token from the path of a request. ``host`` is the name under which the pages are
+    served; ``posted`` are the paths that accept POST.
     """
 
     app: App
@@ -71,7 +72,11 @@ class RequestGuard:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, with_headers)
 
     def _judge(self, scope: Scope) -> tuple[int, str]:
-        """Return 0 and the path after the token, or the status of a rejection and its text or redirect target."""
+        """Return 0 and the path after the token if the request is allowed.
+
+        Otherwise return the HTTP status of the rejection, and its text or, for a redirect, its
+        target.
+        """
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
         if not self._is_own(host):

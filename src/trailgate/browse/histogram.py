@@ -23,9 +23,10 @@ BEFORE_ALL: Final = -(1 << 61)
 class TimeHistogram:
     """Counts of several operation types in bins of time, in constant memory.
 
-    Bins start at multiples of their width, so when the width grows, neighbouring bins are added up
-    and no single time has to be known. With 4 bins of one second, a count at 00:00:09 after one at
-    00:00:00 leads to bins of five seconds: 1, 1, 0, 0.
+    ``counts`` has a row for each type and a column for each bin. Bins start at multiples of their
+    width, so when the width grows, neighbouring bins are added up, and the single times need not be
+    stored. With 4 bins of one second, a count at 00:00:09 after one at 00:00:00 leads to bins of
+    five seconds: 1, 1, 0, 0.
     """
 
     def __init__(self, kinds: int, bins: int = BINS) -> None:
@@ -105,11 +106,10 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
 
 
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count times in several histograms, all of the same operation type.
+    """Count each time in one of several histograms, which have only one operation type each.
 
-    Their bins must already contain the times.
-
-    A time's slot is the index of its histogram, or -1.
+    ``slots`` has the index of each time's histogram, or -1 to skip the time. The bins of the
+    histograms must already cover the times (``fit``).
     """
     if not histograms:
         return
@@ -120,7 +120,10 @@ def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) ->
 
 
 def _count(times: Longs, slots: Longs, rows: Sequence[TimeHistogram], counts: Longs) -> None:
-    """Add times to ``counts``, which has one row of bins for each slot."""
+    """Count times in ``counts``, a flat table with one row of bins for each slot.
+
+    ``rows[s]`` is the histogram that defines the bins of slot s.
+    """
     first = np.array([one.first or 0 for one in rows], np.int64)
     width = np.array([one.width.length for one in rows], np.int64)
     begins, places = np.full(len(rows), BEFORE_ALL, np.int64), np.zeros_like(first)

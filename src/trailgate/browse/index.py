@@ -82,10 +82,12 @@ _KIND_OF_TYPE: Final = KIND_OF_LETTER[OP_TYPE_OF]
 class IndexSpan:
     """A range of records that the index read together, with a summary of its operations.
 
-    ``first`` is the number of operations before the span. ``tables`` and ``kinds`` have one bit for
-    each table and operation type that occurs. ``times`` are the earliest and the latest time;
-    ``csns`` the first and the last CSN, or None if CSNs descend inside. ``state`` is the reading state
-    after the records before the span. ``begins`` is whether a transaction begins in it.
+    It is the bytes ``start`` to ``end`` of the file ``number``. ``first`` is the number of
+    operations before the span. ``tables`` and ``kinds`` have one bit for each table and operation
+    type that occurs. ``times`` are the earliest and the latest time. ``csns`` are a lower and an
+    upper bound of the CSNs, or None if CSNs descend in the span. ``state`` is the state of the
+    reader before the span, with which its records can be decoded. ``begins`` states whether a
+    transaction begins in the span.
     """
 
     number: int
@@ -251,7 +253,7 @@ class TrailIndex:
             self.done = True
 
     def ends_at(self, place: TrailPosition | None) -> bool:
-        """Return whether the complete trail is indexed, and its last operations end at a position."""
+        """Return whether the complete trail is indexed, and its last span ends at a position."""
         with self.lock:
             return self.done and (not self.spans or place == self.spans[-1].stop)
 
@@ -372,7 +374,10 @@ class TrailIndex:
         return combined
 
     def begin_of(self, text: str) -> TrailPosition | None:
-        """Return where the first transaction with this id begins, or None if the part of the trail that was read does not contain it."""
+        """Return the position at which the first transaction with this id begins.
+
+        Returns None if no such transaction begins in the part of the trail that was read so far.
+        """
         # Python salts `hash` differently in each process, which does not matter for a temporary
         # file of this one.
         wanted, raw, at = hash(text), text.encode(), 0
@@ -583,8 +588,8 @@ def _first_ids(step: CheckedChunk, ids: IdTokens) -> TransactionIds:
 class _Counted:
     """The counts of a chunk's operations; see ``kernels.count_records`` for the arrays.
 
-    ``times`` are the earliest and the latest time, and ``last_timely`` the last one within the
-    bounds, or -1.
+    ``times`` are the earliest and the latest time of all operations. ``last_timely`` is the time of
+    the last operation whose time is within the bounds ``EARLIEST`` and ``LATEST``, or -1.
     """
 
     operations: int

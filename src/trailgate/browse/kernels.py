@@ -23,7 +23,8 @@ class CountedRecords(NamedTuple):
 class TableCounts(NamedTuple):
     """Counts by table; the last element of each array is for records without a table.
 
-    ``kinds`` has a row of slots for each table, one for each operation type.
+    ``kinds`` is a flat array with a row for each table, which has one count for each operation
+    type.
     """
 
     kinds: Longs
@@ -42,7 +43,11 @@ class TransactionExtents(NamedTuple):
 
 
 class RecordBins(NamedTuple):
-    """The operation type and the table of each record, or -1 if it is in no bin of ``count_times``."""
+    """The operation type (``kind``) and the table (``slot``) of each record, to count it by time.
+
+    Both are -1 for a record that is not an operation or has a time outside the bounds. ``kind`` is
+    also -1 if the type is unknown. For a record without a table, ``slot`` is the number of tables.
+    """
 
     kind: Longs
     slot: Longs
@@ -69,7 +74,8 @@ def count_records(
     unknown types), ``sizes`` the bytes of all records, and ``earliest`` and ``latest`` the times
     within the bounds.
 
-    A record is in a bin if it is an operation and its time is within the bounds.
+    ``bins`` gets the type and table of each operation whose time is within the bounds ``from_time``
+    and ``to_time``, and -1 for other records.
 
     Before the call, counts are 0, ``earliest`` is ``to_time`` and ``latest`` is ``from_time``.
     Returns the number of operations, their earliest and latest time, and the last time within the

@@ -38,10 +38,12 @@ AT_ONCE: Final = 8 << 20  # a trail of at most this many bytes is counted before
 
 @dataclass(slots=True)
 class NameCounts:
-    """Counts of the matching operations by name, such as table or owner, in bounded memory.
+    """Counts of the matching operations by name, such as owner or transaction id, in bounded memory.
 
-    In a trail, the operations of a transaction are contiguous. So a rare name can be dropped,
-    unless it occurs in the latest batch, because its transaction may continue.
+    If there are too many names, the rarest are dropped, because pages only show the most frequent
+    ones. The operations of a transaction are contiguous in a trail, so the count of a dropped
+    transaction id would not have grown. Names of the latest batch are kept, because their
+    transaction may continue.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -67,9 +69,9 @@ class NameCounts:
 class MatchSummary:
     """Counts of the operations that pass filters, up to the position ``reached``.
 
-    ``uncharted`` are matches that are not in the histogram: their time is before 1990 or after
-    2100, or their operation type is unknown. ``unread`` are parts of the trail that cannot be
-    decoded, so it is unknown whether they match.
+    ``uncharted`` is the number of matches that are not in the histogram: their time is before 1990
+    or after 2100, or their operation type is unknown. ``unread`` is the number of parts of the
+    trail that cannot be decoded, so that it is unknown whether they match.
     """
 
     filters: OperationFilters
@@ -147,9 +149,10 @@ class LatestResults(Generic[K, R]):
         self._kept: OrderedDict[Hashable, R] = OrderedDict()
 
     def of(self, index: TrailIndex, asked: K) -> R:
-        """Return the cached result for a request, or a new empty one.
+        """Return the cached result for the request ``asked``, or a new empty one.
 
-        A cached result may be incomplete; the caller then continues it.
+        A cached result may be incomplete: the caller then counts further. After the index was
+        rebuilt, or files were purged, earlier results are not used.
         """
         with self._lock, index.lock:
             # A rebuilt index has new spans, and purged files cannot be counted any more.

@@ -248,7 +248,10 @@ def _fixed_width(
 def _slots(
     layout: RecordLayout, shift: int, roles: dict[str, str]
 ) -> Iterable[tuple[int, int, str, str, str]]:
-    """Yield the fields of a layout: start, end, name, role and type."""
+    """Yield the fields of a layout: start, end, name, role and type.
+
+    ``shift`` is added to the offsets, and ``roles`` maps names of columns to roles.
+    """
     for slot in layout.slots:
         kind = slot.field.usage.value
         yield (

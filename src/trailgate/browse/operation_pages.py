@@ -1,7 +1,7 @@
 """The pages of operations and of one transaction.
 
-A page's address contains filters and a position: ``at`` is the first row to show, or ``before`` the
-end of the rows to show.
+The address of the page of operations contains filters and a position. With ``at``, the page shows
+the first matching operations from this position on; with ``before``, the last ones before it.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 def _matches(
     index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
 ) -> dict[str, Any]:
-    """Return the counts of all matches.
+    """Return the template values for the counts of all matches.
 
-    Before that, count further matches for ``seconds``, unless this is None.
+    First, further matches are counted for about ``seconds``, unless this is None.
     """
     filters, given = filters_of(index, query), _filters(query)
     summary = summaries.of(index, filters)

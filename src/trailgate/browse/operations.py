@@ -62,7 +62,10 @@ NULL: Final = ShownValue("null")
 
 @dataclass(frozen=True, slots=True)
 class ShownCell:
-    """A column of an operation as a page shows it. ``before`` is None if there is only one value to show."""
+    """A column of an operation as a page shows it.
+
+    If there is only one value to show, it is ``after``, even for a delete, and ``before`` is None.
+    """
 
     name: str
     after: ShownValue
@@ -99,7 +102,7 @@ class ShownOperation:
 
     @property
     def key(self) -> str:
-        """The row's key after the operation as a JSON array of texts, or "" if it is not known."""
+        """The row's key after the operation as a JSON array of texts, or "" if it is unknown or too long."""
         cells = [one for one in self.cells if one.key]
         sides = [
             one.before if one.after is MISSING and one.before is not None else one.after
@@ -168,7 +171,7 @@ class OperationSearch:
         return self._shorten(self._with_damage(result) if self.damage else result)
 
     def _shorten(self, result: SearchResult) -> SearchResult:
-        """Shorten a page with large rows. At least one row is kept."""
+        """Remove rows from a page that would have more than ``CHARACTERS``. At least one row is kept."""
         rows = result.rows[::-1] if self.back else result.rows
         sizes = [row.size if isinstance(row, ShownOperation) else MARKUP for row in rows]
         # The number of rows whose sizes together fit: sizes 40 50 30 with room for 100 have the

@@ -92,7 +92,8 @@ class Bar:
 class Tick(NamedTuple):
     """A label of a chart's axis. ``at`` is its distance from the left or the top, in percent of the axis.
 
-    ``title`` and ``times`` are the complete time of a label, for the page and for its script.
+    On a time axis, ``title`` is the complete time of the label, and ``times`` the same time for the
+    script that adds local times (``iso_times``).
     """
 
     at: float
@@ -319,7 +320,7 @@ def time_chart(
 
 
 def _levels(most: int) -> Iterable[int]:
-    """Return at most four round counts up to the largest."""
+    """Return at most four round counts up to ``most``, for the labels of a chart: 200, 400, 600 for 700."""
     step = next(
         one * 10**power
         for power in itertools.count()
@@ -414,7 +415,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
-    """Return the template values for the overview of a trail, which are also those of the report."""
+    """Return the template values for the overview of a trail, which the report has too."""
     listing = list_trail(index.found.prefix)
     manifest = manifest_of(listing)
     with index.lock:

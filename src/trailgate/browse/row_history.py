@@ -97,7 +97,7 @@ def _is_text(value: object) -> bool:
 
 @dataclass(slots=True)
 class KeyUpdates:
-    """The key updates of a table, in trail order, up to the position ``reached``."""
+    """The key updates of a table, in trail order, as far as the trail was searched (``reached``)."""
 
     table: str
     found: list[KeyUpdate] = field(default_factory=list)
@@ -160,8 +160,9 @@ def follow_keys(
 
     ``updates`` are the key updates in the order of the trail. With 1 -> 2 at A and 2 -> 3 at B,
     the row that has 2 between A and B had 1 up to A, 2 from A to B, and 3 from B on. A row with
-    key 2 before A or after B is a different row. Without a position, the result has all rows
-    that ever had the key, and the earlier keys of the last of them.
+    key 2 before A or after B is a different row. Without a position, ``key`` has no bounds in the
+    result, which therefore covers every row that ever had it; the other keys belong to the last row
+    that got this key.
     """
     earlier, begin = _keys_before(updates, key, at)
     later, end = _keys_after(updates, key, at or begin)
@@ -172,7 +173,10 @@ def follow_keys(
 def _keys_before(
     updates: Sequence[KeyUpdate], key: tuple[str, ...], at: TrailPosition | None
 ) -> tuple[list[RowKey], TrailPosition | None]:
-    """Return the keys that the row had before, and the position from which it had ``key``."""
+    """Return the keys that the row had before ``key``, and the position at which it got ``key``.
+
+    The position is None if the row had the key from the trail's beginning on.
+    """
     found: list[RowKey] = []
     begins: list[TrailPosition | None] = []
     end = at
@@ -195,7 +199,10 @@ def _keys_before(
 def _keys_after(
     updates: Sequence[KeyUpdate], key: tuple[str, ...], at: TrailPosition | None
 ) -> tuple[list[RowKey], TrailPosition | None]:
-    """Return the keys that the row got later, and the position up to which it had ``key``."""
+    """Return the keys that the row got after ``key``, and the position up to which it had ``key``.
+
+    The position is None if the row had the key up to the trail's end.
+    """
     found: list[RowKey] = []
     ends: list[TrailPosition | None] = []
     begin = at

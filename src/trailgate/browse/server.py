@@ -1,8 +1,8 @@
 """The server of ``trailgate browse``: one trail, an index that is built in the background, and its pages.
 
-Each page is one row of ``PAGES``: a function of the index and the query of the address, which
-returns the values for a template. Pages run in threads because they read files. SQL is separate: it
-may take long, and is cancelled if its client disconnects.
+A page is a function of the index and the query of the address, which returns the values for a
+template. ``PAGES`` and ``_TrailPages.routes`` list these functions. They run in threads because
+they read files. SQL is separate: it may take long, and is cancelled if its client disconnects.
 """
 
 from __future__ import annotations

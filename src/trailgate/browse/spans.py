@@ -31,7 +31,7 @@ UNREAD: Final = 16  # after this many unreadable operations in a span, larger pa
 
 @dataclass(frozen=True, slots=True)
 class UnreadOperations:
-    """Operations of a span that cannot be decoded: the position of the first of them, and the reason."""
+    """Operations that cannot be decoded: the position of the first one (``place``), and the reason."""
 
     place: TrailPosition
     problem: str
@@ -107,10 +107,11 @@ def read_span(
 def _parts(
     view: RecordColumns, span: IndexSpan, place: TrailPosition | None, *, back: bool
 ) -> list[tuple[RecordColumns, bool]]:
-    """Return a span's records as a stack of parts, first part on top, each with whether its operations are wanted.
+    """Divide a span's records into parts, each with whether its operations are wanted.
 
-    Operations before the position are needed only for the state, such as the open transaction. The
-    first operations after the position are a separate part, because a page may need no more.
+    The parts are in reverse order: the last one is decoded first. Operations before the position
+    are not wanted, but change the state of the reader, such as the open transaction. The first
+    operations after the position are a separate part, because a page may need no more.
     """
     begins, cut = _begins(view), 0
     if place is not None and span.begin < place < span.stop:
@@ -130,7 +131,11 @@ def _parts(
 
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows at which an operation may begin: records that are neither a piece nor an after image."""
+    """Return the rows at which an operation may begin.
+
+    Excluded are later pieces of a long record, and the after image that follows the before image of
+    an update.
+    """
     starts = np.flatnonzero((view.role == RecordRole.CHANGE) | (view.role >= RecordRole.METADATA))
     # an after image comes after the before image of an update, and after the pieces of that
     before = (view.is_before & (view.io_type == IO_UPDATE))[starts]

@@ -54,9 +54,10 @@ class StatementRunner:
 
     @contextmanager
     def run(self, text: str, cancellation: QueryCancellation, seconds: float) -> Iterator[None]:
-        """Prevent other SQL statements while the block runs this one, and cancel it after ``seconds``.
+        """Reserve the runner for an SQL statement, which the block of this context manager runs.
 
-        Raises OptionError if another statement is still running.
+        No other statement can run in the meantime. The statement is cancelled after ``seconds``.
+        Raises OptionError if another statement is still running, or if the server ends.
         """
         mine = RunningStatement(text, monotonic(), cancellation)
         with self._changed:

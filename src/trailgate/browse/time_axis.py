@@ -90,7 +90,8 @@ def _months_of_days() -> Longs:
 def round_times(begin: int, end: int) -> list[tuple[int, str]]:
     """Choose round times for the labels of a time axis between two times (microseconds since 1970, UTC).
 
-    Both are years that a trail can have. A day is labelled as a date, a time of day as hours and minutes. The first label has the date too.
+    Labels are times of day such as 12:30 (with seconds if they are less than a minute apart), dates
+    at midnights, or months or years on a long axis. The first time of day has the date too.
     """
     length = (end - begin) / SECOND
     for step in STEPS + STEPS_OF_HOURS:
@@ -107,9 +108,9 @@ def round_times(begin: int, end: int) -> list[tuple[int, str]]:
 def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
     """Choose the times at which a chart's bars begin (microseconds), and the end of the last bar.
 
-    Bars are as short as possible, with at most ``most`` of them. Each consists of whole bins of a
-    ``TimeHistogram`` with the given ``width``: from a second to a week, or calendar months,
-    quarters or years.
+    Bars are as short as possible, but there are at most ``most``. A bar is from a second to a week
+    long, or it is a calendar month, a quarter, or one or more years. It consists of complete bins
+    of a ``TimeHistogram`` whose bins have the given ``width``.
     """
     # A bar is a whole number of bins, as counts within a bin cannot be divided.
     for step in BAR_STEPS:
@@ -126,7 +127,10 @@ def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
 
 
 def _covering(begin: int, end: int, step: int) -> range:
-    """Return the multiples of a step in seconds from the last one before a time to the first one after it."""
+    """Return multiples of ``step`` seconds that cover a time range.
+
+    The first is at or before ``begin``, and the last at or after ``end`` (both in microseconds).
+    """
     origin, width = _origin(step), step * SECOND
     first = begin - (begin - origin) % width
     # ``-(x) % width`` is the distance up to the next multiple: for 7 and a width of 5 it is 3.
@@ -153,9 +157,9 @@ def _labelled(times: list[int], step: int) -> Iterator[tuple[int, str]]:
 
 
 def _origin(step: int) -> int:
-    """Return the time from which the multiples of a step are counted.
+    """Return the time (microseconds) from which the multiples of a step are counted.
 
-    Weeks are counted from Mondays.
+    For steps of more than a day it is a Monday, otherwise 1970-01-01.
     """
     return (MONDAY if step > DAY else 0) * SECOND
 

@@ -35,8 +35,8 @@ _HEADERS: Final = ReadSelection(columns=frozenset(), tokens=False, ids=False)
 class TransactionExtent:
     """The extent of one transaction: its operations by table and type, their times, and its end.
 
-    ``stop`` is the position after the transaction, or None if its end is not in the trail.
-    ``counted_to`` is set if counting took too long and stopped there.
+    ``stop`` is the position after the transaction, or None if its end was not found. If counting
+    took too long, ``counted_to`` is the position at which it stopped, otherwise None.
     """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -53,9 +53,10 @@ class IndexedTransaction:
 
 
 class TransactionIds(NamedTuple):
-    """The transaction ids in a chunk of records, one per transaction.
+    """The ids of the transactions in a chunk of records.
 
-    ``numbers`` are the transactions that have an id, in ascending order.
+    ``numbers`` are the numbers of the transactions that have an id, ascending, and ``strings`` are
+    their ids.
     """
 
     numbers: Longs
@@ -142,7 +143,10 @@ class TransactionStatistics:
 
 
 def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
-    """Return the indexes of the values that are large enough for a list of the longest transactions."""
+    """Return the indexes of the values that are large enough for ``kept``, a list of the longest transactions.
+
+    ``measure`` is the attribute by which the list is sorted, such as "duration".
+    """
     least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
     candidates = np.flatnonzero(values > least)
     if len(candidates) > LONGEST:

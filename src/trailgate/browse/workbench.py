@@ -70,7 +70,12 @@ class SheetFile:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The contents of the workbench page's fields. ``earlier`` are the properties that a proposal replaced."""
+    """The contents of the workbench page's fields.
+
+    ``form`` is the form of ``message``: "lf", "crlf" or "hex" (``show_message``). ``chosen`` is the
+    name of the chosen message of the folder. ``earlier`` are the properties that a proposal
+    replaced.
+    """
 
     message: str = ""
     form: str = "lf"
@@ -314,7 +319,7 @@ def show_message(raw: bytes) -> tuple[str, str]:
 def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
     """Parse the submitted form of the workbench into a ``Sheet``.
 
-    Raises OptionError.
+    Also returns the form's fields by name, without those of files. Raises OptionError.
     """
     try:
         pairs = parse_qsl(
@@ -346,7 +351,11 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The files on the page, by the names that the properties use."""
+    """Opens the definition files that properties name, from the texts on the page (``DefinitionFiles``).
+
+    ``files`` maps a path in the properties to a text. ``copybooks`` are the paths whose COPY
+    members may be read from their folder.
+    """
 
     files: Mapping[str, str]
     properties: Properties
@@ -380,7 +389,10 @@ class _Texts:
 
 
 class _Examined:
-    """One examination of a sheet. It collects results and errors, and stops at an error that prevents the next step."""
+    """One examination of a sheet: parses the properties, and then the message with them.
+
+    Collects results and errors, and stops at an error that prevents the next step.
+    """
 
     def __init__(self, bench: Workbench, sheet: Sheet) -> None:
         self.bench, self.sheet = bench, sheet
@@ -508,7 +520,10 @@ class _Examined:
         )
 
     def _pane(self, source: str) -> tuple[str, str]:
-        """Return the field of the page for the source of an error, and its text."""
+        """Return the name of the page's input field to which the source of an error belongs, and its text.
+
+        Both are "" if there is no such field.
+        """
         if source == self.name:
             return "properties", self.sheet.properties
         if source == MESSAGE:

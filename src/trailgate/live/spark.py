@@ -3,10 +3,10 @@
 ``spark.readStream.format("jms").option("url", "stomp://broker/orders").load("dirdat/ot.journal")``.
 
 The driver receives messages and stores them in the journal; an offset of the stream is the number
-of the next message in it. Spark creates the reader in several processes, so nothing is opened
-before the first offset is requested. The process that gets this request then receives from the
-broker, if a url is set. Nothing depends on ``commit``, which Spark calls one batch late, or on
-``stop``.
+of the next message in the journal. Spark creates the reader in several processes, so a reader opens
+nothing until Spark asks it for the latest offset. Only then does it receive from the broker, if a
+url is set. Spark calls ``commit`` one batch late, and may not call ``stop``, so nothing depends on
+them.
 """
 
 from __future__ import annotations
@@ -296,7 +296,10 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
             self._receiver.close()
 
     def _receive(self, begin: int) -> None:
-        """Start to receive, and delete the journal's messages before the offset, which Spark has committed."""
+        """Start to receive if a broker is given, and delete the journal's messages before ``begin``.
+
+        Spark has committed the batches before this number.
+        """
         if self._options.address is None:
             return
         if self._receiver is None:
@@ -309,9 +312,9 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
             self._released = begin
 
     def _end(self, begin: int) -> int:
-        """Return the end of the usable messages.
+        """Return the number after the last message that the stream may use now.
 
-        Raises StorageError if the journal is a different one than the stream has read so far.
+        Raises StorageError if the journal ends before ``begin``: it is not the stream's journal.
         """
         held = self._index.extent().end
         # Messages that are stored but not synced yet could be lost in a crash, so use only what the

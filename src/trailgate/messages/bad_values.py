@@ -1,8 +1,9 @@
 """Find all values of a column that cannot be converted, and their errors.
 
-A converter handles complete columns and raises an error for one bad value only. So distinct values
-are tried in slices: a slice without an error is done, and the rest of one with an error is tried
-again after the bad value.
+A converter handles complete columns and raises an error at the first bad value, so one call does
+not find the others. Some errors list all values with the same fault (`alike`). Otherwise the
+distinct values are converted in slices: if a slice has a bad value, conversion continues after that
+value.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ def errors_by_row(
 ) -> tuple[Longs, ErrorColumns]:
     """Return the rows whose values `convert` rejects, in order, with the error of each.
 
-    `error` is the error of the whole column.
+    `error` was raised for the complete column. It is raised again if each distinct value on its own
+    is good.
     """
     coded = values.dictionary_encode()
     found, errors = find_errors(convert, coded.dictionary)
@@ -60,8 +62,9 @@ class ValueColumn(Protocol):
 def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
     """Return the indexes of the values that `convert` rejects, in order, with the error of each.
 
-    An error may list all values with the same fault (`alike`). These are removed and the rest is
-    converted again. If it lists none, the values are converted in parts.
+    An error may list the indexes of all values with the same fault (`alike`). These values are
+    removed, and the others are converted again. If it lists none, the values are converted in
+    slices.
     """
     errors = MessageErrors()
     rows = np.arange(len(values))
@@ -85,7 +88,7 @@ def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, Error
 
 
 def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
-    """Return an error as columns, one row for each of several rows."""
+    """Repeat one error for several rows of `values`, each with its own row number and bytes."""
     strings = values if isinstance(values, pa.Array) else values.strings
     raw = strings.take(pa.array(rows))
     return ErrorColumns.of(len(rows), error.problem, error.hint, record=rows, raw=raw)

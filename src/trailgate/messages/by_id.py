@@ -5,8 +5,9 @@ id follows, when a record has an end mark (if the format has one), or at the end
 then its last operation is held back, because its indicator (middle or end) is not known yet; see
 `model/transactions.py`.
 
-A message that cannot be read may belong to the transaction before it or to the one after it. Unless
-its ids can be read, both transactions form one unit with it, and are rejected together.
+A message that cannot be read may belong to the transaction before it or to the one after it. If its
+ids cannot be read either, the message and both transactions form one unit and are rejected
+together.
 
 `select_captured` removes the operations that are not captured, and recomputes the indicators of the
 others (decision 0020).
@@ -191,9 +192,10 @@ def _follow(
 
 
 def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
-    """Return a mask of the first rows after an unknown message that continue its transaction.
+    """Return a mask over `rows`: the first one after an unknown message, if it continues a transaction.
 
-    That transaction may have begun in the unknown message.
+    `unknown` are messages that may contain any operations. The transaction may have begun in one of
+    them, so the number of its first message is not known.
     """
     # For each row, the number of unknown messages before it. If it is larger than for the row
     # before, an unknown message lies between them.
@@ -300,7 +302,7 @@ def _walk(
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
-    """Insert other ids before the given positions."""
+    """Insert the id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
     if not len(others):
         return ids
     # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.
@@ -328,9 +330,11 @@ class CapturedOperations:
 def select_captured(
     raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
 ) -> CapturedOperations:
-    """Select the operations to capture: those in a block whose transaction is not excluded.
+    """Select the operations to capture, and repair their indicators.
 
-    With `hold`, the last operation of a transaction that stays open is held back.
+    An operation is captured if it is in a block, its message has no error, and its user or
+    transaction is not excluded. With `hold`, the last operation of a transaction that stays open is
+    held back.
     """
     captured = np.zeros(len(raw.message), bool)
     for block in raw.blocks:

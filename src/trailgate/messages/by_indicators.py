@@ -109,7 +109,7 @@ def _check(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
-    """Complete the transactions of the operations.
+    """Check the transactions, and give each operation the id and CSN of its transaction.
 
     Messages that contradict earlier ones become problems.
     """
@@ -144,7 +144,7 @@ def _find_unended(
 ) -> Mask:
     """Return a mask of the operations that begin a unit although a transaction is still open.
 
-    Only the open transaction is bad, not the new one.
+    Only the open transaction, which has no end, is bad; the transaction that begins here is good.
     """
     # The mask of each message's first operation. The slice makes it empty if there are no
     # operations.
@@ -183,7 +183,7 @@ def _check_bounds(
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -> None:
-    """Add a problem to each message with different transaction ids within one transaction."""
+    """Add a problem to each message with an operation whose id differs from its transaction's first id."""
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
     hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE

@@ -1,7 +1,8 @@
-"""Check that messages are UTF-8, and recognize what else they are.
+"""Check that messages are UTF-8, and recognize other encodings for the error text.
 
 All bodies of a batch are checked at once. Only messages that are not UTF-8 are examined one by one:
-a byte order mark names another encoding, and a zero byte may begin a value from a schema registry.
+a byte order mark shows another encoding such as UTF-16, and a zero byte at the beginning may mean
+data in a schema registry's format, such as Avro.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The errors of messages as columns: a row for each error, and a column for each part of its text.
+"""The errors of messages as columns: a row for each error, a column for each part of the error.
 
 A file in which every message is bad has as many errors as messages. An exception for each of them
 would take longer than parsing a good message. The checks find complete columns of bad rows, so they
@@ -69,13 +69,11 @@ Part: TypeAlias = pa.Array | pa.Scalar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorColumns:
-    """Errors of messages as columns.
+    """Errors of messages as columns: `columns` maps the name of a part to its value for each error.
 
-    A missing column means that the part is unknown in all rows, a null that it is unknown in one
-    row.
-
-    A scalar in place of a column is the value in all rows. `kind` is the name of the error's class,
-    and `problem` and `hint` are its texts; the other columns are the fields of `Where`.
+    `kind` is the name of the error's class, and `problem` and `hint` are its texts; the other names
+    are the fields of `Where`. A scalar in place of a column is the value in all rows. If a name is
+    missing, the part is unknown in all rows; a null means that it is unknown in one row.
     """
 
     count: int
@@ -167,7 +165,7 @@ class ErrorColumns:
         return ErrorColumns(count, columns)
 
     def with_place(self, **place: Any) -> ErrorColumns:
-        """Fill in the parts of the errors' places that are still unknown."""
+        """Fill in fields of `Where`, in the rows in which they are still unknown."""
         columns = dict(self.columns)
         for name, value in place.items():
             if value is None:
@@ -232,10 +230,12 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 
 
 class _Template:
-    """Builds the template for the texts of errors: its pieces, and the literal before the next piece.
+    """Builds the template for the texts of errors, such as "not a number (ot.txt, byte 4). Hint".
 
-    `begun` states in which rows the place has begun: in all, in none, or in the rows of a mask. In these rows,
-    a comma precedes the next part of the place; in the others, an opening parenthesis does.
+    `pieces` are the finished pieces, and `literal` is the text before the next piece. The *place*
+    is the part in parentheses. `begun` states in which rows it has begun: in all, in none, or in
+    the rows of a mask. In these rows, a comma precedes the next part of the place; in the others,
+    an opening parenthesis does.
     """
 
     def __init__(self) -> None:
@@ -245,9 +245,9 @@ class _Template:
 
     @property
     def separators(self) -> tuple[str, ...]:
-        """Return what to write before the next part of the place.
+        """Return the separators before the next part of the place, such as " (" or ", ".
 
-        If there are two, the second one is for the rows of the mask.
+        There are two if `begun` is a mask: the second one is for the rows in the mask.
         """
         return _SEPARATORS if isinstance(self.begun, np.ndarray) else (_SEPARATORS[self.begun],)
 
@@ -257,9 +257,11 @@ class _Template:
         forms: Sequence[tuple[str, str | None]],
         states: Octets | None,
     ) -> None:
-        """Add a piece with values.
+        """Add a piece with one value per row, written in one of several forms.
 
-        Each form consists of the literals before and after the value, or has no value.
+        A form consists of the literals before and after the value; with None as the second one, the
+        value is not written. `states` has the index of each row's form. If it is None, rows have
+        the first form, or the second one if the value is null.
         """
         made = tuple(
             PieceForm(self.literal + before.encode(), None if after is None else after.encode())
@@ -295,9 +297,10 @@ class _Template:
         self.begun = self.begun is True or absent is None or ~absent | self.begun
 
     def end_place(self, errors: ErrorColumns) -> None:
-        """Add the end of the place.
+        """Add the closing parenthesis of the place.
 
-        If nothing of a place was printed, write "unknown place", unless it has no parts at all.
+        In rows in which no part was printed, write "(unknown place)" if a part has a value (empty
+        text is not printed), and nothing if all parts are unknown.
         """
         if self.begun is True:
             self.literal += b")"
@@ -487,9 +490,9 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
 
 
 def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
-    """Return a mask of the values whose shown bytes are not UTF-8.
+    """Return a mask of the values whose shown bytes are not UTF-8, so that only hex digits are shown.
 
-    For these only hex digits are shown.
+    Only the values in the mask `perhaps` are examined.
     """
     hidden = np.zeros(len(perhaps), bool)
     rows = np.flatnonzero(perhaps)
@@ -507,7 +510,7 @@ def _bounds(values: pa.Array) -> tuple[Longs, Octets]:
 
 
 def _kinds_of(values: pa.BinaryArray) -> tuple[Octets, Longs]:
-    """Classify each byte of the values (for example as `_CONTROL`), and return the offset of each value."""
+    """Return the class of each byte of the values, such as `_CONTROL`, and the offset of each value."""
     offsets, data = _bounds(values)
     return _KINDS[data[offsets[0] : offsets[-1]]], offsets - offsets[0]
 

@@ -39,7 +39,7 @@ _NULL_KEY_HINT: Final = (
 
 
 def shape_images(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
-    """Reduce a block to the columns that are written to the trail by the rules.
+    """Remove the column values that the Extract parameters exclude from the trail.
 
     `block` has one operation type, or inserts and updates without before values. In the result,
     updates that change the key are key updates.
@@ -52,9 +52,9 @@ def shape_images(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
 
 
 def with_operation_types(block: ChangeBlock) -> ChangeBlock:
-    """Mark the updates that change a key as key updates.
+    """Return a block in which the updates that change a key have the type key update.
 
-    A block with before values is expected to contain only updates.
+    A block whose first operation is an update and that has before values must contain only updates.
     """
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
@@ -97,7 +97,10 @@ def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
-    """Return a mask of the rows whose key changed. A missing key value counts as unchanged."""
+    """Return a mask of the rows whose key changed.
+
+    A key column that is missing in one of the images counts as unchanged.
+    """
     moved = np.zeros(len(block), bool)
     for key in block.table.marked_keys:
         before, after = block.before[key], block.after[key]
@@ -142,7 +145,10 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
 
 
 def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
-    """Mark the values of each column as missing except in its given rows. None keeps all rows."""
+    """Set values to missing: column i keeps its values only in the rows of the mask `kept[i]`.
+
+    If `kept[i]` is None, the column keeps all its values.
+    """
     return tuple(
         column if mask is None else _mask(column, mask)
         for column, mask in zip(image, kept, strict=True)

@@ -151,7 +151,7 @@ def cut_records(
     first: Longs,
     segment: Longs,
 ) -> int:
-    """Cut records into messages: write each message's first record, and its number in its transaction.
+    """Cut records into messages: write the first record of each, and the message's number in its transaction.
 
     A message ends where a transaction begins (`begins`), before a record that would make it longer
     than `limit`, or after each record if `single`. `overhead` is the number of bytes that each

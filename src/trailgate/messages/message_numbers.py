@@ -2,8 +2,8 @@
 
 Event publishing cuts a long transaction into numbered messages. IBM's documentation defines neither
 the first number nor whether messages of single rows are numbered. So a number is only compared with
-the previous one (`is_redelivered_start`). `MessageBoundaries` contains what is needed for that: the
-operations next to the boundaries of messages.
+the previous one (`is_redelivered_start`). Only the operations on both sides of a boundary between
+messages have to be compared; `MessageBoundaries` contains them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ _DISORDER: Final = "A redelivered transaction begins with the same message numbe
 
 @dataclass(frozen=True, slots=True)
 class MessageBoundaries:
-    """The operations next to each message boundary, the first and last operation, and the numbers of their messages.
+    """The operations next to each message boundary inside a transaction, and the numbers of their messages.
 
-    `rows` are the row numbers of these operations, ascending. `numbers` are the numbers of their
-    messages. `digests` are hashes of the bytes of operations that are alone in their message.
-    `content` is the content of a message: "transaction", "row", or "auto" if it must be detected.
+    The arrays have one element for each of these operations, and for the first and the last
+    operation of the batch. `rows` are their row numbers, ascending. `numbers` are the numbers of
+    their messages. `digests` are hashes of the bytes of operations that are alone in their message,
+    or `SEVERAL`. `content` is the content of a message: "transaction", "row", or "auto" if it must
+    be detected.
     """
 
     content: str
@@ -82,8 +84,10 @@ def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> Last
 def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) -> bool:
     """Return whether the second of two adjacent messages is the redelivered start of their transaction.
 
-    Both messages contain operations of the same transaction. Raises TransactionError if a message
-    is missing or the numbers contradict each other.
+    Both messages contain operations of the same transaction, which began with the message
+    `before.began`. Example: 5, then 1 is a restart if the transaction began with message 1. With
+    the `content` "row", the result is always False. Raises TransactionError if a message is missing
+    or the numbers contradict each other.
     """
     if content == ROW or NO_NUMBER in (before.number, after.number):
         return False

@@ -45,7 +45,7 @@ FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a
 
 
 class HeaderPart(NamedTuple):
-    """The headers of consecutive messages: ``build(begin, end)`` returns the Arrow map of a range of them."""
+    """The headers of the messages [begin, end) of a source; ``build(begin, end)`` returns them as an Arrow map."""
 
     build: Callable[[int, int], pa.MapArray]
     begin: int
@@ -103,9 +103,9 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return dict(zip(names, values, strict=True))
 
     def _range(self, begin: int, end: int) -> list[HeaderPart]:
-        """Return the parts of the messages [begin, end).
+        """Return the header parts that cover the messages [begin, end).
 
-        There is at least one, which may contain no messages.
+        If there are no such messages, return one empty part, because its `build` defines the type.
         """
         found, before = [], 0
         for part in self._parts:
@@ -137,7 +137,8 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
     def _places(self, wanted: Mask) -> Longs:
         """Return for each message the index of its first entry with the wanted header name, or -1.
 
-        The entries of message i are those from `_bounds[i]` to before `_bounds[i + 1]`.
+        `wanted` marks the map entries that have this name. The entries of message i are
+        `_bounds[i]` to `_bounds[i + 1]` - 1.
         """
         entries = np.flatnonzero(wanted)
         begins, ends = self._bounds[:-1], self._bounds[1:]
@@ -359,9 +360,9 @@ def as_messages(
 
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """How many messages at the beginning of a batch can be parsed without later messages.
+    """The number of messages at the beginning of a batch that can be parsed without later messages.
 
-    `later` describes the messages that follow them.
+    `later` describes the other messages of the batch, which must wait.
     """
 
     count: int
@@ -377,7 +378,10 @@ class WaitingFormat(Protocol):
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether the messages that wait so far must still wait after these, whatever messages come later."""
+        """Return whether these messages only continue the messages that already wait.
+
+        Then all of them must wait until another message arrives, and nothing is parsed yet.
+        """
         ...
 
 

@@ -142,7 +142,7 @@ class DeduplicatedMessages:
     """The result of deduplicating a batch by message ids.
 
     `kept` are the numbers of new messages, or None if all are new. `problems` refer to message
-    numbers in the original batch. `last` is the highest id after each message, or None before the
+    numbers in the original batch. `last[i]` is the highest id up to message i, or None before the
     first id.
     """
 
@@ -158,7 +158,11 @@ class DeduplicatedMessages:
     def apply(
         self, messages: MessageBatch, problems: Sequence[Problem]
     ) -> tuple[MessageBatch, Sequence[Problem]]:
-        """Return the messages that are not duplicates, with their earlier problems and those that the deduplication found."""
+        """Remove the duplicates from the messages and from their problems.
+
+        The returned problems are `problems` and those of the deduplication, numbered for the
+        remaining messages. A message that already has a problem gets no second one.
+        """
         known = {problem.message for problem in problems}
         every = (*problems, *(one for one in self.problems if one.message not in known))
         if self.kept is None:
@@ -184,9 +188,10 @@ class MessageIds:
         self._last: str | None = None
 
     def begin(self, last: str | None) -> None:
-        """Set the highest id before the first message, if it is known.
+        """Set the highest id of earlier messages, or None if it is unknown.
 
-        Its body is unknown, so any body matches it.
+        The body of that message is unknown, so a message with this id counts as a duplicate
+        whatever its body is.
         """
         if last is not None:
             self._known.setdefault(last, ANY_BODY)
@@ -245,7 +250,10 @@ class MessageIds:
         )
 
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
-        """Return the error of a message with a new id, or None."""
+        """Return the error of a message that is not a duplicate, or None if its id is good.
+
+        A missing id is an error only if `absent`: if other messages of the batch have an id.
+        """
         if message_id is None:
             header = message_id_kind(self._name).header
             problem = f"the message has no header {header} for its id"
@@ -270,16 +278,20 @@ class MessageIds:
 
 
 class MetadataValues:
-    """Reads the metadata of operations from one batch of records."""
+    """Reads the metadata of operations from one batch of records.
+
+    `now` is the time of the run, for records whose time of receipt is unknown.
+    """
 
     def __init__(self, options: MetadataOptions, records: MessageRecords, now: int) -> None:
         self.options, self.records, self.now = options, records, now
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a metadata value for each record.
+        """Return a metadata value for each record. `what` names it in errors, such as "txid".
 
-        Raises BadMessagesError if it is missing in messages.
+        `generated` is used in records for which the value is generated. Raises BadMessagesError if
+        it is missing in messages.
         """
         values = self.optional(source, generated)
         assert values is not None
@@ -344,7 +356,11 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a metadata value for each record (null if the message does not have the header), or None if there is no source for it."""
+        """Return a metadata value for each record, or None if `source` is None.
+
+        A value is null if the message does not have the header. `generated` is used in records for
+        which the value is generated.
+        """
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
@@ -401,10 +417,10 @@ class MetadataValues:
         return times
 
     def _shared_times(self, source: ValueSource) -> Longs | None:
-        """Parse times that several records share, each distinct time once.
+        """Parse the distinct values of a time field that many records share, such as a commit time.
 
-        Returns None if they must be parsed record by record, for example because one of them is
-        invalid.
+        Returns a time for each record, or None if times must be parsed record by record, for
+        example because one of them is invalid.
         """
         shared = self.records.shared(source.name) if source.kind is SourceKind.FIELD else None
         if shared is None or shared[0].null_count:
@@ -427,7 +443,10 @@ class MetadataValues:
         return times[which] if cut < 0 else None
 
     def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
-        """Parse the times of these records by one format, or by the default formats."""
+        """Parse the times `values` of the records `rows` with the format `given`.
+
+        If it is None, the default format is used for text, and digits are read as a number.
+        """
         if given:
             return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
@@ -442,7 +461,10 @@ class MetadataValues:
         return times
 
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
-        """Return a mask of the records whose message has only digits as its first time."""
+        """Return a mask of the records in messages whose first record has a time of digits only.
+
+        All records of a message are read with the same format.
+        """
         message = self.records.message[rows]
         # For each record, the index of the first record of its message: all records of a message
         # are read in the same way.
@@ -451,7 +473,10 @@ class MetadataValues:
         return digits
 
     def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
-        """Parse the times of these records. Raises BadMessagesError."""
+        """Parse the times `values` of the records `rows` with one format.
+
+        Raises BadMessagesError with the messages that have an invalid time.
+        """
         try:
             times, cut = parse_timestamps(values, fmt)
         except DecodeError as error:
@@ -500,7 +525,10 @@ class MetadataValues:
 def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Join two columns of indexes and strings into one, with the separator ``between``."""
+    """Join the strings of two columns, such as schemas and tables, with the separator ``between``.
+
+    A column is an index for each record, and the list of distinct strings.
+    """
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))

@@ -51,10 +51,10 @@ _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: U
 
 
 class EarlierRecords(NamedTuple):
-    """Records of bad messages, each as a message of its own.
+    """The records before the faults of bad messages: `batch` has each of them as a separate message.
 
-    `message` is the index of the bad message that a record is from, `number` its number in it, from
-    1, and `offset` its byte offset.
+    The arrays have one element per record: the index of its bad message, its number in that message
+    (from 1), and its byte offset in that message.
     """
 
     batch: MessageBatch
@@ -98,7 +98,7 @@ class MessageFormat(ABC, Generic[R]):
 
         Errors are added to `errors`.
 
-        If updates have no before values, the rows may include inserts.
+        If the format has no before values, records of the kind UPDATE may include inserts.
         """
 
     def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows
@@ -111,10 +111,11 @@ class MessageFormat(ABC, Generic[R]):
         numbers: Longs,  # noqa: ARG002  as above
         offsets: Longs,  # noqa: ARG002  as above
     ) -> EarlierRecords | None:
-        """Return the records of some bad messages that end before the offsets of their faults.
+        """Return the records of bad messages that precede the faults.
 
-        `numbers` are these messages, and the result refers to indexes into them. Returns None if
-        there are none, or if the format does not cut messages.
+        `numbers` are the bad messages of the batch, and `offsets` the offset of each one's fault.
+        `EarlierRecords.message` is an index into `numbers`. Returns None if there are no such
+        records, or if messages of the format cannot be divided into records.
         """
         return None
 
@@ -130,7 +131,7 @@ class MessageFormat(ABC, Generic[R]):
         return notes
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings that are certain after a part of a run, without those about the run as a whole."""
+        """Return the warnings after a part of a run, without warnings that need the complete run."""
         return self.warnings(notes)
 
 
@@ -138,7 +139,7 @@ class MessageFormat(ABC, Generic[R]):
 class MessageParser:
     """Parses batches of messages of any format with one set of options.
 
-    Everything that depends only on the tables is computed once.
+    The TABLE statements that apply to a table are found once, not for each batch.
     """
 
     format: MessageFormat[Any]
@@ -350,8 +351,9 @@ class MessageParser:
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
-        Inserts and updates share a block if both have only after images. `order` is the record's
-        number.
+        `rows` are the records of captured tables, and a block's `order` are record numbers. Inserts
+        and updates share a block if both have only after images. For `excluded` see
+        `RawOperations`. Raises BadMessagesError after the last block.
         """
         if not len(rows):
             return
@@ -374,10 +376,10 @@ class MessageParser:
             raise BadMessagesError(errors)
 
     def _image_types(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
-        """Return the operation types for grouping.
+        """Return the operation types by which records are grouped into blocks.
 
-        If the format has no before values and no TABLE statement depends on the type, inserts are
-        treated as updates, because their images look the same.
+        If the format has no before values, and all operations of the table are captured, inserts
+        count as updates, because their images look the same.
         """
         if self.format.has_befores:
             return op_type

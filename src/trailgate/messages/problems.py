@@ -26,13 +26,13 @@ NO_PLACE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The problem of a message that cannot be captured.
+    """The problem of a message that cannot be captured. `message` is its number in the batch.
 
     Message -1 stands for the unit that was open before the batch.
 
-    `ids` are the transaction ids of its first and last operation, if they could be read; they are
-    empty if the message certainly has no operation. `place` is the file and offset of a message of
-    an earlier batch.
+    `ids` are the transaction ids of the message's first and last operation: None if they could not
+    be read, and () if the message certainly has no operation. `place` is the file and offset of the
+    message if it belongs to an earlier batch, otherwise None.
     """
 
     message: int
@@ -276,8 +276,9 @@ class ProblemCollector:
 class Lookahead:
     """Facts about the messages that follow a batch.
 
-    `following` is the id of the next operation. `awaiting` marks the messages of this batch whose
-    operations may be completed by later messages; None if there are none.
+    `following` is the transaction id of the next operation. `awaiting` marks the messages of this
+    batch to whose operations later messages may add parts, such as large objects; None if there
+    are none.
     """
 
     following: str | None = None

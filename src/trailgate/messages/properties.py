@@ -306,9 +306,9 @@ def parse_names(value: str) -> tuple[str, ...]:
 def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFields) -> ValueSource:
     """Parse a property that names the source of a metadata value (capture properties §1.1).
 
-    Raises OptionError if this kind is not allowed.
-
-    Field names get the spelling of the header.
+    Example: `$GG_ID` is a message header, `"X"` a literal, and `OPTYPE` a header field, whose name
+    is returned as `fields` spells it. Raises OptionError if the kind of source is not in `allowed`,
+    or if there is no such field.
     """
     source = _source(value)
     if source.kind not in allowed:
@@ -412,9 +412,10 @@ class PropertyReader:
         return default or self._row(name).default or "" if entry is None else entry.value
 
     def source(self, name: str, *others: str) -> ValueSource | None:
-        """Return the source of a metadata value, by its property or the default in the property table.
+        """Return the source of a metadata value: its property, or the default in the property table.
 
-        `others` are further header field names that bind without a property.
+        With `binding`, a header field called `name`, or one of `others`, precedes the default.
+        Returns None if there is neither.
         """
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
@@ -456,9 +457,11 @@ class PropertyReader:
         kinds: tuple[tuple[str, str], ...],
         take: Callable[[str], bytes] | None = None,
     ) -> Lookup[bytes, str]:
-        """Return a property that maps codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
+        """Return a mapping of codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
 
-        Raises OptionError if two codes are equal.
+        `kinds` are pairs of a word and its meaning: with ("insert", "I"), the property
+        `optype.insertval` has the code of an insert. `take` reads such a property; by default it is
+        read as bytes. Raises OptionError if two codes are equal.
         """
         found: dict[bytes, str] = {}
         for word, meaning in kinds:
@@ -597,14 +600,14 @@ class MetadataOptions:
 
     @property
     def names_operations(self) -> bool:
-        """Whether properties define the codes of operation types and indicators."""
+        """Whether properties such as `optype.insertval` can define the codes of operation types."""
         return True
 
     @property
     def operation_ids(self) -> bool:
-        """Whether each operation has its own sequence id although `by_id` is set.
+        """Whether sequence ids identify operations, and transaction ids transactions.
 
-        If so, operations with the same transaction id form a transaction.
+        Otherwise, if `by_id` is set, all operations of a transaction have the same sequence id.
         """
         return False
 
@@ -644,7 +647,8 @@ def read_metadata(
 ) -> dict[str, Any]:
     """Read the options that all parsers share, except those that name the table.
 
-    `code` parses an operation code or indicator value, for parsers with their own notation.
+    `code(name)` reads the property of an operation code or indicator value, such as
+    `optype.insertval`; by default it is read as bytes.
     """
     return {
         "seqid": read.required_source("seqid"),
@@ -662,9 +666,9 @@ def read_metadata(
 
 
 def _indicators(read: PropertyReader, code: Callable[[str], bytes] | None) -> Lookup[bytes, str]:
-    """Return the values of `txind`.
+    """Return the mapping of `txind` codes to transaction indicators.
 
-    Without a property for them, both letters and digits are accepted.
+    If no property sets such a code, both letters and digits are accepted.
 
     capture properties §11: one manual gives the defaults B, M, E and W, the other 0, 1, 2 and 3.
     """

@@ -115,7 +115,7 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 class ParserRows:
     """Creates the rows of the property table for one parser. Names are given without its prefix.
 
-    `origin` is the citation for rows without one.
+    `origin` is the `PropertyRow.origin` of rows that do not state another one.
     """
 
     parser: str
@@ -137,9 +137,9 @@ class ParserRows:
         return self.row(name, PropertyType.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
-        """Create the row of a metadata source that all parsers have, such as `timestamp`.
+        """Create the row of a property that names the source of a metadata value, such as `timestamp`.
 
-        `changes` replace fields of the row.
+        Its fields are those of `_METADATA`, if it has the name, replaced by `changes`.
         """
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
         return self.row(name, PropertyType.SOURCE, **members)

@@ -140,9 +140,9 @@ def cut_messages(
     """Cut written records of the given sizes into messages of limited size.
 
     `begins` marks the first record of each transaction. `held` is the size in bytes of the message
-    that is still open from an earlier call, or -1, and `number` its number. `overhead` is the
-    number of bytes that each message has besides its records. Raises EncodeError, with the row in
-    `where.record`, if a single record is longer than the limit.
+    that is still open from an earlier call, or -1, and `number` is the number of that message in
+    its transaction. `overhead` is the number of bytes that each message has besides its records.
+    Raises EncodeError, with the row in `where.record`, if a single record is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
     count = kernels.cut_records(

@@ -38,11 +38,11 @@ class RawOperations:
     `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
     end marks of `tx_ind` are used.
 
-    `excluded` is 1 for operations of excluded users and transactions, and -1 for operations without
-    a user or transaction name. `tx_ids_generated` is one value for all operations, or one for each.
-    `notes` are warnings that a run reports once. `segments` is the number, from 1, of an
-    operation's message in its transaction, if messages are numbered. `skipped` are the messages
-    without operations.
+    `excluded` is 1 for operations of excluded users and transactions, -1 for operations without
+    a user or transaction name, and 0 for others. `tx_ids_generated` states whether transaction ids
+    were generated instead of read: one value for all operations, or one for each. `notes` are
+    warnings that a run reports once. `segments` is the number, from 1, of an operation's message in
+    its transaction, if messages are numbered. `skipped` are the messages without operations.
     """
 
     blocks: tuple[ChangeBlock, ...]
@@ -64,7 +64,8 @@ class RawOperations:
     ) -> RawOperations:
         """Concatenate raw operations in the order of their messages.
 
-        `indicated` and `by_id` describe the result if there are no parts.
+        If there are no parts, the result is empty: `tx_ind` is None unless `indicated`, and `by_id`
+        is as passed.
         """
         if len(parts) == 1:
             return parts[0]
@@ -125,10 +126,11 @@ def check_lengths(
     *,
     operation_ids: bool = False,
 ) -> int | None:
-    """Add a problem to every message with a sequence id that differs in length from the first id.
+    """Add a problem to every message with a sequence id that is not `length` characters long.
 
-    Ids are compared as text, which is correct only if they all have the same length. Returns that
-    length.
+    Ids are compared as text, which is correct only if they all have the same length. If `length` is
+    None, it is that of the first id. Returns the length. If ids identify transactions (`by_id`
+    without `operation_ids`), only the part before the first point is measured.
     """
     if not len(raw.message):
         return length

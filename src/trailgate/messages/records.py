@@ -40,8 +40,8 @@ R = TypeVar("R", bound="MessageRecords")
 class BadMessagesError(Exception):
     """The errors of several bad messages in a batch, by message number.
 
-    The batch may contain further bad messages. This error never leaves `capture`: it catches the
-    error, and parses the good messages again without the bad ones.
+    The batch may contain further bad messages. The package `capture` catches this error, and parses
+    the other messages again without the bad ones.
     """
 
     def __init__(self, errors: MessageErrors | Mapping[int, TrailgateError]) -> None:
@@ -93,14 +93,17 @@ class MessageRecords(ABC):
         return None
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
-        """Return the rows of each timestamp format that occurs in the records.
+        """Return each timestamp format that occurs in the records, with the rows that have it.
 
         Returns None if all records have the format of the options.
         """
         return None
 
     def is_generated(self, name: str) -> Mask | None:
-        """Return a mask of the records whose header field is generated, or None if there are none."""
+        """Return a mask of the records in which a header field's value is generated, not read.
+
+        Returns None if there are none.
+        """
         del name
         return None
 
@@ -165,7 +168,10 @@ class MessageRecords(ABC):
     def errors(
         self, rows: Longs, problem: str | pa.Array, hint: str | pa.Array = "", **place: Any
     ) -> ErrorColumns:
-        """Create errors located at records. Each part is one value for all errors, or a column."""
+        """Create errors located at records.
+
+        `problem`, `hint` and each field of `place` is one value for all errors, or a column.
+        """
         own = {"record": self.numbers(rows), "offset": self.offset[rows], "raw": self.raws(rows)}
         return ErrorColumns.of(len(rows), problem, hint, **own | place)
 
@@ -251,16 +257,17 @@ class MessageRecordGroup(Generic[R]):
         self.add(self.rows, errors)
 
     def add(self, rows: Longs, errors: RowErrors) -> None:
-        """Add errors to some rows of the group.
+        """Add errors to records of the group. `rows` are indexes of the batch's records.
 
-        `errors` creates the errors, for the first bad row of each message.
+        `errors(first)` is called with the first of these rows in each message, and creates their
+        errors.
         """
         if len(rows):
             messages, first = first_of_each(self.records.message[rows])
             self.errors.add(messages, errors(rows[first]))
 
     def add_values(self, at: Longs, found: ErrorColumns, name: str) -> None:
-        """Add errors of values in the column `name` to the records of the group.
+        """Add the errors `found` of values in the column `name` to the records of the group.
 
         `at` are the rows of these values in the group, ascending.
         """

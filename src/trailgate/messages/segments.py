@@ -1,8 +1,8 @@
 """Check the segment numbers of messages: 1, 2, 3 and so on in each transaction.
 
-Some formats cut a long transaction into messages with segment numbers, which always begin at 1. A
-missing, repeated or unfinished segment becomes a problem of its message. Formats whose numbers
-follow other rules use `message_numbers.py`.
+Some formats cut a long transaction into messages with segment numbers, which always begin at 1. If
+a segment is missing or repeated, or if a transaction lacks its last segment, the message becomes a
+problem. Formats whose numbers follow other rules use `message_numbers.py`.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ from trailgate.messages.messages import MessageBatch
 
 
 class SkipReason(Enum):
-    """Why a message contains no operation: the predicate for one message, and for several."""
+    """Why a message contains no operation.
+
+    A value is the predicate of a sentence, such as "is empty", for one message and for several.
+    """
 
     EMPTY = "is empty", "are empty"
     # Its note is the one of empty files, which names the file.
@@ -65,7 +68,10 @@ class SkippedMessages:
 
     @staticmethod
     def of(messages: MessageBatch, numbers: Longs, other: SkipReason) -> SkippedMessages:
-        """Describe these messages of a batch. `other` is the reason for those that have content."""
+        """Describe the messages of a batch with these numbers, which contain no operation.
+
+        `other` is the reason for a message that is neither empty nor blank.
+        """
         if not len(numbers):
             return NOT_SKIPPED
         marked = messages.without_marks()
@@ -100,11 +106,14 @@ class SkippedMessages:
         )
 
     def with_numbers(self, message: Longs) -> SkippedMessages:
-        """Return the skipped messages with other numbers."""
+        """Return the skipped messages with `message` as their numbers in a batch."""
         return replace(self, message=message)
 
     def in_empty_files(self, mask: Mask) -> SkippedMessages:
-        """Change the reason of empty messages. In the mask are the messages that are files of their own."""
+        """Change the reason of empty messages to EMPTY_FILE if they are complete files.
+
+        The mask has one element per skipped message: whether a message is a complete file.
+        """
         empty = mask & (self.reason == _number(SkipReason.EMPTY))
         return replace(self, reason=np.where(empty, _number(SkipReason.EMPTY_FILE), self.reason))
 

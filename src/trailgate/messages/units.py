@@ -28,9 +28,9 @@ from trailgate.model.transactions import HeldOperation
 
 @dataclass(frozen=True, slots=True)
 class MessageUnitMarks:
-    """For each message, whether its first operation `opens` a transaction, and whether the message `starts` a unit.
+    """Two masks of messages: whether the first operation `opens` a transaction, and the message `starts` a unit.
 
-    `closed` is set if nothing is open after the last message.
+    `closed` is set if nothing is open after the last message; see `unit_marks`.
     """
 
     opens: Mask
@@ -116,11 +116,13 @@ def unit_marks(  # noqa: PLR0913  columns
 class TransactionState:
     """The state after a batch of messages: the open transaction, or the open unit with a bad message.
 
-    `held` and `excluded` belong to the open transaction; see `model/transactions.py`. If
-    transactions are identified by their ids, `count` is the number of its operations so far.
-    If messages have segment numbers, `segment` is that of its last message; otherwise `last`
-    describes its last message. `waiting` are the messages of the open unit that need later
-    messages, and `unreadable` are the problems of bad messages among them.
+    `broken` is set if the open unit contains a bad message. `held` is the operation of the open
+    transaction that is held back (`model/transactions.py`), and `excluded` states whether the
+    transaction is excluded. If transactions are identified by their ids, `count` is the number of
+    its operations so far. If messages have segment numbers, `segment` is that of its last message;
+    otherwise `last` describes that message. `id_length` is the length that all sequence ids must
+    have. `waiting` are the messages of the open unit that need later messages, and `unreadable` the
+    problems of the bad messages in `waiting`.
     """
 
     tx_id: str | None = None
@@ -143,11 +145,11 @@ class TransactionState:
 
 @dataclass(frozen=True, slots=True)
 class ChainedTransactions:
-    """Operations grouped into transactions: each operation's indicator and ids, and which operations are captured.
+    """Operations grouped into transactions: each operation's indicator, transaction id and CSN.
 
-    `ordinals` number the operations of each transaction, if sequence ids are built from them.
-    `ended_before` is set if the transaction that was open before the batch has ended without
-    another operation.
+    `kept` is a mask of the operations whose messages have no error. `ordinals` number the
+    operations of each transaction from 0, if sequence ids are built from them. `ended_before` is
+    set if the transaction that was open before the batch has ended without another operation.
     """
 
     tx_ind: npt.NDArray[np.uint8]

@@ -2,8 +2,9 @@
 
 In each row, a column is in one of three states: a value, NULL (an Arrow null that is not in
 ``missing``), or missing (not logged). A batch has one or more blocks per table, and ``order`` is
-the position of each row in the batch. Maps from column names to values exist only at the boundary,
-in the operations table, which is the schema that every producer returns and every consumer accepts.
+the number of each row in the batch. Outside of the packages, changes are rows of the operations
+table (``OPERATIONS_SCHEMA``), in which an image is a map from column names to values. Every
+producer returns this schema, and every consumer accepts it.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ class StateColumn:
 
     ``values`` has the column's block type (``Column.arrow_type``) and is null if the value is NULL
     or missing. If ``values`` is None, the column is missing in every row. ``missing`` is a mask of
-    the missing rows, or None if there are none. ``problems`` has the problem of each value that
-    could not be decoded, which is null in ``values``, or is None if there are none; only lenient
-    readers set it.
+    the rows in which the column is missing, or None if there are none. A lenient reader stores the
+    reason why a value could not be decoded in ``problems``, as text; ``values`` is null in this
+    row. Otherwise ``problems`` is None.
     """
 
     values: pa.Array | None
@@ -88,7 +89,7 @@ class StateColumn:
     problems: pa.Array | None = None
 
     def is_missing(self, rows: int) -> Mask:
-        """Return a mask of the missing rows; ``rows`` is its length."""
+        """Return a mask, of length ``rows``, of the rows in which the column is missing."""
         if self.values is None:
             return np.ones(rows, bool)
         return np.zeros(rows, bool) if self.missing is None else self.missing
@@ -107,7 +108,7 @@ def has_any_column(image: Image) -> bool:
 class ChangeBlock:
     """Operations of one table, as arrays with one element per operation.
 
-    ``order`` is each operation's position in the block's batch, and ``op_ts`` is microseconds since
+    ``order`` is each operation's number in the block's batch, and ``op_ts`` is microseconds since
     1970 UTC. ``before`` and ``after`` are tuples with one item per table column.
     """
 
@@ -143,8 +144,8 @@ class ChangeBlock:
     def take(self, rows: Longs) -> ChangeBlock:
         """Return the operations of the block at these row indexes, in the given order.
 
-        If they are the first rows, nothing is copied. An array that several members share is copied
-        only once.
+        If they are the first rows of the block in order (0, 1, 2, ...), Arrow columns are not
+        copied. An array that several columns share is copied only once.
         """
         # Rows 0, 1, 2 of a larger block are a slice of it.
         first = bool((rows == np.arange(len(rows))).all())
@@ -233,7 +234,10 @@ class ChangeBatch:
 
     @check_arguments
     def find(self, order: int) -> tuple[ChangeBlock, int]:
-        """Return the block of the operation with an order number, and its row in the block."""
+        """Return the block of the operation with this ``order``, and its row in the block.
+
+        Raises OptionError if the batch has no such operation.
+        """
         for block in self.blocks:
             matches = np.flatnonzero(block.order == order)
             if len(matches):

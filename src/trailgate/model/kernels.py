@@ -34,10 +34,11 @@ STAYS, GETS_MORE, HAS_ENDED = range(3)
 def follow(
     marks: Octets, is_open: bool, number: Longs, starts: Mask, faults: Octets, flags: Octets
 ) -> tuple[int, bool]:
-    """Write each row's transaction, whether it is the first row of that transaction, and its fault.
+    """Write each row's transaction number, whether it is the first row of that transaction, and its fault.
 
-    ``flags`` has one item per transaction. Number 0 is the transaction before all rows, which is
-    open if ``is_open``. Returns the number of the last transaction, and whether it is open.
+    ``flags`` gets one item per transaction, for example ``BEGUN | ENDED``. Number 0 is the
+    transaction before all rows, which is open if ``is_open``. Returns the number of the last
+    transaction, and whether it is open.
 
     For begin, middle, end, whole, middle the numbers are 1 1 1 2 3. The last row has the fault
     ``CONTINUES_NOTHING``, and transaction 2 before it gets the flag ``CONTINUED``.
@@ -86,14 +87,14 @@ def mark_remaining(
 ) -> tuple[int, int]:
     """Write the indicators of the kept operations, as if the others had never been in their transactions.
 
-    ``begun``: some operations of the transaction that is open before all rows were already kept.
-    ``ended_before``: that transaction has ended. ``letters_of`` are the indicators of operations in
-    the middle, at the end, at the beginning, and alone. Returns the last kept row of the
-    transaction that is open after all rows, or -1, and what becomes of the one that is open before
-    them (``STAYS``, ``GETS_MORE`` or ``HAS_ENDED``).
+    ``begun`` is true if an operation of the earlier transaction, which is open before all rows, was
+    already kept. ``ended_before`` is true if the earlier transaction has ended without another row.
+    ``letters_of`` are the indicators of an operation in the middle, at the end, at the beginning,
+    and alone. Returns the last kept row of the transaction that is open after all rows, or -1, and
+    the state of the earlier transaction (``STAYS``, ``GETS_MORE`` or ``HAS_ENDED``).
 
-    If the operations 2, 3 and 5 of begin, middle, end, begin, end are kept, their letters are B, E
-    and W.
+    Example: if the second, third and fifth of the operations begin, middle, end, begin, end are
+    kept, their letters are B, E and W.
     """
     # Example: keep 2, 3 and 5 of begin, middle, end, begin, end (rows counted from 1).
     #   row 2  the first kept one of its transaction: BEGIN

@@ -41,7 +41,10 @@ _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Concatenate columns of several blocks, and sort their rows by ``orders``."""
+    """Concatenate the rows of several blocks, and sort them.
+
+    ``orders[i]`` has the place of each row of ``parts[i]`` in the result.
+    """
     if not parts:
         return pa.RecordBatch.from_pylist([], schema=schema)
     order = orders[0] if len(orders) == 1 else np.concatenate(orders)
@@ -144,7 +147,7 @@ class TableSource(Protocol):
     """The interface of table definitions that may depend on the position of an operation."""
 
     def definitions_of(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
-        """Yield the definitions of a table, each with the rows of ``positions`` for which it is valid.
+        """Yield the definitions of a table, each with the indexes of the positions at which it is valid.
 
         Raises DefinitionError if the table is not defined at a position.
         """
@@ -178,7 +181,11 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
 def _definitions_of(
     definitions: Definitions | TableSource, name: str, positions: pa.Array, rows: Longs
 ) -> Iterable[tuple[Table, Longs]]:
-    """Return the definitions of a table, each with the operations for which it is valid (as indexes of ``rows``)."""
+    """Return the definitions of a table, each with the operations for which it is valid.
+
+    ``rows`` are the table's rows in the batch, and the operations are indexes into ``rows``.
+    ``positions`` are those of all rows of the batch.
+    """
     if isinstance(definitions, Definitions):
         return [(definitions.table(name), np.arange(len(rows)))]
     try:

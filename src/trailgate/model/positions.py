@@ -1,8 +1,8 @@
 """Trail positions as text: 20 digits for programs, and file:offset for people.
 
 A position is 20 digits: 10 of the file number and 10 of the byte offset, so that text order is the
-order of the operations. The short form for people is file:offset: ``00000000020000000679`` is
-``2:679``.
+order of the operations. The short form for people is file:offset: the position
+``00000000020000000679`` is ``2:679``.
 """
 
 from __future__ import annotations

@@ -48,9 +48,10 @@ _NO_NAME: Final = pa.array([], pa.string())
 
 
 def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
-    """Return a table's changes in the columns of a definition.
+    """Return the changes of one table, with the columns of the definition ``table``.
 
-    Columns that a change does not have are missing.
+    Blocks of other tables are removed. If the trail's own definition lacks a column, the column is
+    missing in its changes.
 
     Raises DefinitionError if a change has a column that is not in the definition, or a column of
     another type, because the rows of a typed shape have one schema.
@@ -144,8 +145,8 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
 def check_types(block: ChangeBlock) -> None:
     """Raise DecodeError if a value of a block does not fit its column's type.
 
-    Tables without a definition are not checked, and times may have more digits than the typed
-    shape.
+    Tables without a definition are not checked. A time may have more fraction digits than the six
+    of the typed shape.
     """
     if block.table.guessed:
         return
@@ -160,7 +161,10 @@ def check_types(block: ChangeBlock) -> None:
 
 
 def find_fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
-    """Yield each column that has a value with more digits than a timestamp, and the error of the first such value."""
+    """Yield each column with a time that does not fit a typed timestamp, and the error of its first one.
+
+    Only columns that are long enough for more than six fraction digits are examined.
+    """
     if block.table.guessed:
         return
     for number, column in enumerate(block.table.columns):
@@ -182,7 +186,7 @@ def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
 
 
 def _convert(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
-    """Return a converted column of an image, or None if it has no values.
+    """Convert the column ``number`` of an image, or return None if it is missing in every row.
 
     Raises DecodeError with the field and the operation's position in the trail.
     """
@@ -281,8 +285,8 @@ class Projection:
     """The selected columns of a shape: of the operations table, or of one table in its typed shape.
 
     ``needed`` are the table columns that must be decoded, in lower case, or None for all of them.
-    ``table`` is the requested table with only these columns, and ``whole`` with all its columns.
-    With ``text_times``, its date times are text.
+    ``table`` is the requested table with only the needed columns, and ``whole`` is the table with
+    all columns; both are None for the operations table. With ``text_times``, date times are text.
     """
 
     schema: pa.Schema
@@ -325,7 +329,10 @@ class Projection:
         return cls(schema, needed, replace(table, columns=tuple(selected)), table, text_times)
 
     def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
-        """Return changes as rows with the projection's columns, and the columns ``also``, which callers use to filter rows."""
+        """Return changes as rows with the projection's columns, and the columns named in ``also``.
+
+        Callers use the additional columns to filter rows.
+        """
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
             return _select(to_operations(self._narrow(changes)), names)

@@ -75,10 +75,10 @@ def unquote(written: str) -> str:
 def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -> str:
     """Return a sentence for a pattern that matches no table.
 
-    It lists the existing tables and the most similar name.
+    It lists the existing tables (``known``) and the most similar name.
 
-    ``where`` is where the user stated the pattern, such as an option. ``of`` names what was
-    searched, such as a trail.
+    ``where`` names the option in which the user stated the pattern, and ``of`` the source of the
+    tables, such as a trail.
     """
     near = did_you_mean(pattern, known)
     parts = len(split_table_name(pattern))

@@ -110,8 +110,8 @@ def describe_type(column: Column) -> str:
 class Table:
     """A table definition: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
 
-    ``guessed`` means that no definition exists: columns are numbered, and their values guessed from
-    the bytes.
+    ``guessed`` means that no definition exists: columns have numbers instead of names, and their
+    values are guessed from the bytes.
     """
 
     name: str
@@ -227,7 +227,7 @@ class Definitions:
 
 
 def _some(tables: tuple[Table, ...], shown: int = 5) -> str:
-    """Return a hint with the names of some tables."""
+    """Return a hint with the names of the first ``shown`` tables, or for the case that there are none."""
     if not tables:
         return "No table is defined: name a definitions file with the property sourcedefs"
     names = ", ".join(table.name for table in tables[:shown])

@@ -1,10 +1,11 @@
 """Follow transactions through operations or records, and determine the outcome of each.
 
-The caller marks each row: it begins a transaction, ends it, is separate from the transaction around
-it (such as metadata), or undoes the open one (a restart). Transactions are contiguous, so the state
-between two rows is one bit: whether a transaction is open. `follow` assigns each row the number of
-its transaction and reports rows that contradict the previous row. The result does not depend on how
-rows are split into batches: transaction 0 of a batch is the transaction that was open before it.
+The caller gives each row marks: it begins a transaction, ends it, is separate from the transaction
+around it (such as metadata), or undoes the open one (a restart of the writer). Transactions are
+contiguous, so the state between two rows is one bit: whether a transaction is open. `follow`
+assigns each row the number of its transaction and reports rows that contradict the previous row.
+The result does not depend on how rows are split into batches: transaction 0 of a batch is the
+transaction that was open before it.
 
 Each transaction has one outcome. It is complete, waiting for more rows, abandoned by a restart and
 therefore skipped, or torn: its beginning or end is missing.
@@ -63,9 +64,9 @@ class FollowedTransactions:
 
     @property
     def outcomes(self) -> Octets:
-        """Return the outcome of each transaction.
+        """Return the `TransactionOutcome` of each transaction.
 
-        The outcome of transaction 0 also depends on the rows of earlier batches.
+        Transaction 0 never counts as complete, because its beginning is not among these rows.
         """
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
         outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
@@ -79,18 +80,18 @@ class FollowedTransactions:
 
     @property
     def apart(self) -> Mask:
-        """Return a mask of the rows that are inside another transaction but do not belong to it."""
+        """Return a mask of the separate rows, which may lie inside a transaction but do not belong to it."""
         is_apart: Mask = self.marks & APART != 0
         return is_apart
 
     @property
     def firsts(self) -> Longs:
-        """Return the first row of each transaction, from number 1 on."""
+        """Return the first row of transaction 1, of transaction 2, and so on."""
         return np.flatnonzero(self.starts)
 
 
 def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
-    """Follow the transactions of rows with these marks.
+    """Find the transactions of consecutive rows. ``marks`` has flags such as ``BEGINS`` for each row.
 
     With ``is_open``, a transaction is open before the first row.
     """
@@ -160,10 +161,10 @@ class RemainingIndicators:
     """The operations that remain in transactions after others were dropped, with new indicators.
 
     A transaction's last operation is only known once the transaction ends, so one operation is
-    held back between batches. ``released`` is the operation held back from the previous batch,
-    to be written first; ``held`` is held back for the next one. ``tx_ind`` are the indicators.
-    ``last`` is the last remaining operation of the transaction that is open after the batch, or
-    -1.
+    held back between batches. ``released`` is the operation that an earlier batch held back and
+    that must be written now, before all others. ``held`` is that operation if it must still wait.
+    ``tx_ind`` are the indicators. ``last`` is the last remaining operation of the transaction that
+    is open after the batch, or -1; the caller holds it back.
     """
 
     tx_ind: Octets
@@ -177,8 +178,8 @@ def repair_indicators(
 ) -> RemainingIndicators:
     """Return the new transaction indicators of operations if only the operations in ``keep`` remain.
 
-    ``held`` is the operation held back from the transaction that is open before. ``ended_before``:
-    that transaction has ended.
+    ``held`` is the operation held back from the transaction that is open before these. With
+    ``ended_before``, that transaction has ended without another operation.
     """
     tx_ind = np.zeros(len(marks), np.uint8)
     last, before = kernels.mark_remaining(

@@ -22,7 +22,7 @@ BINARY_SUB_TYPE: Final = 4
 
 
 class TypeFamily(Enum):
-    """How values of a type are represented in a block column, which is what the packages exchange."""
+    """How the values of a type are represented in the columns of a `ChangeBlock`."""
 
     TEXT = "text"  # pa.string()
     NUMBER_TEXT = "number text"  # pa.string() whose content is a number, kept digit by digit

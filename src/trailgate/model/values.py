@@ -35,9 +35,9 @@ Convert = Callable[[pa.Array], pa.Array]
 class FamilyCodec(NamedTuple):
     """The functions of a type family that create its converters.
 
-    ``parse`` creates the converter from text to the block column, and ``format`` the one from
-    the block column to text. ``typed`` returns the type of the typed column, and the converter
-    from the block column to it.
+    ``parse`` creates the converter from text to the block column, and ``format`` the converter from
+    the block column to text. ``typed`` returns the Arrow type of the column in the typed shape
+    (``model/shapes.py``), and the converter from the block column to that type.
     """
 
     parse: Callable[[Column, DateFormat], Convert]
@@ -46,18 +46,18 @@ class FamilyCodec(NamedTuple):
 
 
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
-    """Return the converter from text to the block column of a type.
+    """Return the converter from text to the values of a block column.
 
-    The converter raises DecodeError with the row in ``where.record``. Raises DefinitionError for a type
-    without a documented layout.
+    The converter raises DecodeError with the row in ``where.record``. Raises DefinitionError if the
+    layout of the column's type is not documented, or if nothing defines the column.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
 
 def unchecked_size(column: Column) -> int:
-    """Return the length up to which every text is a valid value of the column, so that only longer text has to be parsed.
+    """Return the number of characters up to which every text is a valid value of the column.
 
-    Returns -1 if every text has to be parsed.
+    Only longer text has to be parsed. Returns -1 if every text has to be parsed.
     """
     return column.external_length if column.family is TypeFamily.TEXT or column.zoned else -1
 
@@ -146,7 +146,7 @@ def _datetime_parser(column: Column, date_format: DateFormat) -> Convert:
 
 
 def _bytes_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a converter that checks digits and length, and changes the digits to upper case."""
+    """Return a converter of hexadecimal digits, which checks their number and makes them upper case."""
     most = column.external_length
 
     def check(values: pa.Array) -> pa.Array:

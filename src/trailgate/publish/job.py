@@ -1,10 +1,9 @@
 """Publish a trail's operations as messages, either to files of a folder or to a broker.
 
-A later run continues after the last one.
-
-The target's state records the position of the last published transaction. A run reads the complete
-transactions after it, passes them to the format's writer batch by batch, and publishes the messages
-together with the new position.
+The folder or the broker also stores the state of the publication, with the position of the last
+published transaction. A run reads the complete transactions after this position, passes them to the
+format's writer batch by batch, and publishes the messages together with the new position. So each
+run continues where the last one ended.
 """
 
 from __future__ import annotations
@@ -89,8 +88,9 @@ class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
     ``position`` is the position of the last published operation; a later run continues after it.
-    ``notices`` list what is missing from the trail, and what remains for a later run, such as an
-    open transaction. ``unmatched`` are the table patterns that match no table in the data.
+    ``notices`` are sentences about missing parts of the trail, and about parts that remain for a
+    later run, such as an open transaction. ``unmatched`` are the table patterns that match no table
+    in the data.
     ``guarantee`` is "exactly once" or "at least once".
     """
 
@@ -108,9 +108,9 @@ class PublishSummary:
 
 
 def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Divide the trail after a position into splits.
+    """Divide the part of a trail after a position into splits of about ``split_bytes``.
 
-    Each split contains the transactions that begin in it.
+    A transaction belongs to the split in which it begins.
     """
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
@@ -123,11 +123,11 @@ def read_changes(
     seen: set[str] | None = None,
     options: SplitOptions | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations on these tables after a position.
+    """Yield the operations on these tables after the position ``after``, from the given splits.
 
     If some operations of a transaction are skipped, the transaction indicators of the others are
-    recomputed. The names of all tables with operations are added to ``seen``, whether these tables
-    were selected or not.
+    recomputed. The name of each table with an operation is added to ``seen``, even if the table is
+    not selected.
     """
 
     def select(batch: ChangeBatch) -> Mask:
@@ -341,7 +341,7 @@ class Publication:
 
     @property
     def state(self) -> PublishedState:
-        """The state of the publication, including messages that are still waiting for their batch to fill."""
+        """The state of the publication. It includes messages that wait until their batch is full."""
         return self._state
 
     def run(self, progress: Progress | None = None) -> int:
@@ -441,10 +441,10 @@ class Publication:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations, as for ``ApplyRun``.
+        """Whether the trail lacks operations (``ApplyRun.lacks_operations`` does the same).
 
-        Then its first files are missing, or its last file does not have the size that its header
-        states.
+        That is so if its first files are missing, or if its last file does not have the size that
+        the header states.
         """
         rest = self._stream.rest(self._place)
         return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
@@ -457,7 +457,11 @@ class Publication:
 
 
 def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
-    """Return a notice if a publication that has begun does not skip to the position ``after``."""
+    """Return a notice if ``after`` is ignored, because the publication already has a state.
+
+    ``published`` is the position in this state, or "". An ``after`` that is not higher needs no
+    notice.
+    """
     if after is None or not published or after <= published:
         return ()
     begin, place = short_position(after), short_position(published)
@@ -465,7 +469,10 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that match none of the tables read, with suggestions. Returns nothing if no table was read."""
+    """Return the patterns that match none of the tables ``seen``, each with a similar name.
+
+    If no table was seen, the result is empty.
+    """
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
@@ -475,10 +482,10 @@ def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[
 def _find_beginning(
     stream: TrailStream, trail: TrailFiles, state: PublishedState, after: str | None
 ) -> StreamOffset:
-    """Return where a publication continues, or begins after a position that the user states.
+    """Return the offset at which to read: after the stored state, or after ``after`` in a first run.
 
-    Raises StorageError if the trail no longer contains what was published up to a state, or what
-    follows it.
+    Raises StorageError if the trail no longer contains the last published operation, or the
+    operations after it.
     """
     position = state.position if state.operations else ""
     if position or state.reached:
@@ -546,7 +553,10 @@ class _Run:
             self._progress(self.state.operations)
 
     def finish(self, begin: TrailPosition, end: TrailPosition) -> None:
-        """Write the messages that the writer still buffers, and record that the trail was read from ``begin`` to ``end``."""
+        """Write the messages that the writer still buffers, and store ``end`` as the state's ``reached``.
+
+        If nothing was published and ``begin`` is in the same file, the stored ``reached`` is kept.
+        """
         rest, before = self._writer.finish(), self.state
         if len(rest):
             self._sink.append(OutgoingMessages(rest, self._origins.finish(rest)))
@@ -572,11 +582,11 @@ class _Run:
 def _find_stop(ends: Longs, row: int, room: int) -> int | None:
     """Return the row before which to commit next.
 
-    This is the first of ``ends`` that is at least ``room`` rows after ``row``, or else the last
-    end. Returns None if no transaction ends after ``row``.
+    ``ends`` are the rows before which a transaction ends. The result is the first of them that is
+    at least ``room`` rows after ``row``, or else the last one. Returns None if no transaction ends
+    after ``row``.
 
-    Example: transactions end before rows 4, 6 and 10, and ``room`` is 5: from row 0 to 6, and from
-    there to 10.
+    Example: if ``ends`` is 4, 6, 10 and ``room`` is 5, the result is 6 for row 0, and 10 for row 6.
     """
     if not len(ends) or ends[-1] <= row:
         return None
@@ -589,7 +599,7 @@ def read_status(
 ) -> PublishedState | None:
     """Read the state of a trail's publication, or return None if there is none.
 
-    Raises StorageError, also if another trail was published there, and BrokerError.
+    Raises BrokerError, and StorageError if the state cannot be read or belongs to another trail.
     """
     source = name_source(trail.prefix)
     if not is_address(str(to)):
@@ -618,7 +628,7 @@ def read_status(
 
 
 def name_source(prefix: str) -> str:
-    """Return the trail as a state names it: its absolute path or address, without logins."""
+    """Return the trail's name for the state of a publication: its absolute path or address, without logins."""
     path = absolute(prefix)
     return mask_logins(path if is_stored(path) else os.path.normpath(path))
 
@@ -641,7 +651,10 @@ def _sum(state: PublishedState, more: PublishedState) -> PublishedState:
 def _at_operation(
     state: PublishedState, trail: TrailFiles, batch: ChangeBatch, order: int
 ) -> PublishedState:
-    """Return a state with the position of an operation, when the beginning of the next transaction is not known yet."""
+    """Return the state with the position, CSN and digest of the operation ``order``.
+
+    ``reached`` becomes empty, because it is not known yet where the next transaction begins.
+    """
     block, row = batch.find(order)
     position = str(block.position[row].as_py())
     digest = record_digest(trail, TrailPosition(*parse_position(position)))

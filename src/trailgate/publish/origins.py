@@ -1,9 +1,9 @@
 """Find the first operation of each message of a publication.
 
-Brokers need it for topics, headers and message ids. With ``content=row``, a message belongs to one
-operation. A message that contains a transaction is assigned to the transaction's first operation,
-however the trail was divided into batches, so that publishing the same trail again creates the same
-ids.
+Topics, headers and message ids are derived from this operation. With ``content=row``, a message
+contains one operation. With ``content=transaction``, all messages of a transaction have its first
+operation as their origin. That does not depend on how the trail is divided into batches, so
+publishing the same trail again creates the same ids.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MessageOrigins:
     - ``tables``: the table; null for a message of a transaction, and for BEGIN and END events.
     - ``op_types``: the operation type, as in ``ChangeBlock``.
     - ``times``: the commit time in microseconds since 1970 UTC.
-    - ``numbers``: the number of the message among those with the same position, from 0.
+    - ``numbers``: the number of the message among the messages with the same position, from 0.
     - ``marks``: whether the message is a BEGIN or END event.
     """
 
@@ -53,7 +53,7 @@ class MessageOrigins:
 
 @dataclass(frozen=True, slots=True)
 class _OpenTransaction:
-    """The first operation of a transaction that has not ended with the batch, and its number of messages so far."""
+    """The first operation of a transaction that may continue in the next batch, and its number of messages so far."""
 
     position: str = ""
     kind: int = 0
@@ -139,9 +139,9 @@ class OriginFinder:
 
 
 def _count_equal(rows: Longs, before: int) -> Longs:
-    """Return each row's index among its equal neighbours: rows 4, 4, 7, 7, 7 result in 0, 1, 0, 1, 2.
+    """Return each row's number in its run of equal rows: 4, 4, 7, 7, 7 result in 0, 1, 0, 1, 2.
 
-    Rows of -1 are counted from ``before``.
+    A run of -1 is numbered from ``before``.
     """
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)

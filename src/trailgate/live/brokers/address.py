@@ -1,9 +1,9 @@
 """Parse broker addresses: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
 
-For example ``amqps://app:secret@mq1:5671/queue/orders?prefetch=500``. Protocols and options are
-rows of two tables, from which the documentation lists them. An address is checked without a
-connection when it is parsed; its certificate files are checked when a receiver is created. The text
-of an address in logs and errors never contains the password.
+For example ``amqps://app:secret@mq1:5671/queue/orders?prefetch=500``. The tables ``PROTOCOLS`` and
+``OPTIONS`` have a row for each scheme and each option. ``parse_address`` checks an address without
+a connection; its certificate files are checked when a receiver is created. The text of an address
+in logs and errors never contains the password.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
 class BrokerAddress:
     """The parsed address of a queue or topic.
 
-    ``kind`` is "queue" or "topic"; ``options`` are keys of ``OPTIONS``.
+    ``kind`` is "queue" or "topic"; ``options`` maps names of ``OPTIONS`` to their text.
     """
 
     protocol: str
@@ -150,10 +150,10 @@ class BrokerAddress:
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text is a broker's address, by its scheme, such as ``amqp://``.
+    """Return whether a text is a broker's address, because of its scheme, such as ``amqp://``.
 
-    A misspelled scheme counts too: ``parse_address`` then raises an error that suggests the correct
-    one.
+    A misspelled scheme counts too, so that ``parse_address`` can raise an error that suggests the
+    correct one.
     """
     scheme, slashes, _ = text.partition("://")
     return bool(slashes and nearest_name(scheme, PROTOCOLS, cutoff=0.75))
@@ -288,7 +288,7 @@ def check_tls_files(address: BrokerAddress) -> None:
 
 
 def tls_hint(address: BrokerAddress) -> str:
-    """Return the hint to try the scheme of the same protocol with TLS if the address has none, or without it."""
+    """Return the hint to try the other scheme of the protocol: with TLS if the address has none, or without."""
     other = next(
         name
         for name, one in PROTOCOLS.items()

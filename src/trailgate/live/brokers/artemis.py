@@ -1,7 +1,8 @@
 """Requests to the management of ActiveMQ Artemis, for all protocols.
 
-A request is a message to ``MANAGEMENT``, whose properties state what is requested. The answer is
-sent to its reply-to address. Both bodies are JSON lists: of arguments, and of the result.
+A request is a message to the address ``MANAGEMENT``. Its properties name the object and the
+operation or attribute, and its body is a JSON list of arguments. The answer is a message to the
+request's reply-to address, whose body is a JSON list with the result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """JMS headers, and their names in each protocol: one table for all receivers.
 
 The headers of a window's messages are built as columns (``HeaderLines``: message number, name,
-value) and become one Arrow array of maps, with one map per message. Header text need not be UTF-8:
-other bytes are stored as escapes, and the message gets a fault. docs/brokers.md describes the
-headers.
+value) and become one Arrow array of maps, with one map per message. If header text is not UTF-8,
+the wrong bytes are stored as backslash escapes, and the message gets a fault. docs/brokers.md
+describes the headers.
 """
 
 from __future__ import annotations
@@ -139,9 +139,10 @@ def join_surrogates(raw: bytes) -> bytes | None:
 
 
 class JmsHeader(NamedTuple):
-    """A JMS header: its name in STOMP and in AMQP 1.0, and its default value.
+    """A JMS header: its name in JMS, in STOMP and in AMQP 1.0, and its default value.
 
-    ``kind`` selects a conversion of the value ("flag" or "mode"); "text" means no conversion.
+    ``absent`` is the value for messages that lack the header, or None if they get none. ``kind``
+    selects a conversion of the value ("flag" or "mode"); "text" means no conversion.
     """
 
     name: str

@@ -64,7 +64,8 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 class MessageFields(NamedTuple):
     """The fields of consecutive Kafka messages of one partition.
 
-    ``times`` has a row of type and milliseconds for each message.
+    ``times`` has a row for each message: the type of its timestamp (0 if it has none), and the
+    milliseconds since 1970 UTC.
     """
 
     offsets: Longs
@@ -171,9 +172,10 @@ def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
 
 
 def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
-    """Return the keys and headers that have a value, and the numbers of the messages with a value that is not UTF-8.
+    """Return the lines of all keys and headers that are not null.
 
-    Bytes that are not UTF-8 appear as escapes in the header.
+    Also returns the numbers of the messages with a value that is not UTF-8. Its wrong bytes are
+    stored as escapes.
     """
     pairs = [
         (at, *pair)
@@ -342,9 +344,10 @@ class KafkaReceiver:
         return received_window(messages, self._place, time.time_ns() // 1000)
 
     def _fetch(self, most: int, seconds: float) -> tuple[int, MessageFields]:
-        """Fetch messages.
+        """Fetch up to ``most`` messages, waiting for at most ``seconds``.
 
-        Return how many messages and errors the library returned, and the fields of the messages.
+        Returns the number of messages and errors that the library returned, and the fields of the
+        messages.
         """
         fetched = self._consumer.consume(most, timeout=seconds)
         messages = [message for message in fetched if message.error() is None]

@@ -89,7 +89,7 @@ class Receiver(Protocol):
         ...
 
     def settle(self, seconds: float) -> bool:
-        """Wait until the broker has confirmed every acknowledgement. Return whether it has."""
+        """Wait until the broker has confirmed every acknowledgement, and return whether it did so in time."""
         ...
 
     def close(self) -> None:
@@ -120,10 +120,10 @@ class BrokerConnection(ABC):
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may hold this consumer's unacknowledged messages after an error.
+        """Return the time until which the broker may hold this consumer's messages after an error.
 
-        The result is a time of ``time.monotonic``, or 0 if the broker knows that the
-        connection is gone and has released them.
+        These are the unacknowledged messages. The result is in seconds of ``time.monotonic()``, or
+        0 if the broker knows that the connection is lost and has released the messages.
         """
 
     @abstractmethod
@@ -348,7 +348,10 @@ class ReconnectingReceiver(ABC, Generic[C]):
         return connection
 
     def _forget(self, error: BrokerError) -> None:
-        """Drop the connection after an error, and delay the next one until the broker has noticed."""
+        """Close the connection after an error.
+
+        The next connection is delayed until the broker no longer holds the messages of this one.
+        """
         connection, self._connection = self._connection, None
         if connection is not None:
             self._backoff.note_loss(connection.owned_until(error))
@@ -364,7 +367,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _is_refused(self, connection: C, error: BrokerError) -> bool:
-        """Return whether it was the broker itself that rejected a failed subscription."""
+        """Return whether a failed subscription was rejected by the broker, and did not fail otherwise."""
 
     @abstractmethod
     def _receive(self, connection: C, seconds: float) -> MessageWindow | None:

@@ -2,10 +2,11 @@
 
 It stores messages on disk before they are acknowledged.
 
-A stored message is safe even after the broker has deleted it. ``PREFIX.journal`` is a folder of
-numbered segment files. Messages are numbered from 0; a message with a number is on disk. A segment
-is deleted once the trail contains all its messages. Their ids are kept as long as the broker may
-redeliver them (docs/guarantees.md), so that redelivered messages are recognized.
+So a message is not lost even after the broker has deleted it. ``PREFIX.journal`` is a folder of
+numbered segment files. Each stored message gets a number, from 0. A segment is deleted once the
+trail contains all its messages. Their ids are kept longer, in an id file, because the broker may
+redeliver messages (docs/guarantees.md): a message with a known id is not stored again. The number
+of ids that are kept is limited (``JournalOptions.remembered``).
 """
 
 from __future__ import annotations
@@ -125,9 +126,10 @@ class JournalOptions:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessages:
-    """Consecutive messages of the journal. ``number`` is the number of the first message.
+    """Consecutive messages of one journal segment. ``number`` is the number of the first message.
 
-    ``segment`` and ``offsets`` locate their bodies. A body always has the same offset.
+    ``segment`` is the number of the segment, and ``offsets`` are the bodies' positions in it. They
+    identify the messages, because they are the same each time that the messages are read.
     """
 
     number: int
@@ -149,7 +151,10 @@ class StoredMessages:
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
     def after(self, number: int) -> StoredMessages:
-        """Return the stored messages from a number on. One of them must have this number."""
+        """Return the stored messages from a number on, or all if it is lower than the first number.
+
+        The number must not be higher than that of the last message.
+        """
         skipped = number - self.number
         if skipped <= 0:
             return self

@@ -135,7 +135,10 @@ class FrameLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JournalRange:
-    """The journal's messages [begin, end). The first message is in the frame at ``offset`` of ``segment``."""
+    """The journal's messages with the numbers [begin, end).
+
+    The first of them is in the frame that begins at the byte ``offset`` of the file ``segment``.
+    """
 
     folder: Path
     segment: int
@@ -236,7 +239,10 @@ class JournalIndex:
         return bisect_right(self._frames, number, key=lambda frame: frame.number) - 1
 
     def cuts(self, begin: int, end: int, size: int) -> list[int]:
-        """Return message numbers that divide the journal's range [begin, end) into pieces of about ``size`` bytes."""
+        """Return message numbers that divide the messages [begin, end) into pieces of about ``size`` bytes.
+
+        A piece consists of complete frames, except for the first and the last one.
+        """
         numbers: list[int] = []
         gathered = 0
         for frame in self._frames[max(0, self._at(begin)) :]:

@@ -146,7 +146,7 @@ def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """One file of a journal: its number, and its kind (segment or ids)."""
+    """One file of a journal: its path, its number, and whether it is a segment or an id file (``kind``)."""
 
     path: Path
     number: int

@@ -2,8 +2,8 @@
 
 ``JournalFeed`` receives from a queue or topic. It stores messages in the journal, then acknowledges
 them, then returns them to be captured, so that none is lost. ``KafkaFeed`` receives from a
-partition of a Kafka topic and needs no journal: offsets are the numbers, and the broker keeps the
-messages. ``ROWS`` maps each protocol to its receiver.
+partition of a Kafka topic. It needs no journal, because the broker keeps the messages; the number
+of a message is its offset. ``ROWS`` maps each protocol to its receiver.
 
 ``PrefetchingFeed`` wraps a feed and receives in a thread while earlier messages are captured.
 ``DuplicateFilter`` drops duplicates by message id (``jms.id``). When a capture starts, it reads the
@@ -55,9 +55,9 @@ EARLIER_SECONDS: Final = 5.0
 class FeedPart:
     """Consecutive messages of a feed with their numbers.
 
-    ``end`` is the number of the last message plus one.
-
-    ``repeated`` counts messages that the broker redelivered, and which were dropped.
+    ``problems`` are those of messages that could not be read; they refer to messages by their index
+    in the part. ``end`` is the number of the last message plus one. ``repeated`` is the number of
+    redelivered messages, which were dropped.
     """
 
     messages: MessageBatch
@@ -117,7 +117,10 @@ class MessageFeed(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of this numbering of messages, which the trail's commits record."""
+        """The name of the source whose messages are numbered, such as a journal or Kafka partition.
+
+        The trail's commits record it, because a number means nothing in another source.
+        """
         ...
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
@@ -154,7 +157,7 @@ class MessageFeed(Protocol):
         ...
 
     def lag(self, number: int) -> int:
-        """Return the number of known messages that wait from a number on."""
+        """Return the number of messages, as far as known, that have this number or a higher one."""
         ...
 
     def mark_captured(self, number: int) -> None:
@@ -208,9 +211,10 @@ class DuplicateFilter:
         ), deduplicated.duplicates
 
     def before(self, number: int) -> str | None:
-        """Return the highest id among the messages before ``number``, which is a received message or the next one.
+        """Return the highest id among the messages before ``number``, or None if it is unknown.
 
-        Ids of earlier parts are dropped, so ``number`` must not decrease from call to call.
+        ``number`` is that of a received message, or of the next one. Ids of earlier parts are
+        dropped, so ``number`` must not decrease from call to call.
         """
         # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
@@ -243,7 +247,8 @@ class _Turn:
 class PrefetchingFeed:
     """Receives the parts of another feed in a thread; see ``MessageFeed``.
 
-    Waiting parts are joined.
+    Parts are received in advance until they have ``ahead`` bytes. ``receive`` joins the parts that
+    wait.
 
     Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
     ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
@@ -327,7 +332,7 @@ class PrefetchingFeed:
             raise error
 
     def _following(self, first: _Turn) -> list[FeedPart]:
-        """Return a part, together with waiting parts that can be captured with it."""
+        """Return the part of ``first``, and the waiting parts that can be captured together with it."""
         if first.part is None:
             return []
         parts, size, count = [first.part], first.size, len(first.part)

@@ -47,10 +47,11 @@ _BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class TransactionBoundaries:
-    """Finds the journal's message numbers at which no transaction is open, so that a batch can end there.
+    """Finds boundaries: message numbers of a journal before which no transaction is open.
 
-    With ``stop``, parsing and the search end at the first bad message. Without it, bad messages are
-    quarantined with the rest of their transaction, which no boundary divides either.
+    A batch can end at a boundary. With ``stop``, a bad message ends the stream, so the search ends
+    at the first one. Without it, a bad message is quarantined together with its unit, and no
+    boundary lies inside the unit.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
@@ -69,10 +70,10 @@ class TransactionBoundaries:
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
-        """Return the last transaction boundary within ``most`` messages.
+        """Return the last transaction boundary after ``begin`` within ``most`` messages.
 
-        If all of these belong to one transaction, return the boundary after it, unless that is
-        after ``end``.
+        If all of these belong to one transaction, return a boundary after it, but not after
+        ``end``. Returns ``begin`` if there is none.
         """
         # double the number of messages until they contain a boundary
         stop = begin
@@ -85,7 +86,10 @@ class TransactionBoundaries:
         return begin
 
     def _last_begun(self, begin: int, end: int) -> int:
-        """Return the message at which the last unit begins."""
+        """Return the number of the message in [begin, end) at which the last unit begins, or ``begin``.
+
+        The search begins at the end and looks back further and further, to read few messages.
+        """
         size = LOOKED_AT
         while True:
             low = max(begin, end - size)
@@ -102,7 +106,7 @@ class TransactionBoundaries:
     def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
         """Return the messages in [begin, end) at which a unit begins.
 
-        ``known`` means that no unit is open before them.
+        ``known`` means that no unit is open before ``begin``; otherwise one may be.
         """
         state = TransactionState(broken=not known)
         starts = [np.zeros(0, np.int64)]
@@ -271,7 +275,11 @@ class StoringReceiver:
     def _deduplicate(
         self, messages: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, TrailgateError | None]:
-        """Return the messages with new ids, up to the first message with an invalid id, and its error."""
+        """Return the messages with new ids, and the error of the first message with an invalid id.
+
+        That message and all later messages are not returned. The error is None if all ids are
+        valid.
+        """
         if self._ids is None:
             return messages, None
         deduplicated = self._ids.deduplicate(_with_messages(messages))

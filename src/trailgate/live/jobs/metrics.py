@@ -114,9 +114,9 @@ class CaptureStatistics:
         return 2 * self.quarantined > self.messages - self.skipped
 
     def since(self, before: CaptureStatistics) -> Self:
-        """Return the capture's totals since ``before``.
+        """Return the totals of the capture since the statistics ``before`` were taken.
 
-        The counts by table are still those since the start.
+        ``counts``, the operations by table, remain those since the start.
         """
         sums = {name: getattr(self, name) - getattr(before, name) for name in (*SUMMED, "batches")}
         return replace(self, **sums)
@@ -147,7 +147,7 @@ def format_metrics(statistics: CaptureStatistics, trail: str) -> str:
 class ReportOptions:
     """The options of a live capture's periodic reports: where they are written, and after how many seconds or messages.
 
-    Without either there are no reports.
+    If ``seconds`` and ``records`` are both None, there are no reports.
     """
 
     targets: frozenset[str] = TARGETS["report"]
@@ -225,7 +225,7 @@ class Reporter:
         self._options, self._begun, self._before = options, now, CaptureStatistics()
 
     def due(self, total: CaptureStatistics, now: float) -> IntervalReport | None:
-        """Return the report that is due at a time in seconds, or None."""
+        """Return the report that is due at the time ``now``, or None. ``total`` are the current statistics."""
         seconds, done = now - self._begun, total.since(self._before)
         by_time = self._options.seconds is not None and seconds >= self._options.seconds
         by_count = self._options.records is not None and done.messages >= self._options.records

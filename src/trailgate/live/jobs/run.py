@@ -4,9 +4,9 @@
 next message, so that a restart continues exactly there.
 
 ``capture_repaired`` adds repaired messages of a live trail's quarantine to the trail: all of them
-or none, and each only once. A line of the quarantine contains the message's number in the journal
-or topic (``position``). It identifies the message if the file is captured again, and generated ids
-are the same as in the original capture.
+or none, and each only once. A line of the quarantine contains the ``position`` at which the message
+was received. It identifies the message if the file is captured again, and ids that are generated
+from it are the same as in the original capture.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ COMMIT_SECONDS: Final = 0.1
 class SourcePosition:
     """The position in a feed that a commit of the trail records.
 
-    - ``source`` is the journal or partition, and ``number`` its next message.
-    - ``quarantine`` and ``repaired`` are the numbers of valid bytes of the quarantine and of the
-      list of repaired messages.
-    - ``reason`` is the fault of a bad unit that the next message may still belong to, and
-      ``transaction`` the id of that unit's last message, if known.
+    - ``source`` is the journal or partition, and ``number`` the number of its next message.
+    - ``quarantine`` and ``repaired`` are the sizes in bytes that the files of the quarantine and of
+      the repaired messages had at the commit; bytes after them do not count.
+    - ``reason`` is the fault of a bad unit to which the next message may still belong, and
+      ``transaction`` the id of the transaction at the end of that unit, if known.
     - ``last_id`` is the highest message id so far, if ids are compared.
     - ``pending`` is a digest of the repaired messages that are being added now.
     """
@@ -155,10 +155,10 @@ class BatchReport:
 
     ``repeated`` messages were redelivered by the broker, and ``duplicates`` were sent again by the
     sender (equal ids of ``jms.id``); both are dropped. ``skipped`` messages contain no operation.
-    ``lag_messages`` is the number of messages
-    that are received but not in the trail yet. ``lag_seconds`` is the age of the last message, or
-    None if it has no time. ``trail_file`` and ``trail_offset`` are the trail's end, and ``number``
-    is the next message.
+    ``lag_messages`` is the number of messages that are received but not in the trail yet.
+    ``lag_seconds`` is the age of the last message, or None if it has no time. ``trail_file`` and
+    ``trail_offset`` are the trail's end. ``number`` is the number of the message with which a
+    restart continues.
     """
 
     messages: int
@@ -215,8 +215,8 @@ def capture_repaired(
     """Add the messages of repaired quarantines to their trail.
 
     Raises the error of the first message that is still bad; then nothing is added. Raises
-    StorageError if the trail is in use by a live capture, or contains transactions that its source
-    has to send again.
+    StorageError if a live capture is using the trail. Also raises it if an interrupted capture has
+    left transactions in the trail that the capture must first receive again.
 
     The commit before the additions records a digest of the messages (``pending``), so that a
     restart after an interruption can check that the same messages are passed, and skip those that
@@ -334,7 +334,7 @@ def _parse(
 
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
-    """Return messages at the positions that they had when they were received."""
+    """Return the messages as a batch, with the files and offsets that they had when they were received."""
     now = time.time_ns() // 1000
     rows = pa.RecordBatch.from_pylist(
         [
@@ -432,7 +432,7 @@ class LiveCapture:
         self._commit()
 
     def _receive(self) -> FeedPart | None:
-        """Wait for messages. If none come, commit what was appended."""
+        """Wait for messages. If none come, or on an error, commit the appended operations."""
         part = None
         try:
             part = self._feed.receive(POLL_SECONDS)
@@ -465,7 +465,10 @@ class LiveCapture:
         return (*sorted(self._notes), *skipped_notes(self._without))
 
     def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
-        """Remember the warnings about a part of messages. A capture that follows logs those that are new."""
+        """Store the warnings about a part of messages.
+
+        A capture that runs until it is stopped also logs the new ones at once.
+        """
         # A note that is built from several batches, such as a number of heartbeats, is not among them.
         notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
         first = {reason: one for reason, one in skipped.items() if reason not in self._without}
@@ -529,7 +532,11 @@ class LiveCapture:
         )
 
     def _commit(self) -> None:
-        """Make everything that was appended durable, with the position in the feed."""
+        """Commit all appended operations together with the position in the feed.
+
+        Does nothing if the position is unchanged, or if the feed still has to return messages whose
+        operations are already in the trail.
+        """
         reached = self._reached
         if reached is None or reached == self._committed or self._skipped.is_behind:
             return

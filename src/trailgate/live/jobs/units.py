@@ -49,10 +49,10 @@ def unit_reasons(
 
 
 class SpillingBuffer(Generic[T]):
-    """A buffer of operations in order, which is moved to a file on the disk when it becomes large.
+    """A buffer of values in order, such as operations: ``limit`` bytes in memory, the rest in a file.
 
-    After ``limit`` bytes, further values are written to an unnamed file in ``folder``. The file
-    need not survive the process: after a restart the messages of an open unit are read again.
+    The file in ``folder`` has no name and is lost when the process ends. It is not needed later,
+    because after a restart the messages of an open unit are read again.
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
@@ -81,7 +81,7 @@ class SpillingBuffer(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Remove all operations from the buffer."""
+        """Remove all values from the buffer."""
         self._values.clear()
         self._stored = 0
 
@@ -91,7 +91,11 @@ AppendedUnits = tuple[ChangeBatch, EncodedTrail | None]
 
 @dataclass(slots=True)
 class _OpenUnit:
-    """A unit that later messages may belong to, with its operations and messages so far."""
+    """A unit to which later messages may belong, with its operations and messages so far.
+
+    ``number`` is the number of its first message. A bad unit has a ``reason``, and quarantine lines
+    instead of operations and messages.
+    """
 
     number: int
     batches: SpillingBuffer[ChangeBatch]
@@ -111,8 +115,8 @@ class UnitResult:
 
     - ``complete``: operations for the trail, which can be iterated only once.
     - ``lines``: lines for the quarantine.
-    - ``number``: the message with which a restart continues.
-    - ``reason``: the fault of a bad unit that may continue there.
+    - ``number``: the number of the message with which a restart continues.
+    - ``reason``: the fault of the bad unit to which that message may belong, or None.
     - ``error``: the first bad message's error, if bad messages stop the run. ``complete`` then has
       the operations of the units before it.
     """
@@ -197,7 +201,7 @@ class UnitSorter:
     def _stop_before(
         self, part: FeedPart, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
     ) -> UnitResult:
-        """Return the operations before the unit of the first bad message."""
+        """Return the result for a run that stops: the operations before the unit of the bad message ``at``."""
         blamed = 0 if at < 0 else int(unit[at])
         number = self._number(part, unit, blamed)
         buffered: Iterable[AppendedUnits] = ()
@@ -215,7 +219,7 @@ class UnitSorter:
         return int(part.numbers[int(np.searchsorted(unit, number))])
 
     def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
-        """Return the unit of each operation."""
+        """Return the unit of each operation. ``unit`` has the unit of each message."""
         # message -1 means an operation of an earlier part, which belongs to unit 0
         inside = parsed.message >= 0
         return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)

@@ -71,12 +71,12 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType({"RabbitMQ": "Publish by STO
 
 
 class RestartQueue(NamedTuple):
-    """How an AMQP sender recognizes a new group.
+    """How an AMQP sender finds out whether a group is new. One for each product.
 
     The restart queue looks empty both in a new group and if another run holds its message.
-    ``first`` are properties of a group's first restart message, which the broker accepts only once.
-    If they are empty, the queue is browsed. ``is_managed`` states whether the broker answers
-    management requests (``artemis.py``).
+    ``first`` are properties of a group's first restart message: the broker accepts a message with
+    them only once. If ``first`` is empty, the queue is browsed, which also shows a held message.
+    ``is_managed`` states whether the broker answers management requests (``artemis.py``).
     """
 
     first: Mapping[str, str] = MappingProxyType({})
@@ -126,7 +126,10 @@ class SendingConnection(AmqpConnection):
             self._attach(link)
 
     def listen(self, queue: str, *, browse: bool = False) -> Any:
-        """Open an AMQP link that receives messages from the restart queue, one by one or as a browser. The caller grants credit."""
+        """Open an AMQP link that receives the messages of a queue. The caller grants credit.
+
+        With ``browse``, the messages stay in the queue.
+        """
         self._begin()
         link = self._session.receiver(str(uuid.uuid4()))
         name_terminus(link.source, queue, QUEUE, self._engine.remote_properties or {})
@@ -186,7 +189,10 @@ class SendingConnection(AmqpConnection):
     def take(
         self, link: Any, seconds: float, ended: Callable[[], bool] = lambda: False
     ) -> ReceivedMessage | None:
-        """Wait for a message on an AMQP link, at most until ``ended``. Returns None if none came."""
+        """Wait for a message on an AMQP link, for ``seconds`` or until ``ended()`` is true.
+
+        Returns None if none arrived.
+        """
 
         def arrived() -> bool:
             delivery = link.current
@@ -299,9 +305,10 @@ class AmqpSender(QueueSender):
         return text or None
 
     def _receive(self, seconds: float, ended: Callable[[], bool] = lambda: False) -> bool:
-        """Wait for a restart message, at most until ``ended``, and return whether one has come.
+        """Wait for a restart message, and return whether one arrived before ``ended()`` or the time limit.
 
-        The broker sends one message after the other. Raises StorageError for a foreign message.
+        The link has credit for one message at a time; marks that arrive first are stored. Raises
+        StorageError for a foreign message.
         """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not ended():
@@ -373,7 +380,10 @@ class AmqpSender(QueueSender):
             self._connected.work(POLL_SECONDS)
 
     def _note_dropping(self, restart: RestartQueue) -> None:
-        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
+        """Log a warning, once per sender, if an address drops messages when it is full.
+
+        The broker confirms even the dropped messages, so a run cannot notice the loss.
+        """
         if self._is_noted or not restart.is_managed:
             return
         self._is_noted = True
@@ -477,7 +487,7 @@ class AmqpSender(QueueSender):
         return message
 
     def _control(self, name: str, values: list[Any]) -> Any:
-        """Create a message to the coordinator."""
+        """Build a message to the coordinator: a described list, such as amqp:declare:list."""
         return self._proton.Message(body=self._proton.Described(self._proton.symbol(name), values))
 
     def _declare(self) -> Any:
@@ -504,7 +514,7 @@ class AmqpSender(QueueSender):
         return delivery
 
     def _send_part(self, part: OutgoingMessages, transaction: Any) -> None:
-        """Send messages, and wait for the broker's answers in groups."""
+        """Send messages in the transaction, and wait for the broker's answers after every ``UNANSWERED``."""
         link, library = self._connected, self._proton
         waiting: list[Any] = []
         bodies = part.messages.bodies.to_pylist()

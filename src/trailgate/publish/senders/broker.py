@@ -70,11 +70,10 @@ class BatchRefusedError(Exception):
 
 
 class BatchSize:
-    """The number of messages in a batch.
+    """Adapts the number of messages in a batch to the size that the broker accepts.
 
-    After a batch that is too large for the broker it is 1, and doubles after each accepted batch.
-
-    It stays below the size that was too large; this limit rises slowly.
+    After a refused batch the number is 1, and it doubles with each accepted batch. Its upper limit
+    is half of the refused number, and rises slowly with each accepted batch.
     """
 
     def __init__(self, most: int) -> None:
@@ -252,7 +251,10 @@ class BrokerSink:
         self._stored = self._tried
 
     def _divide(self, state: PublishedState, error: BrokerFullError) -> None:
-        """Raise BatchRefusedError if the rejected batch contains several transactions."""
+        """Reduce the size of batches, and raise BatchRefusedError if the batch has several transactions.
+
+        A single transaction cannot be divided: the caller then raises ``error``.
+        """
         self._size.note_refused(self._sending.count)
         if self._last is not None and state.transactions - self._last.transactions > 1:
             self._retries.faults[error.reason] += 1

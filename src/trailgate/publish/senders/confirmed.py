@@ -3,9 +3,10 @@
 Messages are sent first, and the position after all are confirmed. After a crash between the two,
 the last batch is sent again with the same ids.
 
-The restart queue holds one message: a newer message replaces the older one (``x-max-length``). It
-is read and returned to the queue instead of being held, because RabbitMQ disconnects a consumer
-that holds a message for 30 minutes. The lock is an exclusive queue. If the restart queue does not
+The restart queue of a group holds one message, the state: a newer message replaces the older one
+(``x-max-length``). A run reads the message and returns it to the queue at once, because RabbitMQ
+disconnects a consumer that holds a message for 30 minutes. So the message cannot serve as the lock
+against other runs, as in ``stomp.py``; an exclusive queue does. If the restart queue does not
 exist, the group is new.
 """
 
@@ -122,7 +123,7 @@ class ConfirmedStompSender(StompSender):
         return RestartDialect() if self._confirms else super()._dialect
 
     def _look(self) -> None:
-        """Connect, and determine which broker it is. The sender continues to use this connection."""
+        """Connect, and determine whether the broker is RabbitMQ. The next ``_connect`` uses this connection."""
         self.close()
         self._fresh = StompConnection(self._address)
         self._confirms = self._fresh.dialect.name in CONFIRMED
@@ -142,7 +143,10 @@ class ConfirmedStompSender(StompSender):
         super().close()
 
     def _reader(self) -> ConfirmedStompSender:
-        """Return a sender whose connection returns the restart message to its queue when it ends."""
+        """Return a separate sender to read the restart message.
+
+        When its connection is closed, RabbitMQ returns the message to the queue.
+        """
         return ConfirmedStompSender(
             self._address, self._group, is_whole=False, has_tombstones=False
         )
@@ -174,7 +178,11 @@ class ConfirmedStompSender(StompSender):
                 return True
 
     def _declare_lock(self) -> None:
-        """Declare the exclusive queue, and wait for a message in it, because an error arrives only after the receipt."""
+        """Declare the exclusive queue, and check that this connection has it.
+
+        RabbitMQ may send a receipt first and the error after it. So a message is sent through the
+        queue, and its arrival is the proof.
+        """
         # The receipt of SUBSCRIBE does not prove that this session has the queue: RabbitMQ refuses
         # a second consumer of an exclusive queue with an ERROR frame that may follow the receipt. A
         # message with this session's random text does prove it.

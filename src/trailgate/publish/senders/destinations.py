@@ -50,9 +50,9 @@ class TopicNames:
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """The tables that have a separate topic so far.
+        """One table for each topic that was assigned so far, or none if there is only one topic.
 
-        If the topic depends only on the schema, this is one table of each schema.
+        If topics depend on the schema alone, this is the first table of each schema.
         """
         return tuple(self._first) if self._has_fields else ()
 
@@ -119,7 +119,10 @@ class TopicNames:
         return topic
 
     def _owner(self, table: str, schema: str) -> str:
-        """Return what has a topic of its own: a table, a schema, or all tables, as the template's fields say."""
+        """Return the owner of a table's topic, for errors: the table, its schema, or all tables.
+
+        This depends on the fields of the template.
+        """
         if self.is_by_table:
             return f"the table {table}"
         if not self._has_fields:

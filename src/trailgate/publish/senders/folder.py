@@ -1,10 +1,8 @@
 """Publish messages as files of a folder, one message per line.
 
-A file appears completely or not at all.
-
-The folder's state file describes what its files contain, so that a later run can continue. Files
-end at transaction ends. A file and the new state are published together
-(``storage.publish.protocol``).
+A file appears completely or not at all, and ends with the end of a transaction. The folder's state
+file contains the state of the publication (``PublishedState``), with which a later run continues. A
+file and the new state are published together (``storage.publish.protocol``).
 """
 
 from __future__ import annotations
@@ -98,7 +96,7 @@ class MessageFolder:
         return dict(self._fields)
 
     def other(self) -> str | None:
-        """Return the name of any visible file in the folder, or None.
+        """Return the name of any file in the folder, except files whose names begin with a dot, or None.
 
         Raises OvertakenError if another run has published the file since the state was read.
         """
@@ -169,10 +167,10 @@ class MessageFolder:
 
 
 def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
-    """Return a function that encodes the state of a generation.
+    """Return a function that encodes the state for a generation (0 on a local disk).
 
-    In an object store it includes a random run id. Because no other run writes the same bytes, the
-    object's tag always changes.
+    In an object store each new state increments the generation, and the state includes a random run
+    id. Because no other run writes the same bytes, the object's tag always changes.
     """
     run = uuid.uuid4().hex
 
@@ -185,7 +183,10 @@ def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
 
 
 def _is_published(fields: Mapping[str, Any]) -> IsPublished:
-    """Return a function that recognizes the state and published files, whose uploads no run completes."""
+    """Return a predicate of file names: whether a file is the state, or a message file that it counts.
+
+    No run completes an unfinished upload with such a name, so the upload can be deleted.
+    """
 
     def is_published(name: str) -> bool:
         named = MESSAGES.fullmatch(name)

@@ -93,11 +93,10 @@ class QueueSender:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
     def _number(self, text: str, number: object) -> int:
-        """Return the number of a restart message.
+        """Return the number of a restart message from its body and its property ``NUMBER``.
 
-        The first message of a group has neither a state nor a number, which counts as 0. Raises
-        StorageError for a message that is neither that nor a position, because it must not take the
-        place of one.
+        The first message of a group has an empty body and no number, which counts as 0. Raises
+        StorageError for a foreign message: the body is not a state, or the property not a number.
         """
         digits, problem = "0" if number is None else str(number), ""
         if not (digits.isascii() and digits.isdecimal() and len(digits) <= NUMBER_DIGITS):
@@ -116,7 +115,11 @@ class QueueSender:
         )
 
     def _explain(self, error: BrokerError, parts: Iterable[OutgoingMessages]) -> TrailgateError:
-        """Return the error for a batch that a queue's broker rejects: with the cause and a remedy if they are known."""
+        """Return the error to raise if a queue's broker rejects a batch.
+
+        It is EncodeError if a message is too large, BrokerFullError if the broker has no room, and
+        otherwise ``error`` itself.
+        """
         if _TOO_LARGE.search(error.problem):
             largest = LargestMessage.of(parts)
             problem = (
@@ -182,8 +185,8 @@ def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
 
 
 def jms_type(one: JmsProperties) -> str | None:
-    """Return the JMSType of a message: its table, or whether it begins or ends a transaction.
+    """Return the JMSType of a message: its table, or ``MARKS`` for a BEGIN or END event.
 
-    Returns None if it has several tables.
+    Returns None if the message may have operations of several tables.
     """
     return one.table or (MARKS if one.is_mark else None)

@@ -380,7 +380,10 @@ class KafkaSender:
             consumer.close()
 
     def _shows(self, end: int, seconds: float) -> bool:
-        """Wait until the broker returns the positions up to an offset, and return whether it does."""
+        """Wait until no open transaction hides positions before the offset ``end``.
+
+        Returns whether that was so within ``seconds``.
+        """
         until = time.monotonic() + seconds
         while self._end(committed=True) < end:
             if time.monotonic() > until:
@@ -389,7 +392,11 @@ class KafkaSender:
         return True
 
     def _end(self, *, committed: bool) -> int:
-        """Return the end of the topic of positions, with or without the messages of open transactions."""
+        """Return the end offset of the topic of positions.
+
+        If ``committed`` is set, this is the offset of the first message of an open transaction, if
+        there is one.
+        """
         from confluent_kafka import IsolationLevel  # noqa: PLC0415  an extra
         from confluent_kafka.admin import OffsetSpec  # noqa: PLC0415  an extra
 
@@ -401,7 +408,11 @@ class KafkaSender:
         return int(asked[place].result(SECONDS).offset)
 
     def _last(self, consumer: Any, end: int) -> str | None:
-        """Find the last state of this group in windows that end at the topic's end and grow."""
+        """Find the last state of this group before the offset ``end``, or return None.
+
+        The topic is read backwards, in ranges of offsets of which each is ten times as long as the
+        one before.
+        """
         width, stop, key = WINDOW, end, self._group.encode()
         while stop > 0:
             begin = max(0, stop - width)
@@ -499,7 +510,10 @@ def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
 
 
 def _partitions(address: BrokerAddress) -> int | None:
-    """Return the number of partitions of topics to create: None to create no topics, 0 for the broker's default."""
+    """Return the number of partitions with which missing topics are created.
+
+    None means that no topics are created, and 0 that the broker's default is used.
+    """
     text = address.options.get("create")
     if text is None:
         return None

@@ -44,10 +44,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class PublishedState:
-    """The state of a publication: its source and options, and the position up to which it was published.
+    """The state of a publication: its source and options, and the position of its last operation.
 
-    The counts are sums over all runs. ``csn`` and ``digest`` belong to the operation at
-    ``position``, and ``reached`` is where the next run begins; they are empty if they are not known
+    ``form`` are the options that determine how messages are written. The counts are sums over all
+    runs. ``csn`` and ``digest`` belong to the operation at ``position``, and ``reached`` is the
+    position at which the next run begins to read; they are "" if they are not known
     (``StoredPosition``).
     """
 
@@ -65,7 +66,10 @@ class PublishedState:
     def check(
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str
     ) -> None:
-        """Raise StorageError if the state belongs to another source, or to other options."""
+        """Raise StorageError if the state belongs to another source, or to other options.
+
+        The error begins with ``what``, such as "the group's messages were".
+        """
         # Earlier versions stored the trail as it was named, often relative to the working folder.
         expected = {"trail": absolute(source), **form}
         stored = {"trail": absolute(self.source), **self.form}
@@ -89,7 +93,10 @@ _STORED: Final = tuple(one.name for one in fields(PublishedState) if one.name !=
 
 
 class StoredState(NamedTuple):
-    """A publication's state as a broker stores it: the run that stored it, and the tables with separate topics."""
+    """A publication's state as a broker stores it, with a random id of the run that stored it.
+
+    ``tables`` are the tables to which the sender has assigned a topic (``Sender.tables``).
+    """
 
     run: str
     state: PublishedState
@@ -142,9 +149,10 @@ def wait_and_log(
     *,
     quiet: float = QUIET_SECONDS,
 ) -> Result:
-    """Call ``wait`` for at most some seconds and return its result.
+    """Call ``wait(seconds)``, which waits for at most this time, and return its result.
 
-    After the first second, log what it waits for, and until when.
+    It is first called for ``quiet`` seconds. If the result is false, ``what`` and the end of the
+    remaining time are logged, and ``wait`` is called for this time.
     """
     quiet = min(quiet, seconds)
     found, left = wait(quiet), seconds - quiet
@@ -191,7 +199,7 @@ class Sink(Protocol):
 
     @property
     def room(self) -> int:
-        """The number of operations after which to commit next, at least 1."""
+        """The number of operations after which the caller should commit next, at least 1."""
         ...
 
     @property
@@ -221,7 +229,7 @@ class Sink(Protocol):
     def commit(self, state: PublishedState) -> None:
         """Record that the transactions of all messages added so far have ended.
 
-        ``state`` describes them.
+        ``state`` is the state of the publication with these messages.
         """
         ...
 

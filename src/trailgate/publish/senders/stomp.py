@@ -1,24 +1,26 @@
 """Send by STOMP: messages and a restart message in one transaction of the broker.
 
-The restart queue of a group holds one message, whose body is the state. A transaction receives the
-old one, sends the messages and sends the new one. A run that has received the restart message
-without acknowledging it holds the lock: a second run receives none. A transaction without messages
-follows each opening, because a broker removes a message that was delivered too often.
+The restart queue of a group holds one message, whose body is the state. A transaction acknowledges
+the old restart message, sends the messages, and sends the new restart message. A run that has
+received the restart message without acknowledging it holds the lock: a second run receives none.
+After it has received the message, a run sends a transaction without messages, which replaces the
+restart message, because a broker removes a message that was delivered too often.
 
-COMMIT is sent after the broker has confirmed everything before it. Classic reports a message that it
-refuses, and continues: it would commit the other messages.
+COMMIT is sent after the broker has confirmed everything before it. If ActiveMQ Classic refuses a
+message, it reports that and continues: COMMIT would commit the other messages.
 
-Artemis acknowledges at once even in a transaction (2.44.0 logs AMQ222070), so the state would be
-lost with a transaction that fails. There the old restart message is acknowledged after COMMIT. A run
-that is killed in between leaves two restart messages. They are numbered, and the next run keeps the
-latest one. It has received both when messages that it has sent to the queue itself, the marks,
-arrive. Each consumer of the queue gets some of its messages. So a run subscribes only when no other
-run does, if the broker answers its questions. If it does not, marks that do not return show that
-there is another consumer, and the run ends.
+Artemis applies an acknowledgement at once even in a transaction (2.44.0 logs AMQ222070), so the
+state would be lost if the transaction fails. With Artemis, the old restart message is therefore
+acknowledged after COMMIT. A run that is killed in between leaves two restart messages. They are
+numbered, and the next run keeps the one with the highest number. To know that it has received both,
+the run sends messages to the queue itself, the *marks*, and waits until they arrive. If the queue
+has several consumers, each gets some of its messages. So a run subscribes only when no other run
+does, if the broker answers requests about the queue. If it does not answer them, marks that do not
+arrive show that there is another consumer, and the run ends.
 
-An empty restart queue means that the group is new, or that another run holds the message. Artemis
-distinguishes them by an id that it accepts once (``_AMQ_DUPL_ID``), and Classic by browsing, which
-also shows held messages.
+An empty restart queue means that the group is new, or that another run holds the message. To
+distinguish the two, Artemis is sent a first restart message with an id that it accepts only once
+(``_AMQ_DUPL_ID``). Classic's queue is browsed, which also shows held messages.
 """
 
 from __future__ import annotations
@@ -164,7 +166,10 @@ class StompSender(QueueSender):
         return text or None
 
     def _note_dropping(self) -> None:
-        """Log once that a full address drops messages, because the broker confirms even the dropped messages."""
+        """Log a warning, once per sender, if an address drops messages when it is full.
+
+        The broker confirms even the dropped messages, so a run cannot notice the loss.
+        """
         if self._is_noted:
             return
         self._is_noted = True
@@ -293,9 +298,11 @@ class StompSender(QueueSender):
             self._take(POLL_SECONDS)
 
     def _wait_for_others(self) -> None:
-        """Wait until only this run holds restart messages, if the broker answers this user's requests.
+        """Wait until no lost connection or other run holds restart messages.
 
-        Artemis may return the messages of a lost connection one by one.
+        Returns at once if the broker does not answer this user's requests. Artemis may return the
+        messages of a lost connection to the queue one by one. Raises BrokerRefusedError if they are
+        still held after ``HELD_SECONDS``.
         """
         until = time.monotonic() + HELD_SECONDS
         while True:
@@ -361,7 +368,7 @@ class StompSender(QueueSender):
     def _frames(
         self, part: OutgoingMessages, own: Callable[[JmsProperties], Mapping[str, str]]
     ) -> Iterator[bytes]:
-        """Yield the frame of each message. ``own`` returns additional headers for a frame."""
+        """Yield the SEND frame of each message. ``own`` returns additional headers of a frame."""
         to = self._to(self._address.destination, self._address.kind)
         bodies = part.messages.bodies.to_pylist()
         for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
@@ -375,7 +382,7 @@ class StompSender(QueueSender):
             yield encode_frame("SEND", headers, body)
 
     def _send_frames(self, frames: Iterable[bytes]) -> None:
-        """Send frames, many at once."""
+        """Send frames, joined to portions of about ``PORTION`` bytes, and process what arrives between."""
         portion: list[bytes] = []
         size = 0
         for frame in frames:

@@ -21,7 +21,7 @@ HEADER: Final = "header."  # before the names of headers among the columns of a 
 class WaitingMessages:
     """A buffer of messages whose transaction has not ended. It can be iterated repeatedly.
 
-    Beyond ``most`` bytes, messages are stored in a file.
+    If more than ``most`` bytes are in memory, they are moved to a temporary file.
     """
 
     def __init__(self, most: int = MEMORY_BYTES) -> None:

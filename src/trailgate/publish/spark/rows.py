@@ -1,10 +1,10 @@
 """Convert messages to rows: key, value and headers for Spark's Kafka writer, the topic, and the place in the trail.
 
 The columns `position` and `number` together order all messages of a trail. A message of one
-operation has this operation's position, and so have Debezium's BEGIN and END events, which are
-written before and after it: for a transaction of one operation BEGIN is number 0, the event number
-1, END number 2. All messages of a publication's transaction have the position of its first
-operation.
+operation has the position of this operation. Debezium's BEGIN event has the position of the
+operation after it, and END that of the operation before it: for a transaction of one operation,
+BEGIN is number 0, the event number 1, and END number 2. If messages contain transactions, all
+messages of a transaction have the position of its first operation.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class MessageRows:
     """Converts batches of operations to rows of messages for Spark as soon as their transactions have ended.
 
     ``name`` and ``options`` are the message format and its options. The operations of an open
-    transaction are buffered, so a value that the format cannot represent is an error only if its
-    transaction ends.
+    transaction are buffered and not yet converted. So a value in them that the format cannot
+    represent is an error only if the transaction ends.
     """
 
     def __init__(self, name: str, options: PublishOptions, topic: str | None) -> None:
@@ -116,9 +116,9 @@ class MessageRows:
 
 
 def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
-    """Return the message keys: from the format, otherwise the table's name.
+    """Return the message keys: those of the format, or else the names of the tables.
 
-    They are null for messages of a transaction.
+    A key is null if both are, as for a message that contains a transaction.
     """
     tables = origins.tables.cast(pa.binary())
     if messages.keys is None:

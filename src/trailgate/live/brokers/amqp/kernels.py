@@ -105,9 +105,9 @@ NOT_BINARY: Final = -10
 
 
 class AmqpCodes(NamedTuple):
-    """The codes of AMQP: ``kinds`` is the type of each constructor code.
+    """The codes of AMQP: ``kinds[c]`` is the type of the constructor code c, such as ``STRING``.
 
-    The symbol of section s is ``names[bounds[s]:bounds[s + 1]]``.
+    The symbol of section s, such as "amqp:data:binary", is ``names[bounds[s]:bounds[s + 1]]``.
     """
 
     kinds: Octets
@@ -116,7 +116,12 @@ class AmqpCodes(NamedTuple):
 
 
 class MessageTables(NamedTuple):
-    """The tables that a search fills, stored row by row, and the numbers of their rows (``counts``)."""
+    """The tables that ``find_messages`` fills, as flat arrays, row by row.
+
+    ``rows`` has a row for each message, ``pieces`` for each piece of a body, and ``cells`` for each
+    header field or property. ``counts`` has the numbers of pieces and cells, and the offset of a
+    problem.
+    """
 
     rows: Longs
     pieces: Longs
@@ -191,8 +196,8 @@ def content_at(data: Octets, at: int) -> int:
 def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
     """Return the number stored in the value at an offset. The value ends at ``stop``.
 
-    Unsigned types give an unsigned number. A float or double gives its bits as a number; eight
-    bytes are always read as signed.
+    The result is signed if ``kind`` is SIGNED or the number has eight bytes. For a float or double
+    it is the number with the same bits.
     """
     code = int(data[at])
     # true (0x41), false (0x42) and zero (0x43, 0x44) have no content
@@ -212,7 +217,7 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
 def section_at(data: Octets, at: int, stop: int, codes: AmqpCodes) -> int:
     """Return the section that a descriptor names, by its number or its symbol.
 
-    An unknown descriptor gives a number below 0, or SECTIONS or more.
+    The result for an unknown descriptor is below 0, or at least SECTIONS.
     """
     names, bounds = codes.names, codes.bounds
     code = int(data[at])
@@ -260,7 +265,7 @@ def add_cells(
     kinds: Octets,
     into: MessageTables,
 ) -> int:
-    """Append a cell for each value of a section. Returns 0, or a problem.
+    """Append a cell (a row of the table ``cells``) for each value of a section. Returns 0, or a problem.
 
     The section is a list of at most ``most`` fields; its first field has the number ``first``, and
     null fields are skipped. If ``first`` is PROPERTY, the section is a map, in which names and
@@ -380,8 +385,9 @@ def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTa
     Message i is ``data[places[i]:places[i + 1]]``. A malformed message has one piece, which is the
     complete message, and the cells found before the problem.
 
-    Example: for the message in the module's docstring, ``rows`` is (no problem, 0, STRING, piece 0,
-    cell 0), ``pieces`` is (5, 7), and there are no cells.
+    Example: for the message in the module's docstring, the row in ``rows`` is 0 (good), 0 (offset
+    of a problem), STRING (type of the body), 0 (first piece) and 0 (first cell). The only row of
+    ``pieces`` is 5, 7, and there are no cells.
     """
     rows, counts = into.rows, into.counts
     counts[PIECES] = 0

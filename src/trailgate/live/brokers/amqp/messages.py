@@ -180,8 +180,8 @@ _CODES: Final = kernels.AmqpCodes(
 class EncodedMessages:
     """AMQP messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
 
-    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels``, with one row per message,
-    piece of a body and field value.
+    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels.MessageTables``: they have a row
+    for each message, for each piece of a body, and for each header field or property.
     """
 
     data: Octets
@@ -251,9 +251,8 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
     """Convert AMQP messages to rows of ``RECEIVED``.
 
-    The fault of an unreadable message is the reason.
-
-    ``now`` is the time of receipt in microseconds.
+    The column ``fault`` has the reason why a message cannot be read, or null. ``now`` is the time
+    of receipt in microseconds since 1970 UTC.
     """
     bodies, fields, kinds = found.bodies(), _Fields(found), found.rows[:, kernels.BODY]
     ids = fields.ids()
@@ -291,12 +290,11 @@ _OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingPr
 
 
 class _Fields:
-    """The header fields and properties of messages, and their JMS names.
+    """Converts the header fields and properties of AMQP messages to JMS headers.
 
-    ``faults`` maps rows of messages to a problem.
-
-    The columns have one row per field or property value: its message, field, type, and so on. These
-    rows are called cells.
+    A *cell* is one field or property of one message. The attributes are columns with an element per
+    cell: its message, field, type, and so on. ``faults`` maps the number of a message to the
+    problem of one of its cells.
     """
 
     def __init__(self, found: EncodedMessages) -> None:
@@ -376,7 +374,7 @@ class _Fields:
         return strings
 
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
-        """Return a JMS header: the values of its AMQP field, and the default for messages without it."""
+        """Return the lines of a JMS header: the values of its AMQP field, and defaults for other messages."""
         rows = self._check(row.amqp)
         conversion = _CONVERSIONS.get(row.amqp)
         if conversion is None:
@@ -399,7 +397,11 @@ class _Fields:
         return repeat_header(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
-        """Return the application properties that a JMS client exposes, and the message ids that other properties contain."""
+        """Return the application properties that a JMS client exposes, and ids from a hidden property.
+
+        The ids are those in the property ``NATIVE_ID``, null for messages without it. They are None
+        if no message has it.
+        """
         rows = np.flatnonzero(self._fields == kernels.PROPERTY)
         names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
         for row in rows[wrong].tolist():

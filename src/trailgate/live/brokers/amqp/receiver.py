@@ -79,7 +79,10 @@ def proton_functions() -> Any:
 
 
 class EncodedWindow(NamedTuple):
-    """A window of AMQP messages: their bytes, their offsets (and the end of the last one), and the deliveries to accept."""
+    """A window of AMQP messages: message i is ``data[places[i]:places[i + 1]]``.
+
+    ``deliveries`` are Proton's objects of the messages, with which they are accepted.
+    """
 
     data: bytes
     places: Longs
@@ -87,10 +90,11 @@ class EncodedWindow(NamedTuple):
 
 
 class LinkDeliveries:
-    """Collects the bytes that arrive on an AMQP link.
+    """Collects the bytes that arrive on an AMQP link. Its length is the number of complete messages.
 
-    Incomplete messages are read too: unread bytes would fill the session's window, and the broker
-    would stop sending.
+    The bytes of an incomplete message are read too: unread bytes would fill the session's window,
+    and the broker would stop sending. ``ahead`` is the number of messages that the broker may send
+    ahead.
     """
 
     def __init__(self, link: Any, ahead: int) -> None:
@@ -115,7 +119,7 @@ class LinkDeliveries:
         return self._open > LONGEST
 
     def ask(self) -> None:
-        """Grant the broker more credit after half of the messages that it may send ahead have arrived."""
+        """Restore the broker's credit to ``ahead`` messages, if at most half of it is left."""
         link = self._link._impl  # noqa: SLF001  the library's
         credit = self._functions.pn_link_credit(link)
         if 2 * credit <= self._ahead:
@@ -261,9 +265,9 @@ class AmqpConnection(BrokerConnection):
     def owned_until(self, error: BrokerError) -> float:
         """Return the time until which an AMQP broker may hold this consumer's messages; see ``BrokerConnection``.
 
-        If the connection went silent, the broker waits for its timeout, and it has announced half
-        of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that
-        it is closed.
+        If the connection went silent, the broker holds the messages until its own timeout. This is
+        twice the idle timeout that it has announced (AMQP 1.0, 2.4.5). In all other cases the
+        result is 0: the broker closed the connection, or sees that it is closed.
         """
         if self._is_ended or SILENT not in str(error):
             return 0.0
@@ -271,7 +275,7 @@ class AmqpConnection(BrokerConnection):
         return time.monotonic() + (2 * announced + 1 if announced else OWNED_SECONDS)
 
     def _engines(self) -> tuple[Any, Any]:
-        """Return the transport's engine and the connection's engine, which is not open yet."""
+        """Create Proton's objects of the transport and of the connection, which is not open yet."""
         address, options = self._address, self._address.options
         transport, engine = self._proton.Transport(), self._proton.Connection()
         engine.container = options.get("client-id") or str(uuid.uuid4())
@@ -301,7 +305,8 @@ class AmqpConnection(BrokerConnection):
     def _exchange(self) -> float:
         """Receive and send without waiting.
 
-        Returns when the engine's next timer is due, or 0 for never.
+        Returns the time (``time.monotonic()`` seconds) at which the engine must be called again,
+        for example to send a heart-beat, or 0 if there is no such time.
         """
         try:
             self._fill()

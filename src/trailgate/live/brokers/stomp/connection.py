@@ -46,9 +46,10 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class ConsumerNotifications(NamedTuple):
-    """How to be notified of a queue's consumers by STOMP: the headers of a SUBSCRIBE, and the header that counts the consumers.
+    """How a STOMP broker notifies subscribers of a queue's consumers.
 
-    ``{}`` in the headers stands for the queue's name.
+    ``subscribe`` are the headers of SUBSCRIBE to receive the notifications, in which ``{}`` is
+    replaced by the queue's name. A notification's header ``number`` has the number of consumers.
     """
 
     subscribe: Mapping[str, str]
@@ -73,14 +74,14 @@ class StompDialect(NamedTuple):
     ``server`` is the start of the server header in its CONNECTED frames.
 
     - ``durable``: the header of SUBSCRIBE that names a durable subscription.
-    - ``kinds``: the forms of destinations, for a queue and for a topic.
+    - ``ahead``: how to limit the messages that the broker sends ahead.
+    - ``kinds``: the templates of destinations, such as ``/queue/{}``, for a queue and for a topic.
     - ``types``: the values of SUBSCRIBE's header subscription-type for a queue and a topic, if the
       broker uses this header.
     - ``keeps_ids``: a redelivered message has the same id as before.
-    - ``id_tail``: only the part of a message-id after the comma comes from the broker; the rest
-      identifies the consumer.
+    - ``id_tail``: a message-id consists of the consumer's id, a comma, and the message's id.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
-    - ``consumers``: None if the broker is not known to report other consumers.
+    - ``consumers``: how the broker reports other consumers; None if it is not known to do so.
     - ``is_managed``: the broker answers requests about a queue (``artemis.py``).
     """
 

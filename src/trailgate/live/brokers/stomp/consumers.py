@@ -1,6 +1,7 @@
 """Ask a STOMP broker about the consumers of a queue, through separate connections.
 
-If a queue has another consumer, the order of messages is lost: ``ConsumerWatch`` logs a warning.
+If a queue has another consumer, each gets some of the messages, so that their order is lost:
+``ConsumerWatch`` logs a warning.
 
 An address of Artemis may drop messages when it is full: ``find_dropping`` finds such addresses.
 
@@ -135,9 +136,9 @@ def find_queue_state(
 def find_dropping(
     connection: StompConnection, address: BrokerAddress, names: Sequence[str]
 ) -> list[str]:
-    """Return the addresses among ``names`` from which Artemis silently drops messages when they are full.
+    """Return those of the addresses ``names`` that drop messages without an error when they are full.
 
-    Returns none if the broker is not known to do so, or does not answer requests of this user.
+    The result is empty if the broker is not Artemis, or does not answer requests of this user.
     """
     if not connection.dialect.is_managed:
         return []
@@ -181,7 +182,7 @@ def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -
 
 
 def _side_address(address: BrokerAddress) -> BrokerAddress:
-    """Return the address for an additional connection beside the one that receives or sends."""
+    """Return the address for an additional connection: without options such as client-id or durable."""
     options = {name: text for name, text in address.options.items() if name in _SIDE_OPTIONS}
     return replace(address, options=options)
 
@@ -200,7 +201,7 @@ class ConsumerWatch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait until the watch is notified of new consumers, or has failed."""
+        """Wait, for a limited time, until the watch receives notifications or has failed."""
         self._ready.wait(READY_SECONDS)
 
     def close(self) -> None:

@@ -65,9 +65,11 @@ def unescape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StompFrames:
-    """Complete STOMP frames: offsets into ``data``, in the tables that ``kernels`` describes.
+    """Complete STOMP frames, as offsets into ``data``.
 
-    ``data`` is the reader's buffer, so it is valid only until the reader receives more.
+    The tables have a column for each frame and for each header line; their rows, such as
+    ``BODY``, are constants of ``kernels``. ``data`` is the reader's buffer, so it is valid only
+    until the reader receives more.
     """
 
     data: Octets

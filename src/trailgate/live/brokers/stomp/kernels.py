@@ -122,8 +122,9 @@ def find_frames(
 
     Returns their number, or a problem.
 
-    ``length_name`` is ``b"content-length"``. ``frames`` and ``lines`` are tables stored row by row.
-    The search stops at an incomplete frame, or if a table is full.
+    ``length_name`` is ``b"content-length"``. ``frames`` and ``lines`` are tables with a row for
+    each constant such as ``BODY``, and a column for each frame or header line. The search stops at
+    an incomplete frame, or if a table is full.
 
     Example: ``MESSAGE\n`` ``id:7\n`` ``\n`` ``hi\0`` is one frame: a MESSAGE with header line 0 and
     the body 14:16. The name of the line is 8:10, and its value 11:12.

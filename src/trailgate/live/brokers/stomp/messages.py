@@ -42,8 +42,8 @@ def received_messages(
 ) -> pa.RecordBatch:
     """Convert STOMP's MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
 
-    ``now`` is the time of receipt in microseconds. ``id_header`` names the header with the ids, if
-    it is not message-id.
+    ``now`` is the time of receipt in microseconds since 1970 UTC. ``id_header`` is the header with
+    the message ids; None means message-id.
     """
     rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
     lines = _Lines(frames, rows)
