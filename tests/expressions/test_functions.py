@@ -17,6 +17,7 @@ from trailgate.errors import OptionError
 from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.evaluation import evaluate_as_text, evaluate_with_missing, select_rows
 from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.selection import CaptureRules, find_excluded
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, StateColumn
 
@@ -374,3 +375,34 @@ def test_an_error_of_dates_states_what_reads_the_value(text: str, hint: str) -> 
         select_rows(parse_condition(text), BLOCK)
 
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("@IF (NAME = 'a', 'yes', 'no')", ["yes", None, "no"]),
+        ("@COMPUTE (NAME = 'a')", ["1", None, "0"]),
+        ("@VALONEOF (NAME, 'a', 'b')", ["1", None, "0"]),
+        ("@EVAL (NAME = 'a', 1, ID > 0, 2)", ["1", None, "2"]),
+        ("@CASE (NAME, 'a', 'first', 'other')", ["first", None, "other"]),
+        ("@IF (@COLTEST (NAME, MISSING), 'none', NAME)", ["a", "none", "c"]),
+        ("@IF (ID > 0, 'yes', NAME)", ["yes"] * 3),
+    ],
+)
+def test_a_text_that_a_missing_column_decides_is_null(text: str, values: list[object]) -> None:
+    """As in user tokens: a value that cannot be known is not invented."""
+    block = block_of({"ID": [1, 2, 3], "NAME": ["a", MISSING, "c"]})
+    assert evaluate_as_text(parse_value(text), block).to_pylist() == values
+    column = evaluate_with_missing(parse_value(text), block)
+    assert column.values is not None
+    assert column.values.to_pylist() == values
+
+
+def test_a_name_that_an_operation_lacks_is_unknown_whichever_it_is() -> None:
+    """Excluded by one name is enough; otherwise the first operation decides if one name is not known."""
+    rules = CaptureRules(users=("ann",), transactions=("load",))
+    owners = pa.array(["ann", "ann", "bob", "bob", None, None, "bob", None])
+    names = pa.array(["load", None, "load", None, "load", "night", "night", None])
+    found = find_excluded(rules, owners, names)
+    assert found is not None
+    assert found.tolist() == [1, 1, 1, -1, 1, -1, 0, -1]

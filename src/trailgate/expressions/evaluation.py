@@ -77,7 +77,7 @@ def evaluate_as_text(
 ) -> pa.Array:
     """Evaluate an expression as text for each row.
 
-    A missing column counts as NULL, and a condition that depends on a missing column as not true.
+    The text is NULL if the value is, or if a missing column would decide it.
     """
     result = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result

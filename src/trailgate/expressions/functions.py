@@ -37,6 +37,7 @@ from trailgate.expressions.values import (
     ExpressionValueType,
     Value,
     Verdicts,
+    decided_value,
     missing_of,
     number_value,
     text_value,
@@ -335,7 +336,7 @@ def _compute(scope: EvaluationScope, call: FunctionCall) -> Value:
         return Value(value.text(), ExpressionValueType.NUMBER, value.missing)
     verdicts = scope.verdicts(node)
     data = pc.if_else(pa.array(verdicts.true_rows), "1", "0")
-    return Value(data, ExpressionValueType.NUMBER, verdicts.undecided_rows)
+    return decided_value(data, ExpressionValueType.NUMBER, verdicts.undecided_rows)
 
 
 def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
@@ -391,7 +392,7 @@ def _choose(
         missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
     # The result is a number only if all possible values are.
     kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
-    return Value(
+    return decided_value(
         data,
         ExpressionValueType.NUMBER
         if kinds == {ExpressionValueType.NUMBER}
@@ -412,7 +413,7 @@ def _one_of(scope: EvaluationScope, call: FunctionCall) -> Value:
         (scope.verdicts(Comparison("=", value, other, call.at)) for other in others),
     )
     true = pa.array(result.true_rows.astype(np.int64))
-    return Value(true, ExpressionValueType.NUMBER, result.undecided_rows)
+    return decided_value(true, ExpressionValueType.NUMBER, result.undecided_rows)
 
 
 def _column_state(scope: EvaluationScope, call: FunctionCall) -> Value:

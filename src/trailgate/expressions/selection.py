@@ -440,9 +440,10 @@ def find_excluded(
             codes = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
             # An empty or NULL name is unknown: -1.
             codes[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
-            excluded = (
-                codes
-                if excluded is None
-                else np.where(excluded == 0, codes, np.maximum(excluded, codes))
-            )
+            if excluded is None:
+                excluded = codes
+            else:
+                # Excluded by either name, or else unknown if one of them is: 1, -1, 0.
+                either = (excluded == 1) | (codes == 1)
+                excluded = np.where(either, 1, np.minimum(excluded, codes))
     return excluded

@@ -161,7 +161,7 @@ class MessageBatch:
     Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
     number of its source file, and the byte offset in it. `headers` is None if the source has no
     headers. `received` is the arrival time of each message in microseconds since 1970 UTC, or None
-    to use the time of the run. `removed` is the number of bad messages that were removed directly
+    to use the time of the run. `removed` is the number of bad messages that were removed anywhere
     before each message, or None if none were.
     """
 

@@ -279,7 +279,10 @@ def test_items_of_a_type_have_its_description() -> None:
     [
         ("01 R.\n  05 A TYPE T.", r"T is not a type .*line 2, column 13.*with TYPEDEF"),
         ("01 R.\n  05 A TYPEDEF PIC X.", "A has TYPEDEF, but is not of level 01"),
-        ("01 T PIC X TYPEDEF.\n01 R.\n  05 A TYPE T PIC X.", "A has the type T and also a description"),
+        (
+            "01 T PIC X TYPEDEF.\n01 R.\n  05 A TYPE T PIC X.",
+            "A has the type T and also a description",
+        ),
         ("01 T TYPEDEF.\n  05 A TYPE T.", "A has the type T, which is not complete"),
         ("01 T PIC X TYPEDEF.", "the copybook has no item"),
     ],
