@@ -379,7 +379,7 @@ def test_a_transaction_that_begins_in_a_table_that_is_not_read_is_discarded_alon
     ]
     write_trail(tmp_path / "ot", [transactions])
     options = ApplyOptions(
-        tables="MY.ORDERS", on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
+        tables=["MY.ORDERS"], on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
     )
     to = f"duckdb:{tmp_path / 'shop.duckdb'}"
     with ApplyRun(tmp_path / "ot", to, options, reading=ThreadReading(split_bytes=1)) as applied:

@@ -212,7 +212,7 @@ class DelimitedRecordPieces:
         return found
 
     def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
-        """Return the piece of a column of numbers. The values in `odd` are no numbers, and are quoted."""
+        """Return the piece of a column of numbers. The values in `odd` are not numbers, and are quoted."""
         literal, quote = self.delimiters.fielddelim, self.delimiters.quote
         forms = PieceForm(literal, b""), PieceForm(literal), PieceForm(literal + quote, quote)
         states = np.where(without | np.asarray(values.is_null()), 1, odd * QUOTED)
