@@ -42,11 +42,11 @@ class DeltaPlace:
         return DeltaPlace("/".join((self.address, *names)), self.find_options)
 
     def open_table(self) -> DeltaTable:
-        """Open the Delta table here. Raises delta-rs's own errors, such as TableNotFoundError."""
+        """Open the Delta table at this address. Raises delta-rs's own errors, such as TableNotFoundError."""
         return DeltaTable(self.address, storage_options=self.find_options())
 
     def open_folder(self) -> PyFileSystem:
-        """Open the folder here with delta-rs's own storage code."""
+        """Open the folder at this address as an Arrow file system, with delta-rs's storage handler."""
         return PyFileSystem(DeltaStorageHandler(self.address, self.find_options()))
 
 

@@ -126,7 +126,10 @@ class StagingDialect:
         return f"{cast}(s.c{at} AS {stored.name})"
 
     def select_list(self, columns: Sequence[TargetColumn]) -> str:
-        """Return the SELECT list that reads columns of ``t`` in their Arrow types."""
+        """Return the SELECT list for columns of the target table, which the query calls ``t``.
+
+        Columns of types that Arrow does not have are read as text.
+        """
         selected = []
         for column in columns:
             name = quote_sql_name(column.name)

@@ -317,8 +317,9 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 def converter_for(column: Column, binary: str) -> ConvertValues:
     """Return the function that converts the JSON members of a column to its type.
 
-    `binary` is the notation of bytes: "hex" or "base64". Numbers are parsed from their digits, and
-    true and false from these words. Only text columns accept objects and arrays.
+    `binary` is the notation of bytes: "hex" or "base64". Numbers and
+    booleans are converted from their JSON text, such as `1.50` or `true`. Only text columns accept
+    objects and arrays.
     """
     parse = parser_for(column)
     is_text, is_bytes = column.family is TypeFamily.TEXT, column.family is TypeFamily.BYTES

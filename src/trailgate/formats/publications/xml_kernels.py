@@ -127,7 +127,7 @@ def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int)
 
 @inner
 def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
-    """Return whether one of a cell's values is empty or consists of blanks."""
+    """Return whether the cell's value `which` (`OWN`, `OLD` or `NEW`) is missing, empty or blank."""
     length = size_of(records, record, fields, which, len(text))
     if length <= 0:
         return True
@@ -156,9 +156,10 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of a cell's value (the length `NULL` for NULL). Return its fault, or `GOOD`.
+    """Store the start and length of a cell's value `which`. Return `GOOD`, or the code of its fault.
 
-    `which` is the value: `OWN` (in the type element itself), `OLD` or `NEW`.
+    `which` is `OWN` (the value is in the type element itself), `OLD` or `NEW`. For NULL only the
+    length is stored, as `NULL`.
     """
     nil = mark(text, records, record, fields, which + NIL)
     invalid = mark(text, records, record, fields, which + INVALID)

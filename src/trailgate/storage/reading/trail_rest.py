@@ -173,7 +173,10 @@ def check_complete(file: TrailFile) -> None:
 
 
 def describe_wrong_size(reader: TrailFileReader) -> list[str]:
-    """Return a sentence with the file's name if it is empty or does not have the size that its header states."""
+    """Return a list with an error message if the file is empty or does not have the size that its header states.
+
+    The message names the file. Otherwise, or if the header is damaged, the list is empty.
+    """
     file = mask_logins(reader.file.path)
     if not reader.file.size:
         return [EMPTY.format(file)]

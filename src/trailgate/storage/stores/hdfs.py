@@ -262,7 +262,7 @@ class HdfsStore(ObjectStore):
         return RenameResult.DONE
 
     def remove(self, key: str) -> bool:
-        """Delete an HDFS file or an empty folder. Returns whether it no longer exists."""
+        """Delete an HDFS file or an empty folder. Returns False if it is a folder that is not empty."""
         try:
             self.call("delete", key, False)
         except FileNotFoundError:

@@ -153,10 +153,11 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
 
 
 def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
-    """Return whether cells fill the data areas exactly, and each value has the width of its column.
+    """Return True if the data areas consist of cells without gaps, and each value is NULL or has the width of its column.
 
-    ``widths`` has the number of bytes of each column's values (``codecs.cell_widths``). False may
-    also mean that a width is not known, or that the portion is larger than 2 GiB.
+    ``widths`` has the number of bytes of each column's values (``codecs.cell_widths``). Also
+    returns False if a column repeats in an area, a width is unknown, or ``source.data`` is larger
+    than 2 GiB, so False does not mean that the data is damaged.
     """
     last = np.full(len(widths), -1)
     good: bool = len(source.data) <= MAX_INT32 and read_kernels.check_values(

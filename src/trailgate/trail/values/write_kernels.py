@@ -118,7 +118,11 @@ def write_filled(
     filling: CellFilling,
     wide: bool,
 ) -> None:
-    """Write cells of one width after a ``head`` of four bytes. A shorter value ends with bytes of ``filling``."""
+    """Write the cells of a fixed-width column: ``head``, the null indicator, and the value.
+
+    ``head`` are four bytes, the column index and the length, which are the same in each cell. A
+    shorter value is padded with ``filling``.
+    """
     # Example: head 00 02 00 06, filling of four blanks, value "AB": 00 02 00 06 | 00 00 | 41 42 20 20.
     width, begins, colon = len(filling.of_value), four_bytes(head), filling.colon
     for record in range(len(rows)):

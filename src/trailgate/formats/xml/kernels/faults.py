@@ -327,7 +327,10 @@ def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a reference from the byte after its `&`."""
+    """Read an entity or character reference, such as `&amp;` or `&#65;`, from the byte after its `&`.
+
+    Return an offset and a result (see the module docstring).
+    """
     if at >= end:
         return at, UNCLOSED
     if text[at] == NUMBER_SIGN:
