@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -66,8 +67,10 @@ def check_once(trail: Path, address: str, reading: str) -> None:
 
 @BOTH
 def test_artemis_has_each_message_once(artemis: Artemis, tmp_path: Path, scheme: str) -> None:
-    address, reading = (artemis.address(f"out.{scheme}", one) for one in (scheme, "stomp"))
-    check_once(tmp_path / f"artemis-{scheme}", address, reading)
+    # A queue and a group of its own, if the test is run again.
+    name = f"{scheme}-{uuid4().hex[:8]}"
+    address, reading = (artemis.address(f"out.{name}", one) for one in (scheme, "stomp"))
+    check_once(tmp_path / f"artemis-{name}", address, reading)
 
 
 @BOTH

@@ -67,6 +67,7 @@ from trailgate.publish.senders.sender import (
 
 SECONDS: Final = 60.0  # in which a broker has to answer
 EMPTY_SECONDS: Final = 2.0  # in which a message that waits arrives
+ENDED_SECONDS: Final = 5.0  # in which Artemis notices that a run has ended
 HELD_SECONDS: Final = 35.0  # in which a broker notices that a connection is lost
 PORTION: Final = 1 << 18  # bytes that are sent at once
 FRAMES: Final = 64  # the most frames taken at once
@@ -188,7 +189,7 @@ class StompSender(QueueSender):
         dialect = self._connect()
         if dialect.browses:
             return next(filter(None, self._browse()), None)
-        if not self._is_free(0.0):
+        if not self._is_free(ENDED_SECONDS):
             problem = f"a run of the group {self._group} publishes now, and holds the position"
             hint = "Ask that run with --metrics, or stop it first"
             raise self._connected.error(problem, refused=True, hint=hint)
