@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -137,11 +138,13 @@ class KafkaSender:
             self._producer.begin_transaction()
             self._begun = time.monotonic()
             try:
-                # First, so that the library adds its partition to the transaction together with
-                # those of the messages. As the last message it costs another request and its wait.
+                rows = chain.from_iterable(map(self._rows, parts))
+                first = next(rows, None)
+                # Right before the first message, so that the library adds the partitions of both to
+                # the transaction by one request. As the last message it costs a second request.
                 self._producer.produce(POSITIONS, state.encode(), self._group.encode(), 0)
-                for part in parts:
-                    self._produce(part, self._names.of_messages(part.origins))
+                if first is not None:
+                    self._produce(chain([first], rows))
                 self._commit()
             except BaseException:
                 # The producer is not used again: after an abort its sequence numbers may be wrong.
@@ -180,16 +183,21 @@ class KafkaSender:
         self._producer = self._client(self._kafka.Producer, settings, logger=_QUIET)
         self._producer.init_transactions(self._patience)
 
-    def _produce(self, part: OutgoingMessages, topics: list[str]) -> None:
-        """Pass messages to the library, which sends them in the background."""
-        produce, poll = self._producer.produce, self._producer.poll
-        group = GROUP_HEADER, self._group.encode()
+    def _rows(self, part: OutgoingMessages) -> Iterable[Any]:
+        """Return the topic, value, key and position of each message, tombstones included."""
+        topics = self._names.of_messages(part.origins)
         values = part.messages.bodies.to_pylist()
         # Bytes, since the library encodes text message by message.
         positions = part.origins.positions.cast(pa.binary()).to_pylist()
         rows: Iterable[Any] = zip(topics, values, self._keys(part), positions, strict=True)
         if (deletes := self._deletes(part)).any():
             rows = _with_tombstones(rows, deletes)
+        return rows
+
+    def _produce(self, rows: Iterable[Any]) -> None:
+        """Pass messages to the library, which sends them in the background."""
+        produce, poll = self._producer.produce, self._producer.poll
+        group = GROUP_HEADER, self._group.encode()
         for topic, value, key, position in rows:
             headers = [(POSITION_HEADER, position), group]
             while True:
