@@ -27,7 +27,7 @@ from trailgate.trail.records.kernels import (
     read_long,
     walk_parts,
 )
-from trailgate.trail.values.read_kernels import cells_fit, holds_cells
+from trailgate.trail.values.read_kernels import cells_fit, find_two_images
 
 # The results of ``walk_clean_records``, in ``totals``. The loop continues from them at its next call.
 (
@@ -156,35 +156,6 @@ def _walk_tokens(
     return True, csn_start, csn_stop, has_ids
 
 
-@inner
-def _split(
-    data: Octets, start: int, end: int, big: bool, kind: int, columns: int
-) -> tuple[int, int]:
-    """Return the offsets at which the two images of an area begin, or -1 and -1 if it cannot be split.
-
-    `read_kernels.split_images` describes the area and ``kind``.
-    """
-    for width in (2, 4):
-        if start + width > end or (kind in (2, 4) and kind != width):
-            continue
-        split = start + width
-        if width == 2:
-            split += read_half(data, start, big)
-        elif big:
-            split += (read_half(data, start, big) << 16) | read_half(data, start + 2, big)
-        else:
-            split += (read_half(data, start + 2, big) << 16) | read_half(data, start, big)
-        if split <= end and (
-            kind == width
-            or (
-                holds_cells(data, start + width, split, big, columns)
-                and holds_cells(data, split, end, big, columns)
-            )
-        ):
-            return start + width, split
-    return -1, -1
-
-
 @kernel(writes=("types_seen", "last", "totals"))
 def walk_clean_records(
     data: Octets,
@@ -278,7 +249,7 @@ def walk_clean_records(
             break
         totals[IMAGES] += 1
         if prefix:
-            one, two = _split(data, start, stop, big, prefix, columns)
+            one, two = find_two_images(data, start, stop, big, prefix, columns)
             if one < 0 or not cells_fit(
                 data, one, two, big, tables.widths, first, columns, last, totals[IMAGES]
             ):

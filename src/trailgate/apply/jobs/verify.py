@@ -325,12 +325,10 @@ def verify_tables(
 
     Use the same options as for apply. The tables are assumed to have been empty at first, unless
     ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. In loaded
-    tables, only rows with operations in the trail are compared, and only in the logged columns. For
-    each table the first ``examples`` differing rows are returned, with the positions of the
-    operations on them.
-
-    If the trail's first files are missing, tables of current rows are compared like loaded tables,
-    and a notice warns about it.
+    tables, only rows with operations in the trail are compared, and only in the logged columns. If
+    the trail's first files are missing, tables of current rows are compared in the same way, with a
+    notice. For each table the first ``examples`` differing rows are returned, with the positions of
+    the operations on them.
 
     Raises OptionError if loaded tables have a mode other than "current", or if row versions have
     columns with the time of apply (``@DATENOW``); MissingDependencyError if DuckDB is not

@@ -15,6 +15,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import load8, store8
+from trailgate.trail.records.kernels import read_half
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, VARIABLE_HEAD
 from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON
 
@@ -23,13 +24,6 @@ HIGH_BITS: Final = np.uint64(0x8080808080808080)
 OVER, BAD_INDEX, NO_INDICATOR, TWICE = range(1, 5)  # problems of ``count_cells``
 VARYING, UNKNOWN_WIDTH = -1, -2  # instead of the width of a column's values, for ``check_values``
 NO_VALUE, INVALID = -1, -2  # instead of the size of a value
-
-
-@inner
-def _half(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the u16 at an offset."""
-    one, two = np.int64(data[at]), np.int64(data[at + 1])
-    return (one << 8) | two if big else (two << 8) | one
 
 
 @kernel(writes=("counts", "last"))
@@ -49,8 +43,8 @@ def count_cells(
         while offset < end:
             if offset < 0 or offset + CELL_HEAD > end or end > len(data):
                 return OVER, r, offset
-            column = _half(data, offset, big)
-            length = _half(data, offset + 2, big)
+            column = read_half(data, offset, big)
+            length = read_half(data, offset + 2, big)
             if offset + CELL_HEAD + length > end:
                 return OVER, r, offset
             if column >= columns:
@@ -87,9 +81,9 @@ def place_alike(
             return False
         # A cell is its column and length in two bytes each, and then as many bytes.
         for k in range(len(columns)):
-            if offset + CELL_HEAD > end or _half(data, offset, big) != columns[k]:
+            if offset + CELL_HEAD > end or read_half(data, offset, big) != columns[k]:
                 return False
-            length = _half(data, offset + 2, big)
+            length = read_half(data, offset + 2, big)
             offset += CELL_HEAD
             if length < INDICATOR_BYTES or offset + length > end:
                 return False
@@ -123,8 +117,8 @@ def place_cells(
     for r in range(len(starts)):
         offset, end = starts[r], ends[r]
         while offset < end:
-            column = _half(data, offset, big)
-            length = _half(data, offset + 2, big)
+            column = read_half(data, offset, big)
+            length = read_half(data, offset + 2, big)
             cell = next_cell[column]
             next_cell[column] = cell + 1
             rows[cell] = r
@@ -142,8 +136,8 @@ def holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) ->
     while offset < end:
         if offset + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
             return False
-        length = _half(data, offset + 2, big)
-        if _half(data, offset, big) >= columns or length < INDICATOR_BYTES:
+        length = read_half(data, offset + 2, big)
+        if read_half(data, offset, big) >= columns or length < INDICATOR_BYTES:
             return False
         offset += CELL_HEAD + length
         cells += 1
@@ -175,13 +169,46 @@ def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int
         offset, end = starts[r], min(ends[r], len(data))
         cells = 0
         while offset >= 0 and offset + CELL_HEAD + INDICATOR_BYTES <= end and cells <= most:
-            column = _half(data, offset, big)
+            column = read_half(data, offset, big)
             if column >= most:
                 break
             columns = max(columns, column + 1)
-            offset += CELL_HEAD + _half(data, offset + 2, big)
+            offset += CELL_HEAD + read_half(data, offset + 2, big)
             cells += 1
     return columns
+
+
+@inner
+def find_two_images(
+    data: Octets, start: int, end: int, big: bool, kind: int, columns: int
+) -> tuple[int, int]:
+    """Return the offsets at which the images of an area of two images begin, or -1 and -1 if it cannot be split.
+
+    ``kind`` is 2 or 4 for a length field of that many bytes at the area's beginning. Any other kind
+    means that the width is unknown: it is the one with which cells fill both images exactly, or 2
+    if both widths fit.
+    """
+    # Example, big-endian: 00 05 | 00 00 00 01 41 | 00 00 00 01 42. With two bytes the first image ends at
+    # 2 + 5 and both images are cells. With four bytes the length would be 0x00050000: beyond the end.
+    for width in (2, 4):
+        if start + width > end or (kind in (2, 4) and kind != width):
+            continue
+        split = start + width
+        if width == 2:
+            split += read_half(data, start, big)
+        elif big:
+            split += (read_half(data, start, big) << 16) | read_half(data, start + 2, big)
+        else:
+            split += (read_half(data, start + 2, big) << 16) | read_half(data, start, big)
+        if split <= end and (
+            kind == width
+            or (
+                holds_cells(data, start + width, split, big, columns)
+                and holds_cells(data, split, end, big, columns)
+            )
+        ):
+            return start + width, split
+    return -1, -1
 
 
 @kernel(writes=("widths", "borders"))
@@ -197,12 +224,9 @@ def split_images(
 ) -> int:
     """Write the width of the length field that begins an area of two images, and the end of the first image.
 
-    ``kinds`` is 0 for an area with one image, and 2 or 4 for a length field of that many bytes. Any
-    other kind means that the width is unknown: it is the one with which cells fill both images
-    exactly, or 2 if both widths fit. Returns the first area that cannot be split, or -1.
+    ``kinds`` is 0 for an area with one image; `find_two_images` describes the others. Returns the
+    first area that cannot be split, or -1.
     """
-    # Example, big-endian: 00 05 | 00 00 00 01 41 | 00 00 00 01 42. With two bytes the first image ends at
-    # 2 + 5 and both images are cells. With four bytes the length would be 0x00050000: beyond the end.
     for r in range(len(starts)):
         widths[r] = 0
         borders[r] = ends[r]
@@ -211,29 +235,11 @@ def split_images(
         start, end = starts[r], ends[r]
         if start < 0 or end > len(data):
             return r
-        for width in (2, 4):
-            if kinds[r] in (2, 4) and kinds[r] != width:
-                continue
-            if start + width > end:
-                continue
-            split = start + width
-            if width == 2:
-                split += _half(data, start, big)
-            elif big:
-                split += (_half(data, start, big) << 16) | _half(data, start + 2, big)
-            else:
-                split += (_half(data, start + 2, big) << 16) | _half(data, start, big)
-            if split > end:
-                continue
-            if kinds[r] == width or (
-                holds_cells(data, start + width, split, big, columns)
-                and holds_cells(data, split, end, big, columns)
-            ):
-                widths[r] = width
-                borders[r] = split
-                break
-        if widths[r] == 0:
+        first, second = find_two_images(data, start, end, big, kinds[r], columns)
+        if first < 0:
             return r
+        widths[r] = first - start
+        borders[r] = second
     return -1
 
 
@@ -280,7 +286,7 @@ def cells_fit(
         at = offset + CELL_HEAD
         if at + INDICATOR_BYTES > end:
             return False
-        column, length = _half(data, offset, big), _half(data, offset + 2, big)
+        column, length = read_half(data, offset, big), read_half(data, offset + 2, big)
         offset = at + length
         if column >= columns or last[column] == area or offset > end:
             return False
@@ -338,7 +344,7 @@ def _counted_size(data: Octets, at: int, length: int, big: bool) -> int:
     # Example: 00 00 00 02 41 42 has the size 2, FF FF and FF FF 00 00 are NULL, and
     # 00 00 00 03 41 42 is invalid, because only two bytes follow the size.
     counted = length >= VARIABLE_HEAD
-    size = _half(data, at + 2, big) if counted else np.int64(0)
+    size = read_half(data, at + 2, big) if counted else np.int64(0)
     if data[at] == 0xFF and data[at + 1] == 0xFF:
         return INVALID if size or length not in (INDICATOR_BYTES, VARIABLE_HEAD) else NO_VALUE
     is_value = counted and data[at] == 0 and data[at + 1] == 0 and size == length - VARIABLE_HEAD
