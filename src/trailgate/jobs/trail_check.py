@@ -715,7 +715,7 @@ def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollect
     name = name_of(totals.file.path)
     entry = (trail.manifest or {}).get(name)
     if entry is not None and entry.operations not in (None, totals.operations):
-        detail = f"{entry.operations} there, {totals.operations} here"
+        detail = f"{entry.operations} in the manifest, {totals.operations} in the file"
         findings.add(Finding(kinds.COUNT.name, name, detail=detail))
 
 
