@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from brokers import kafka
 from sample_trail import Op, changes, write_trail
 from trailgate.publish.job import publish_trail
-from trailgate.publish.senders.broker import BATCH_MESSAGES
+from trailgate.publish.senders.broker_sink import BATCH_MESSAGES
 from trailgate.trail.writing.writer import encode
 
 OPERATIONS: Final = 200_000

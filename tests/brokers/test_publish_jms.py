@@ -25,7 +25,7 @@ from trailgate.errors import BrokerRefusedError, OptionError
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.messages.publishing import PublishOptions
 from trailgate.publish.job import Publication, PublicationSettings, publish_trail, read_status
-from trailgate.publish.senders.broker import BrokerSink, sender_for
+from trailgate.publish.senders.broker_sink import BrokerSink, sender_for
 from trailgate.publish.senders.stomp import StompSender
 from trailgate.storage.files.trail_files import find_trail
 

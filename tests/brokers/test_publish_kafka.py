@@ -14,7 +14,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import BrokerRefusedError, EncodeError, OptionError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.publish.job import Publication, PublicationSettings, publish_trail, read_status
-from trailgate.publish.senders.broker import BrokerSink
+from trailgate.publish.senders.broker_sink import BrokerSink
 from trailgate.publish.senders.kafka import KafkaSender
 from trailgate.storage.files.trail_files import find_trail
 

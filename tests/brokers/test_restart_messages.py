@@ -22,7 +22,7 @@ from trailgate.errors import BrokerRefusedError, StorageError
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.brokers.stomp.connection import StompConnection
 from trailgate.messages.publishing import PublishOptions
-from trailgate.publish.senders.broker import sender_for
+from trailgate.publish.senders.broker_sink import sender_for
 from trailgate.publish.senders.sender import Sender
 from trailgate.publish.senders.stomp import StompSender
 

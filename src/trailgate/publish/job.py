@@ -34,7 +34,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.origins import OriginFinder
-from trailgate.publish.senders.broker import (
+from trailgate.publish.senders.broker_sink import (
     GROUP_IS,
     OTHER_GROUP,
     BatchRefusedError,

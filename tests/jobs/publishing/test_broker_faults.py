@@ -24,7 +24,7 @@ from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.commands.follow import follow_trail
 from trailgate.publish.job import PublicationSettings, publish_trail
 from trailgate.publish.origins import MessageOrigins
-from trailgate.publish.senders.broker import BatchSize, BrokerSink
+from trailgate.publish.senders.broker_sink import BatchSize, BrokerSink
 from trailgate.publish.senders.sender import OutgoingMessages
 
 TRANSACTIONS = 12
@@ -168,7 +168,7 @@ def test_batches_are_equally_large_however_the_trail_is_read(
 ) -> None:
     """Memory is used for the messages of a batch, and not for those of all chunks that it touches."""
     monkeypatch.setattr("trailgate.publish.job.CHUNK_BYTES", chunk)
-    monkeypatch.setattr("trailgate.publish.senders.broker.BATCH_SECONDS", 600.0)
+    monkeypatch.setattr("trailgate.publish.senders.broker_sink.BATCH_SECONDS", 600.0)
     broker = CountingBroker()
     sink = BrokerSink(broker, "memory", Retries(60), most=10)
     monkeypatch.setattr("trailgate.publish.job.broker_sink", lambda *_: sink)

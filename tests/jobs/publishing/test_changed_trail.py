@@ -15,7 +15,7 @@ from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import OptionError, StorageError
 from trailgate.jobs.retries import Retries
 from trailgate.publish.job import Publication, PublicationSettings, PublishSummary, publish_trail
-from trailgate.publish.senders.broker import BrokerSink
+from trailgate.publish.senders.broker_sink import BrokerSink
 from trailgate.storage.publish.store_folder import STATE
 
 Publish = Callable[[Path], PublishSummary]

@@ -10,7 +10,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
-from trailgate.formats.xml.kernels.strings import is_blank
+from trailgate.formats.xml.kernels.text import is_blank
 
 # Indexes into `fields`, which is the slot in a record of each value of a cell (a `col` element). After
 # each of the values OWN, OLD and NEW follow the marks of its element: NIL, INVALID and RAW.

@@ -27,7 +27,7 @@ from trailgate.formats.xml.documents import (
     is_utf8_declaration,
     with_surroundings,
 )
-from trailgate.formats.xml.kernels import faults as kernels
+from trailgate.formats.xml.kernels import expat_faults as kernels
 from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch

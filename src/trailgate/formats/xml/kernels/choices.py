@@ -34,7 +34,7 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.strings import (
+from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     add_text,
     decode_references,

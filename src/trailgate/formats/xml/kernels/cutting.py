@@ -39,7 +39,7 @@ from trailgate.formats.xml.kernels.scan import (
     open_frame,
     start_tag,
 )
-from trailgate.formats.xml.kernels.strings import text_end
+from trailgate.formats.xml.kernels.text import text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,

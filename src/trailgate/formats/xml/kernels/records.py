@@ -56,7 +56,7 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.strings import (
+from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     decode_references,
     is_blank,

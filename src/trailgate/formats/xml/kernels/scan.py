@@ -59,7 +59,7 @@ from trailgate.formats.xml.kernels.names import (
     insert_name,
 )
 from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
-from trailgate.formats.xml.kernels.strings import add_text, is_blank, text_end
+from trailgate.formats.xml.kernels.text import add_text, is_blank, text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,

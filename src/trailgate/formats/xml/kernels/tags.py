@@ -41,7 +41,7 @@ from trailgate.formats.xml.kernels.names import (
     find_name,
     insert_name,
 )
-from trailgate.formats.xml.kernels.strings import (
+from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     add_text,
     decode_references,

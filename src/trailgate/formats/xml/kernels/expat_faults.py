@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.formats.xml.kernels.strings import AMPERSAND, BRACKET, is_blank
+from trailgate.formats.xml.kernels.text import AMPERSAND, BRACKET, is_blank
 
 # Expat's numbers of faults.
 FINE: Final = 0
