@@ -18,7 +18,7 @@ from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
-# The names of types in --column-type and the option columnTypes, beside decimal(p,s).
+# The names of types in --column, beside decimal(p,s).
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
         "bigint": pa.int64(),
@@ -59,10 +59,10 @@ class ChosenColumnTypes:
     def unmatched(
         self, columns: Mapping[str, Collection[str]], others: Collection[str] = ()
     ) -> tuple[str, ...]:
-        """Return a sentence for each chosen type whose column does not exist.
+        """Return a sentence for each ``--column`` option whose table or column does not exist.
 
-        ``columns`` are the columns of each known table, and ``others`` are tables whose columns are
-        unknown. If no tables are known, nothing can be said, and the result is empty.
+        ``columns`` contains the columns of each known table, and ``others`` the names of tables
+        whose columns are unknown. Returns nothing if both are empty.
         """
         # Targets that fold case name the same table in two ways.
         folded = {name.casefold() for name in columns}

@@ -33,11 +33,13 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Decide which errors are final.
+    """Decide which errors of a batch's operations are final, and whether the batch must be tried again.
 
-    Returns them by operation number, and whether the batch must be tried again.
+    Returns the final errors by operation number, and true if the batch must be tried again without
+    these operations and the transactions that they exclude.
 
-    ``tables`` are the operations that were tried. The error of an operation is not final if an
+    ``tables`` are the operations that were tried, and ``responses`` states which errors exclude a
+    complete transaction. The error of an operation is not final if an
     earlier operation on the same row is, or may be, excluded, because the later operation may then
     succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates do
     not change which rows exist.
@@ -95,7 +97,7 @@ def find_final_errors(
 
 
 def number_dependent_rows(operations: TargetOperations) -> Longs:
-    """Return a number for each operation, equal for operations that may affect each other.
+    """Return a number for each operation on a target table, equal for operations that may affect the same row.
 
     These are operations with equal keys, or with keys that key updates link. If there is a
     truncate, all operations have the same number. In a table without a key (``--mode append``) all

@@ -1,8 +1,9 @@
 """Compute every version of each row, for ``--mode history``.
 
-Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is
-exclusive; ``--mode scd2`` names them ``__START_AT`` and ``__END_AT``), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
-closed it, and ``_is_current``. Example, after an insert at 10:00 and an update at 11:00:
+Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is exclusive;
+``--mode scd2`` names them ``__START_AT`` and ``__END_AT``), the positions ``_from_position`` and
+``_to_position`` of the operations that opened and closed it, and ``_is_current``. Example, after an
+insert at 10:00 and an update at 11:00:
 
     ID  PRICE  _valid_from  _valid_to  _from_position  _to_position  _is_current
     7   4      10:00        11:00      p1              p2            false
@@ -90,7 +91,7 @@ def add_version_columns(
 ) -> TargetTable:
     """Return the target table with the columns of row versions added (``--mode history``).
 
-    Its key is still the source's key, by which operations find current rows.
+    The key of the result is still the source's key, by which operations find current rows.
     """
     return replace(table, columns=(*table.columns, *columns))
 
@@ -105,7 +106,7 @@ def _find_version_columns(table: TargetTable) -> frozenset[str]:
 
 
 def with_version_key(table: TargetTable) -> TargetTable:
-    """Return the table with the key of its stored rows: the source's key and ``_from_position``."""
+    """Return the table of row versions with the key of its stored rows: the source's key and ``_from_position``."""
     at = [column.name for column in table.columns].index(AT)
     return replace(table, key=(*table.key, at))
 
@@ -147,7 +148,7 @@ def compute_versions(
 
 
 def _fetch_current(fetch: FetchRows) -> FetchRows:
-    """Return a function that fetches only current rows."""
+    """Return a function that fetches only the current versions of rows: those with ``_is_current``."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         fetched = fetch(keys, False)
@@ -160,9 +161,10 @@ def _fetch_current(fetch: FetchRows) -> FetchRows:
 def _part_versions(
     part: TargetOperations, current: FetchRows, unended: int | None
 ) -> tuple[NetChanges, int]:
-    """Return the versions that operations open and close, and the number of replayed operations.
+    """Return the row versions that operations between two truncates open and close, and the number of replayed operations.
 
-    The transaction ``unended`` continues with a truncate, so it opens no versions.
+    The transaction ``unended`` continues with a truncate, so its operations leave no visible state.
+    ``current`` fetches current rows.
     """
     nets, number = compute_net_changes(part)
     bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
@@ -183,7 +185,7 @@ def _part_versions(
 def _column_versions(
     operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
 ) -> NetChanges:
-    """Return the versions that operations on clean keys open and close.
+    """Return the row versions that operations on clean keys open and close, computed with array operations.
 
     ``of`` is a pair of arrays with one element per operation: the index of its key in ``nets``, and
     whether its transaction opens versions (it does not if it ends with a truncate).
@@ -253,7 +255,7 @@ def _column_versions(
 def _visible_states(
     operations: TargetOperations, group: Longs, seen: Mask
 ) -> tuple[Mask, Longs, Longs]:
-    """Find the operations after which a row's state is visible to others.
+    """Find the operations after which a row's state is visible to other transactions.
 
     These are the last operation of each key in each transaction, if the transaction is in the mask
     ``seen``. ``group`` is the key number of each operation; the operations are sorted by it.
@@ -274,7 +276,7 @@ def _visible_states(
 
 
 def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
-    """Return for each key the index of its row, or -1 if it has no row."""
+    """Return for each key the index of its current row in ``rows``, or -1 if it has none."""
     names = nets.table.key_names
     both = [
         join_arrays([key, _single_array(rows[name]).cast(key.type)])
@@ -299,7 +301,9 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:
-    """For each state, find the next later state of the same key that closes a version.
+    """For each state of a row, find the next later state of the same key that closes a version.
+
+    ``closes`` is a mask of the states that do so, and ``group`` the key number of each state.
 
     Returns the indexes of these states, and a mask of the states that have one.
     """
@@ -386,7 +390,7 @@ def _version_changes(
 def _build_changes(
     table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]
 ) -> NetChanges:
-    """Build net changes that all have one effect. A column that is None is missing."""
+    """Build net changes to a table of row versions that all have one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
@@ -415,7 +419,7 @@ def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
 
 
 def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
-    """Replay operations row by row, and return the versions that they open and close.
+    """Return the row versions that operations open and close, if they must be replayed row by row.
 
     ``seen`` is a mask of the operations whose transaction opens versions.
     """
@@ -434,9 +438,9 @@ def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRow
 
 
 class _RowVersions:
-    """Collects the versions of rows that are replayed one by one.
+    """Collects the opened and closed versions of rows whose operations are replayed one by one.
 
-    A version is a list with a value per column.
+    A version is a list with a value per column of the target table.
     """
 
     def __init__(self, table: TargetTable, rows: pa.Table) -> None:
@@ -509,7 +513,7 @@ def _to_micros(value: Any) -> int | None:
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
-    """Yield the rows of each transaction as a pair: its first row, and the row after its last."""
+    """Yield the index of each transaction's first operation, and the index after its last operation."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)

@@ -59,7 +59,8 @@ class ApplyMode(NamedTuple):
     - ``folds`` is true if operations on one key may be combined before ``effects`` is called.
     - ``stored`` returns the table with the key of its stored rows, if this differs from the key by
       which operations find rows.
-    - ``logged`` sets the values of columns that the source does not have.
+    - ``logged`` sets the values of the ``--meta`` columns in the operations, as if the source had
+      logged them. Other modes leave the operations unchanged here.
     """
 
     table: Callable[[TargetTable], TargetTable]

@@ -82,7 +82,7 @@ def compute_soft_deletes(
 
 
 def _fetch_live(fetch: FetchRows) -> FetchRows:
-    """Return a function that fetches only rows that are not marked."""
+    """Return a function that fetches only rows of the target that are not marked as deleted."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         fetched = fetch(keys, False)
@@ -93,7 +93,7 @@ def _fetch_live(fetch: FetchRows) -> FetchRows:
 
 
 def _with_marks(part: TargetOperations) -> TargetOperations:
-    """Add the two columns to the operations. A delete sets them, all other operations clear them."""
+    """Set ``_deleted`` and ``_deleted_at`` in the operations: a delete sets the marks, all others clear them."""
     deletes = part.op_type == DELETE
     marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
@@ -134,6 +134,7 @@ def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChang
     """Adapt the changes to marked rows: the target has these rows, although operations treat them as missing.
 
     An insert replaces a marked row. A delete of a row that the table does not have is dropped.
+    ``written`` are the changes of the earlier steps of this batch.
     """
     inserts = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
     deleted = nets.effect == RowEffect.DELETE
