@@ -48,7 +48,7 @@ COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
 
 class ApplyView(LiveView):
-    """The terminal view of a run that follows a trail. ``show`` adds the result of a batch."""
+    """The terminal view of ``trailgate apply --follow``. ``show`` adds the result of a batch."""
 
     def __init__(self, trail: str, target: str) -> None:
         super().__init__(f"{trail} to {target}")
@@ -173,8 +173,8 @@ def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
 class FollowLoop:
     """The loop of ``trailgate apply --follow``, which applies a trail as it grows.
 
-    ``run`` calls ``opened`` with the retry policy for the target, and ``opened`` opens the apply
-    run.
+    Results are printed as JSON with ``as_json``. ``metrics`` is where metrics are offered: a port or
+    a .prom file. The trail is checked every ``seconds``.
     """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
@@ -189,8 +189,11 @@ class FollowLoop:
     ) -> tuple[ApplyStatistics, bool]:
         """Apply new operations of a trail until SIGTERM or SIGINT.
 
-        Returns the statistics, and whether operations are missing because files of the trail are
-        missing.
+        ``opened`` opens the apply run; it is called with the policy of retries, which end after
+        ``patience`` seconds, or never if that is None. ``labels`` are those of the metrics.
+
+        Returns the statistics, and whether the trail lacks operations
+        (``ApplyRun.lacks_operations``).
         """
         log_to_stderr(LOG)
         with ExitStack() as stack:
@@ -252,7 +255,7 @@ class FollowLoop:
 
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print the totals of a run that followed a trail."""
+    """Print the totals of ``trailgate apply --follow``, as JSON or as text."""
     with quiet_pipe():
         if as_json:
             total = report_to_json(statistics.done, statistics.faults)

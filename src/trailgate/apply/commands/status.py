@@ -30,7 +30,7 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """How far a group has applied its trail: its position, its lag, and notices.
+    """How far a group has applied its trail: its position, its lag (None if unknown), and notices.
 
     ``problem`` is the error if apply cannot continue from the position.
     """
@@ -90,9 +90,10 @@ def show_status(
 
 
 def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> GroupStatus:
-    """Return a group's status.
+    """Return the ``--status`` of a group, whose stored position is ``at``.
 
-    The lag is included if ``trail`` is the trail that the group applies.
+    The lag is included if ``trail`` is the trail that the group applies. If it is another trail, a
+    notice states this.
     """
     position = at.position
     if trail is None or position is None:
