@@ -170,7 +170,7 @@ class DuckDBTarget:
             raise sql.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
 
     def _generated_columns(self, name: tuple[str, str]) -> frozenset[str]:
-        """Return the names of a table's generated columns."""
+        """Return the names of a DuckDB table's generated columns."""
         rows = self._execute(
             "SELECT column_name FROM information_schema.columns WHERE table_catalog = current_database() "
             "AND table_schema = ? AND table_name = ? AND is_generated = 'ALWAYS'",
@@ -273,7 +273,7 @@ class DuckDBTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Mark some keys as unknown in a table of known keys (``apply/effects/determined.py``)."""
+        """Store in a table of known keys (``apply/effects/determined.py``) that nothing is known about some keys."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (
             sql.quote_sql_name(*table.name),
@@ -294,12 +294,11 @@ class DuckDBTarget:
         determined: bool = False,
         is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Compare a table with other rows by key.
+        """Compare a table of this file, which has the expected rows, with the actual ``rows`` by key.
 
-        Returns the number of rows of each kind, and the first ``most`` differing rows. The kinds
-        are explained in ``sql.build_comparison``. With ``determined``, the table is a table of
-        known keys (``apply/effects/determined.py``): only some keys and values are known.
-        ``is_whole`` means that it contains all keys.
+        The columns ``names`` are compared. Returns the number of rows of each kind, and the first
+        ``most`` differing rows. The kinds are explained in ``sql.build_comparison``, and
+        ``determined`` and ``is_whole`` in ``sql.ComparisonScope``.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
@@ -369,7 +368,7 @@ class DuckDBTarget:
         self._attached = None
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
+        """Store the position of ``table`` in the checkpoint table of the DuckDB file; None stands for all tables."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
@@ -392,7 +391,7 @@ class DuckDBTarget:
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
-        """Run a statement and return its rows. All rows are fetched, because an unfinished result would block the next statement."""
+        """Run a statement in DuckDB and return its rows. All rows are fetched, because an unfinished result would block the next statement."""
         where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
@@ -411,7 +410,10 @@ def open_tables(address: str, group: str) -> DuckDBTarget:
 
 
 def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open a file under a fixed database name, because the file's own name could equal one of its schemas. Raises StorageError."""
+    """Open a DuckDB file under a fixed database name, because the file's own name could equal one of its schemas.
+
+    Raises StorageError, or TargetLockedError if another process has the file open.
+    """
     if read_only and not Path(path).exists():
         raise StorageError("there is no such file", where=Where(source=path))
     connection = duckdb.connect()
@@ -431,7 +433,7 @@ def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
 
 
 def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
-    """Convert an error of DuckDB."""
+    """Convert an error of DuckDB to ours: a fault to retry, a rejected row, or another refusal."""
     where = Where(source=path, table=None if table is None else str(table))
     fault = find_fault(error, SIGNS)
     if fault is TargetLockedError:
@@ -448,7 +450,7 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
 
 
 def group_positions(path: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables of a file."""
+    """Return how far each group has applied its trail to the tables of a DuckDB file."""
     connection = _attach(path, read_only=True)
     try:
         result = connection.execute(STATUS)
@@ -463,7 +465,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _stored_type(name: str, type_name: str, text: str) -> DatabaseColumnType | None:
-    """Return the database type if it stores less of a value than the Arrow type, otherwise None.
+    """Return a DuckDB column's type if it stores less of a value than the Arrow type, otherwise None.
 
     ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations.
     """

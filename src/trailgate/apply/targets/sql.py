@@ -45,16 +45,15 @@ ADDED_COLUMNS = ("digest", "reached", "known_columns")
 
 
 def quote_sql_name(*parts: str) -> str:
-    """Quote the parts of a table's or column's name for SQL."""
+    """Quote the parts of a table's or column's name for SQL, as in ``"hr"."jobs"``."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
-    """Convert net changes to the rows of a staging table.
+    """Convert net changes to the rows of a SQL staging table (columns ``c0``, ``m0``, ..., ``e``).
 
-    A replaced row becomes a patch of all its columns if it exists, and otherwise an insert.
-
-    The patch sets columns that the source does not have to NULL, because nothing of the old row
+    A replaced row becomes a patch of all its columns if it exists, and otherwise an insert. The
+    patch sets columns that the source does not have to NULL, because nothing of the old row
     remains. With ``defaults`` a replaced row keeps its effect instead, so that these columns can be
     reset to their defaults. The column ``x`` then has a bit for each of these columns that has no
     value: bit 0 for the first of ``find_extra_columns``, bit 1 for the second, and so on.
@@ -92,9 +91,9 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
 
 
 def find_extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of extra columns: those that the source lacks and that are not computed.
+    """Return the indexes of a target table's extra columns: those that the source lacks and that are not computed.
 
-    Returns only the first 62, because each needs a bit in ``x``.
+    Returns only the first 62, because each needs a bit in the column ``x`` of the staging table.
     """
     indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
     return indexes[:MOST_EXTRA]
@@ -139,11 +138,11 @@ class StagingDialect:
         return ", ".join(selected)
 
     def match(self, table: TargetTable) -> str:
-        """Return the join condition that ``t`` and ``s`` have the same key."""
+        """Return the SQL condition that a row ``t`` of the table and a staged row ``s`` have the same key."""
         return build_key_match(table, staged=lambda at: self.value(table, at))
 
     def selection(self, table: TargetTable, staging: str, *, keys_alone: bool) -> str:
-        """Return the statement that selects the rows whose keys are in a staging table."""
+        """Build the SELECT of the rows of a target table whose keys are in a staging table."""
         columns = [table.columns[at] for at in table.key] if keys_alone else table.columns
         names, same = self.select_list(columns), self.match(table)
         return (
@@ -153,9 +152,9 @@ class StagingDialect:
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield a statement for each column that the database may print differently.
+        """Yield an SQL statement for each column whose values the database may print differently from the trail.
 
-        It finds the staged values whose printed text differs.
+        The statement returns the staged values whose printed text differs, each with that text.
         """
         for at in columns:
             stored = table.columns[at].stored
@@ -171,9 +170,9 @@ class StagingDialect:
     def computed_values(
         self, table: TargetTable, staging: str
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield a statement for each column that the database computes.
+        """Yield an SQL statement for each column that the database computes and that the trail has too.
 
-        It finds a row whose value differs from the trail's.
+        The statement returns the trail's and the computed value of a row in which they differ.
         """
         name, same = quote_sql_name(*table.name), self.match(table)
         for at, column in enumerate(table.columns):
@@ -187,7 +186,7 @@ class StagingDialect:
             yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Build a statement that finds a row whose stored values differ from the staged values.
+        """Build an SQL statement that finds a row whose stored values differ from the staged values.
 
         Returns the compared columns and the statement. Its result is empty or one row: the staged
         and the stored value of the first column, those of the second one and so on, and last
@@ -221,7 +220,10 @@ class StagingDialect:
 def build_write_statements(
     effects: TableChanges, rows: pa.Table, staging: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
-    """Return the statements that write a staging table, each with the number of rows that it must change, or -1 for any number."""
+    """Build the SQL statements that write staged changes: DELETE, then UPDATE, then INSERT.
+
+    Each is returned with the number of rows that it must change, or -1 for any number.
+    """
     table = effects.nets.table
     name, same = quote_sql_name(*table.name), dialect.match(table)
     # Counted here, because the database reports how many rows each statement changed: another
@@ -265,7 +267,10 @@ def build_write_statements(
 
 
 def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
-    """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
+    """Build the SET list of the UPDATE of staged rows.
+
+    Omits columns that the source does not have if no row has a value for them.
+    """
     table = effects.nets.table
     clauses = build_merge_clauses(effects, staged=lambda at: dialect.value(table, at))
     assignments = [f"{name} = {value}" for name, value in clauses.updated.items()]
@@ -280,7 +285,10 @@ def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
 
 
 def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
-    """Return the distinct values of ``x`` in the selected rows, each with its number of rows."""
+    """Return the distinct values of the column ``x`` in the selected staged rows, each with its number of rows.
+
+    Without a column ``x``, the value is 0.
+    """
     if not chosen.any():
         return []
     if "x" not in rows.column_names:
@@ -290,12 +298,12 @@ def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
 
 
 def _lacking(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns without a value, for rows with these bits in ``x``."""
+    """Return the indexes of the columns that have no value in staged rows with these bits in ``x``."""
     return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
 def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns to insert, for rows with these bits in ``x``.
+    """Return the indexes of the columns that an INSERT sets for staged rows with these bits in ``x``.
 
     The other columns get their defaults.
     """
@@ -315,10 +323,11 @@ def _insertion(
 def build_replacing_statements(
     effects: TableChanges, rows: pa.Table, staging: str, whole: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
-    """Return the statements for a database in which deleting and inserting rows is faster than updating columns.
+    """Build the SQL statements that write staged changes by DELETE and INSERT only (faster in DuckDB than an UPDATE).
 
     The complete new rows are first computed in the temporary table ``whole``. Then the old rows are
-    deleted and the new ones inserted.
+    deleted and the new ones inserted. Each statement is returned with the number of rows that it
+    must change, or -1 for any number.
     """
     table = effects.nets.table
     # A table without key columns has no join condition, and only gets inserts: then nothing may
@@ -372,7 +381,7 @@ def build_closing_statement(effects: TableChanges) -> str | None:
 
 
 def build_open_condition(closing: ClosingUpdate) -> str:
-    """Build the SQL condition that a row is open, such as a row version without an end."""
+    """Build the SQL condition that a ``ClosingUpdate`` selects a row, such as a row version without an end."""
     return f"{quote_sql_name(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
 
@@ -385,9 +394,9 @@ def format_sql_literal(value: pa.Scalar) -> str:
 
 
 def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[str, str]:
-    """Return the schema and name of a table. ``default`` is the schema of a name of one part.
+    """Return the schema and name of a target table. ``default`` is the schema of a name of one part.
 
-    Raises OptionError for a name of three parts.
+    Raises OptionError, which names the ``database``, for a name of three parts.
     """
     if len(table.name) == 1:
         return default, table.name[0]
@@ -406,7 +415,10 @@ def not_a_table_error(object_type: str, name: str) -> DefinitionError:
 
 
 def encode_known_columns(table: TargetTable | None) -> str | None:
-    """Return the JSON list of the columns that are applied to a table. The checkpoint stores it."""
+    """Encode the names of the columns that are applied to a table as a JSON list, which the SQL checkpoint table stores.
+
+    Returns None for ``table`` None, which stands for all tables.
+    """
     if table is None:
         return None
     return json.dumps([one.name for one in table.columns if not one.extra])
@@ -415,7 +427,7 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
-    """Check that a table still has all columns that were applied earlier, and return ``existing``.
+    """Check that a target table still has all columns that were applied earlier, and return ``existing``.
 
     ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
     no longer exists: adding it again would leave it NULL in all rows.
@@ -438,7 +450,7 @@ def check_known_columns(
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Check the types of the key columns, and return the table.
+    """Check the types of a target table's key columns, and return the table.
 
     Raises DefinitionError if the database could treat different values of a key column as equal.
     """
@@ -452,7 +464,7 @@ def check_key_types(table: TargetTable) -> TargetTable:
 
 
 def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
-    """Rewrite the key columns of rows to the spelling in which keys are compared."""
+    """Rewrite the key columns of rows read from a database to the spelling in which keys are compared."""
     for at in table.key:
         column = table.columns[at]
         if column.stored is not None:
@@ -464,7 +476,7 @@ def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def convert_value_errors(column: TargetColumn) -> Iterator[None]:
-    """Convert any error of a statement that only casts staged values to RowRefusedError.
+    """Context manager: convert any error of a statement that only casts staged values of ``column`` to RowRefusedError.
 
     Databases use several error classes for values that they cannot cast.
     """
@@ -478,7 +490,7 @@ def convert_value_errors(column: TargetColumn) -> Iterator[None]:
 def build_refused_values_error(
     table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
 ) -> ValuesRefusedError:
-    """Build one error for all rejected values.
+    """Build one error for all values of a column that the database rejects.
 
     ``rows`` are pairs of the trail's value and the database's value, which is None if it cannot be
     cast.
@@ -499,7 +511,7 @@ def build_refused_values_error(
 def build_changed_value_error(
     table: TargetTable, column: TargetColumn, sent: Any, stored: Any
 ) -> RowRefusedError:
-    """Build the error for a value that a database would change."""
+    """Build the error for a value of the trail (``sent``) that a database would change, or compute as ``stored``."""
     does = "computes" if column.stored is None else f"of type {column.stored.name} stores"
     problem = f"the trail has {sent!r}, but the target's column {does} {stored!r}"
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
@@ -524,7 +536,7 @@ def build_key_match(
     staged: Callable[[int], str] = "s.c{}".format,
     compared: Callable[[TargetColumn, str], str] = lambda _, value: value,
 ) -> str:
-    """Return the join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
+    """Build the SQL condition that a row ``t`` of the target table and a staged row ``s`` have the same key.
 
     ``staged`` returns the staged value of a column by its index, and ``compared`` the form in which
     values of a column are compared, for example ``CAST(t.x AS VARCHAR)``.
@@ -579,22 +591,21 @@ def build_merge_clauses(
 
 
 def staged_effect(effect: RowEffect) -> str:
-    """Build the SQL condition that a staged row has this effect."""
+    """Build the SQL condition that a staged row ``s`` has this effect."""
     return f"s.e = {effect:d}"
 
 
 def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
-    """Rename the key columns to the names that SQL staging tables use."""
+    """Rename the key columns of an Arrow table to the names in SQL staging tables, such as ``c0`` for the first column."""
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
 class ComparisonScope(NamedTuple):
-    """Which expected rows and values are known in a comparison.
+    """Which expected rows and values are known when ``--verify`` compares a table.
 
-    ``key`` has the names of the key columns.
-
-    With ``determined``, only some keys and values are known (``apply/effects/determined.py``).
-    ``is_whole`` means that all keys are known.
+    ``key`` has the names of the key columns. With ``determined``, the expected table is a table of
+    known keys (``apply/effects/determined.py``): only some keys and values are known. ``is_whole``
+    is true if it is known that no row exists for any other key.
     """
 
     key: Sequence[str]
@@ -615,7 +626,9 @@ class ComparisonScope(NamedTuple):
 def build_comparison(
     expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
-    """Build two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
+    """Build two SQL statements for ``--verify`` that compare two tables by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
+
+    ``expected`` and ``actual`` name the tables, and ``names`` the compared columns.
 
     The kinds are "equal", "different", "missing" (only expected), "extra" (only in the target),
     "untouched" (nothing is known about the row), and "absent" (correctly not in the target). A
