@@ -196,7 +196,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         self.stream, self.limit = stream, limit
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the maximum size of a batch of files, from the options."""
+        """Return the maximum size of a batch of a stream over files, from the options."""
         if self.limit.bytes is not None:
             return limits.ReadMaxBytes(self.limit.bytes)
         if self.limit.files is not None:
@@ -204,7 +204,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  Spark's name
-        """Return the end of the next batch of files."""
+        """Return the end of the next batch of a stream over files."""
         # Spark's limit is by files or by bytes. Apply both options, unless Spark asks for everything.
         bound = NO_LIMIT if isinstance(limit, limits.ReadAllAvailable) else self.limit
         return dict(self.stream.latest(self._offsets.read(start), bound).json())

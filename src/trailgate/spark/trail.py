@@ -95,11 +95,11 @@ class TrailOptions:
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
-        """Return the trails that the options name, with their current files."""
+        """Return the trails that the options of the format ``trail`` name, with their current files."""
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the trail's rows.
+        """Return the schema of the rows that the format ``trail`` returns.
 
         Operations of all tables have the same schema, so no trail is read.
         """

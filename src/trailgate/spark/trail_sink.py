@@ -189,7 +189,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target.location.backend.discard_query(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Remove the trail files that the tasks of the batch have staged.
+        """Remove the trail files that the tasks of a failed batch of a stream have staged.
 
         A published batch remains, because the manifest lists it.
         """

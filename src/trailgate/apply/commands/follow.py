@@ -62,7 +62,7 @@ class ApplyView(LiveView):
             self._notices = report.notices
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the rows of the view: counts of operations, lag, and position in the trail."""
+        """Return the figures of apply's terminal view: counts of operations, lag, and position in the trail."""
         done, at = self._done, self._done.position
         rows = [
             ("running", format_duration(seconds)),
@@ -85,7 +85,10 @@ class ApplyView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the operation counts of each target table for the terminal view, highest count first."""
+        """Return the operation counts of each target table for apply's terminal view, highest count first.
+
+        At most ``room`` tables are returned, with the number of those that are not shown.
+        """
         tables = self._done.tables
         # The most operations first; equal counts in the order of names.
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
@@ -96,7 +99,7 @@ class ApplyView(LiveView):
 
 
 class UnappliedWatch:
-    """Collects notices about operations that a run cannot apply.
+    """Collects notices about operations that ``trailgate apply --follow`` cannot apply.
 
     Missing first files are reported at once. Unapplied bytes at the end of the trail are reported
     only if they stay unchanged for some time, because a writer may be about to complete them.
@@ -108,7 +111,7 @@ class UnappliedWatch:
         self._patience = RestTimer(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
-        """Return the notices that are due. Each notice is returned only once."""
+        """Return the notices about unapplied operations that are due. Each notice is returned only once."""
         # The notices of the start are returned once.
         notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
@@ -132,14 +135,17 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Report the result of a batch. A report may also consist of notices only."""
+        """Show the result of a batch of ``trailgate apply --follow``, and update the metrics.
+
+        A report may also consist of notices only.
+        """
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
         self.tick(measure=True)
 
     def tick(self, *, measure: bool = False) -> None:
-        """Update the metrics with the state of the target and the lag.
+        """Update the metrics of ``trailgate apply --follow`` with the state of the target and the lag.
 
         The lag is measured if ``measure`` is set, if the target has become available or
         unavailable, and otherwise every few seconds.
@@ -159,7 +165,7 @@ class ApplyWatch:
         self._metrics.show(self.statistics)
 
     def record_failure(self) -> None:
-        """Record in the metrics that the run ended with an error."""
+        """Record in the metrics that ``trailgate apply --follow`` ended with an error."""
         self.statistics = self.statistics.with_failure()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
@@ -173,8 +179,8 @@ def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
 class FollowLoop:
     """The loop of ``trailgate apply --follow``, which applies a trail as it grows.
 
-    Results are printed as JSON with ``as_json``. ``metrics`` is where metrics are offered: a port or
-    a .prom file. The trail is checked every ``seconds``.
+    Results are printed as JSON with ``as_json``. ``metrics`` is where metrics are offered: a port
+    or a .prom file. The trail is checked every ``seconds``.
     """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:

@@ -75,7 +75,7 @@ class TableChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by effect, such as ``{"insert": 3, "patch": 0, ...}``."""
+        """The number of changes to the target table by effect, such as ``{"insert": 3, "patch": 0, ...}``."""
         counts = np.bincount(self.nets.effect, minlength=len(RowEffect))
         return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
@@ -155,7 +155,7 @@ class ChangesBetweenTruncates:
 
 
 def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
-    """Return a mask of the keys that exist in the target.
+    """Return a mask of the net changes whose key exists in the target table.
 
     Raises ApplyError if several rows of the target have the same key.
     """
@@ -206,7 +206,7 @@ def make_empty_fetch(table: TargetTable) -> FetchRows:
 
 
 def join_net_changes(parts: list[NetChanges]) -> NetChanges:
-    """Concatenate net changes that have no key in common."""
+    """Concatenate net changes of one target table that have no key in common."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]

@@ -78,7 +78,7 @@ def _flags(table: TargetTable) -> list[TargetColumn]:
 
 
 def _other_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of the columns outside the key."""
+    """Return the indexes of a target table's columns outside the key."""
     return [at for at in range(len(table.columns)) if at not in table.key]
 
 
@@ -214,7 +214,7 @@ def _replayed_changes(
 
 
 class _Replay:
-    """Replays operations on what is known about the rows of some keys.
+    """Replays operations one by one on what is known about the rows of a loaded table.
 
     During a transaction several rows may have the same key, oldest first. A key update moves the
     oldest one.
@@ -301,9 +301,9 @@ class _Replay:
         self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Reduce the rows of a key to at most one.
+        """Reduce what is known about a key of a loaded table to at most one row.
 
-        If there are several, rows that may not exist are dropped, and the others are merged.
+        If there are several rows, those that may not exist are dropped, and the others are merged.
         """
         rows = self._rows[key]
         if len(rows) > 1:
@@ -324,7 +324,7 @@ class _Replay:
             row.values[at] = value
 
     def nets(self, keys: Sequence[Key]) -> NetChanges:
-        """Return the changes to the table of known keys.
+        """Return the replayed changes to the table of known keys.
 
         If nothing is known about a key any longer, its row is deleted from that table.
         """

@@ -457,7 +457,7 @@ class _RowVersions:
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
-        """Record the row of a key after a transaction (None if there is no row).
+        """Record a key's row after a replayed transaction, or None if there is no row, as a possible new version.
 
         If its values changed, this closes the current version and opens a new one. ``time`` and
         ``at`` are the commit time (microseconds since 1970 UTC) and the position of the change.
@@ -520,7 +520,7 @@ def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
 
 
 def _named_keys(part: TargetOperations) -> dict[Key, int]:
-    """Return all old and new keys of the operations, each with the index of the last operation that has this key."""
+    """Return all old and new keys of a transaction's operations, each with the index of the last operation that has this key."""
     new, old = key_tuples(part.key), key_tuples(part.old_key)
     last_rows: dict[Key, int] = {}
     for row, op_type in enumerate(part.op_type.tolist()):

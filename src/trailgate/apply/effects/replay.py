@@ -86,7 +86,7 @@ class OperationReplay:
             self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
-        """Replay the operations in order.
+        """Replay operations on the target table one by one, in order.
 
         Raises ApplyError if an operation does not fit the target's rows and the error stops the
         run, and ``_LateCollisionError`` if only later operations show that a key update does not.
@@ -243,7 +243,7 @@ class OperationReplay:
         self._rows.setdefault(key, []).append(moved)
 
     def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
-        """Reduce the rows of a key to at most one.
+        """Reduce the replayed rows of a key to at most one.
 
         Raises an error if there are several and collisions are not overlaid. With ``at_end``, the
         transaction ends here, and it is also an error if a value of the row is unknown.
@@ -334,7 +334,7 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
 
 
 def collect_keys(operations: TargetOperations) -> list[Key]:
-    """Return all old and new keys of the operations, each once, in order of first appearance."""
+    """Return all old and new keys of operations on a target table, each once, in order of first appearance."""
     both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 

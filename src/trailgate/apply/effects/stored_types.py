@@ -162,7 +162,7 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType
 
 
 def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check text for a column that pads it with blanks, and remove trailing blanks.
+    """Check text for a database column that pads it with blanks (char), and remove trailing blanks.
 
     Trailing blanks that are part of the value are an error, unless the value fills the column.
     """
@@ -229,7 +229,7 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
 
 
 def _check_json(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check JSON for a type that stores the parsed value.
+    """Check JSON text for a database column that stores the parsed value (jsonb).
 
     Duplicate member names are an error, because only the last one would be stored.
     """

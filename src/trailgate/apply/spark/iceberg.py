@@ -55,7 +55,7 @@ NO_ICEBERG: Final = (
 
 
 class SessionIcebergTarget:
-    """The Iceberg tables of a Spark session's catalog, or of a namespace in it."""
+    """The target of Iceberg tables in a Spark session's catalog, or in a namespace of it."""
 
     widens = True
     folds_names = False
@@ -226,7 +226,7 @@ class SessionIcebergTarget:
             merge(self._spark, name, effects)
 
     def commit(self, at: AppliedPosition) -> None:
-        """Record in the checkpoint that all Iceberg tables are applied up to the position."""
+        """Record through the session, in the checkpoint table, that all Iceberg tables are applied up to the position."""
         row = encode_lake_checkpoint(at, self._names, pa.int64())
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):

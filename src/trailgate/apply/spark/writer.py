@@ -87,7 +87,7 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing, because the tasks of the batch only convert operations."""
+        """Do nothing, because the tasks of the applied DataFrame only convert operations."""
 
 
 @with_brief_errors
@@ -98,12 +98,12 @@ class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: igno
     """
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Apply a batch of the stream, unless it was applied before a restart."""
+        """Apply the operations of a stream's batch, unless they were applied before a restart."""
         del batchId  # the positions of the operations show whether they are applied already
         ApplyWriter.commit(self, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Do nothing, because tasks of the stream only convert operations."""
+        """Do nothing, because tasks of the applied stream only convert operations."""
 
 
 @with_brief_errors

@@ -73,7 +73,7 @@ COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searc
 
 
 class DeltaTarget:
-    """The Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
+    """The target of Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
 
     widens = False
     folds_names = False
@@ -115,7 +115,7 @@ class DeltaTarget:
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Read the group's checkpoint table, as a list of one row, or an empty list if there is none."""
+        """Read the group's checkpoint from its Delta table, as a list of one row, or an empty list if there is none."""
         delta = self._open_place(self._state)
         if delta is None:
             return []
@@ -188,7 +188,7 @@ class DeltaTarget:
         """Do nothing, because delta-rs cannot change the type of a column."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Read the rows that may have one of the keys: all columns, or only those of the key.
+        """Read the rows of a Delta table that may have one of the keys: all columns, or only those of the key.
 
         delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
         separately, so rows with other combinations of these values may be included.
@@ -267,7 +267,7 @@ class DeltaTarget:
         self._names.add("/".join(table.name))
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
-        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Delta table meanwhile."""
         # delta-rs may resolve the conflict of two commits on its own, so a second run of the group
         # would not always fail in its commit.
         path = self._path(table)
@@ -398,7 +398,7 @@ def open_tables(address: str, group: str) -> DeltaTarget:
 
 
 def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
-    """Set the properties that disable rounded statistics, on a table that somebody else created."""
+    """Set the properties of a Delta table that disable rounded statistics, if somebody else created the table."""
     settings = plan_statistics_properties(pa.schema(table.schema()), table.metadata().configuration)
     if settings:
         call_delta(path, lambda: table.alter.set_table_properties(settings))

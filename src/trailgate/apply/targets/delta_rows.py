@@ -39,7 +39,7 @@ def find_computed_columns(table: DeltaTable) -> frozenset[str]:
 
 
 def build_delta_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows of net changes for delta-rs, without computed columns."""
+    """Build the complete rows of net changes for a Delta table, without computed columns."""
     return build_complete_rows(nets).select(
         [one.name for one in nets.table.columns if not one.computed]
     )
@@ -138,7 +138,7 @@ def _literal(value: pa.Scalar) -> str:
 
 
 def build_delta_key_match(table: TargetTable) -> str:
-    """Build the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
+    """Build delta-rs's join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
     therefore compared as text, for which no file is skipped.

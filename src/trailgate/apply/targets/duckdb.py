@@ -88,7 +88,7 @@ RULES_OF_TYPES: Final = MappingProxyType(
 
 
 class DuckDBTarget:
-    """The tables of a DuckDB file."""
+    """The target of tables in a DuckDB file."""
 
     widens = True
     folds_names = True

@@ -82,7 +82,7 @@ NO_NAMESPACE: Final = (
 
 
 class IcebergTarget:
-    """The Iceberg tables of a catalog, or of a namespace in it."""
+    """The target of Iceberg tables in a catalog, or in a namespace of it, written with pyiceberg."""
 
     widens = True
     folds_names = False
@@ -98,7 +98,7 @@ class IcebergTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the properties of the table and its snapshots.
+        """Return a table's position from the properties of the Iceberg table and its snapshots.
 
         If ``table`` is None, return the position of all tables, from the checkpoint table.
         """
@@ -125,7 +125,7 @@ class IcebergTarget:
         return max(of_snapshot, table.properties.get(self._property, "")) or None
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Read the group's checkpoint table, as a list of one row, or an empty list if there is none."""
+        """Read the group's checkpoint from its Iceberg table, as a list of one row, or an empty list if there is none."""
         name = (LAKE_STATE, self._group)
         self._tables.pop(name, None)
         table = self._load(name)
@@ -279,7 +279,7 @@ class IcebergTarget:
             self._catalog = None
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
-        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Iceberg table meanwhile."""
         if self._find_position(loaded) != self._positions.get(table.name):
             raise build_concurrent_run_error(self._group, self._show(table.name))
 

@@ -21,7 +21,7 @@ FILE_BYTES: Final = 64 << 20  # of a data file in memory: a changed row rewrites
 
 
 class SingleAttempt(Transaction):
-    """A transaction that fails if another writer has committed to the table since it was loaded.
+    """An Iceberg transaction that fails if another writer has committed to the table since it was loaded.
 
     pyiceberg repeats a lost commit on top of the newer snapshot: two runs that apply the same
     operations would both commit.
@@ -32,7 +32,7 @@ class SingleAttempt(Transaction):
 
 
 class ReplacedFiles(_OverwriteFiles):
-    """A snapshot that replaces data files, and drops the manifests that list only files deleted earlier.
+    """An Iceberg snapshot that replaces data files, and drops the manifests that list only files deleted earlier.
 
     pyiceberg keeps these manifests forever, so each commit would be slower than the one before.
     """

@@ -118,7 +118,7 @@ class KeyLookup:
         self._tests = [_find_any(one) for one in keys]
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
-        """Return for each row the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
+        """Return for each row of an Iceberg data file the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
         found = np.full(len(columns[0]), NOT_FOUND)
         parts = [test(column) for test, column in zip(self._tests, columns, strict=True)]
         rows = np.flatnonzero(reduce(and_, parts))

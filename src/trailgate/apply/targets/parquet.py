@@ -54,7 +54,7 @@ ENDING: Final = ".parquet"
 
 
 class ParquetTarget:
-    """The tables below a local folder, as Parquet files. Existing files are never changed."""
+    """The target of Parquet tables below a local folder. Existing files are never changed."""
 
     widens = False
     folds_names = False
@@ -128,7 +128,7 @@ class ParquetTarget:
                     left.unlink()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the group's state file.
+        """Return a Parquet table's position from the group's state file.
 
         If ``table`` is None, return the position of all tables.
         """

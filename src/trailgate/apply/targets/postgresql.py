@@ -245,7 +245,7 @@ DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: ma
 
 
 class PostgreSQLTarget:
-    """The tables of a PostgreSQL database."""
+    """The target of tables in a PostgreSQL database."""
 
     widens = True
     folds_names = False
