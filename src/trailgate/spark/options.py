@@ -65,7 +65,7 @@ def read_with_paths(
 
 
 def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raise OptionError for a relative path of a table in a catalog.
+    """Raise OptionError for a relative path in the options of a table in Spark's catalog.
 
     Other sessions that read the table have different working folders.
     """

@@ -1,4 +1,4 @@
-"""Work out what a trail reveals about a table that was loaded before the trail begins.
+"""Compute the table of known keys: what a trail reveals about a table that was loaded before the trail begins.
 
 ``--verify`` compares such a table with the trail. The table's first contents are not in the trail,
 so no row is known at first, and later some rows are known in part. Each operation is assumed to
@@ -204,7 +204,7 @@ class _Row:
 def _replayed_changes(
     operations: TargetOperations, known_keys: _KnownKeys, policy: CollisionPolicy
 ) -> NetChanges:
-    """Return the changes to the table of known keys that follow from operations replayed row by row."""
+    """Replay operations on a table that was loaded before the trail, row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, collect_keys(operations)
     rows = known_keys.fetch(build_key_table(table, keys), False)
     replay = _Replay(table, policy)

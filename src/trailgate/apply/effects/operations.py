@@ -155,7 +155,7 @@ def convert_blocks(
     transactions: Sequence[Longs],
     faults: OperationErrors | None = None,
 ) -> TargetOperations:
-    """Convert blocks of a source table to operations on its target table, in the order of the blocks.
+    """Convert blocks, after MAP, to the columns, types and key of their target table, sorted by ``order``.
 
     ``transactions`` contains each block's transaction numbers.
 

@@ -118,7 +118,7 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
 
 
 def _last_of_key(part: TargetOperations) -> Mask:
-    """Return a mask of the operations that are the last one with their key, as old or new key."""
+    """Return a mask of the operations that are the last one with their key, as old or new key: a delete among them marks its row."""
     rows = len(part)
     codes, count = encode_keys(
         [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]

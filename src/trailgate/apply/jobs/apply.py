@@ -247,7 +247,7 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences about the parts of the trail that were not applied.
+        """The notices of this run of apply: sentences about the parts of the trail that were not applied.
 
         Examples are missing first files, a pattern that matches no table, an open transaction or an
         incomplete record.
@@ -263,7 +263,7 @@ class ApplyRun:
 
     @property
     def pattern_notices(self) -> tuple[str, ...]:
-        """Sentences about patterns that match no table of the trail, and about tables that were added to the group."""
+        """The notices of this run of apply about patterns that match no table of the trail, and about tables that were added to the group."""
         trail, applied = self._find(), self._tables.sources
         if trail is None or not self.mapped.unmatched_patterns(applied):
             return self._tables.notices

@@ -427,7 +427,7 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
-    """Check that a target table still has all columns that were applied earlier, and return ``existing``.
+    """Check that a database's table still has all columns that were applied earlier, and return ``existing``.
 
     ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
     no longer exists: adding it again would leave it NULL in all rows.
