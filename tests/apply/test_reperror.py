@@ -218,5 +218,5 @@ def test_a_response_is_stated_in_one_place_and_once(folder: Path) -> None:
 def test_an_error_keeps_its_numbers_between_processes() -> None:
     error = ApplyError("no row").with_numbers((1403,))
     back = pickle.loads(pickle.dumps(error))
-    assert ErrorResponses("stop", {1403: "ignore"}).to(back) == "ignore"
-    assert ErrorResponses("stop", {1403: "ignore"}).to(ApplyError("no key")) == "stop"
+    assert ErrorResponses("stop", {1403: "ignore"}).response_to(back) == "ignore"
+    assert ErrorResponses("stop", {1403: "ignore"}).response_to(ApplyError("no key")) == "stop"

@@ -20,8 +20,8 @@ from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
     format_apply_metrics,
-    lag_bytes,
     measure_age,
+    try_measure_lag,
 )
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import mask_logins
@@ -159,7 +159,7 @@ class ApplyWatch:
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
                 self.statistics = self.statistics.with_lag(
-                    lag_bytes(self.run.lag_bytes), self.run.position
+                    try_measure_lag(self.run.lag_bytes), self.run.position
                 )
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from trailgate.apply.commands.follow import retry_policy
 from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import describe_unapplied
-from trailgate.apply.jobs.metrics import ApplyLag, find_position_end
+from trailgate.apply.jobs.metrics import ApplyLag, find_unapplied_begin
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
 from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.targets.target import GroupPosition, group_positions
@@ -106,7 +106,7 @@ def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> Gr
             notice = f"these positions are for {applied}, not for {trail}"
             return GroupStatus(at, notices=(notice,))
         notices = describe_unapplied(trail, position, definitions)
-        lag = ApplyLag.of(count_bytes_after(files, find_position_end(files, position)), position)
+        lag = ApplyLag.of(count_bytes_after(files, find_unapplied_begin(files, position)), position)
     except TrailgateError as error:
         return GroupStatus(at, problem=error)
     return GroupStatus(at, lag, notices)

@@ -131,7 +131,7 @@ def collision_error(
         problem = (
             f"{name} of {key}: {'the row does not exist' if expected else 'the row already exists'}"
         )
-    where = Where(source=operations.place(row), table=str(operations.table))
+    where = Where(source=operations.shown_position(row), table=str(operations.table))
     if operations.table.keyless:
         problem = f"{problem}; the table has no known key, so all its columns are used as the key"
     hint = KEYLESS_HINT if operations.table.keyless else HINT

@@ -44,10 +44,10 @@ def find_final_errors(
     succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates do
     not change which rows exist.
     """
-    takes_transaction = responses.takes_transaction
+    excludes_transaction = responses.excludes_transaction
     # With one table, and no error that excludes a transaction, each operation fails alone, and the
     # operations after it were tried without it.
-    if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
+    if not errors or (len(tables) == 1 and not any(map(excludes_transaction, errors.values()))):
         return dict(errors), False
     order = np.concatenate([operations.order for operations in tables])
     transaction = np.concatenate([operations.transaction for operations in tables])
@@ -85,12 +85,12 @@ def find_final_errors(
             error = errors.get(number[at])
             if error is not None and (excluded or not is_uncertain):
                 final[number[at]] = error
-                excluded |= takes_transaction(error)
+                excluded |= excludes_transaction(error)
             if stop - at > 1 and (is_uncertain or error is not None):
                 retry = True
                 uncertain.update(compress(row[at:stop], change[at:stop]))
             at = stop
-        if excluded or (has_uncertain and responses.may_take_transactions):
+        if excluded or (has_uncertain and responses.may_exclude_transactions):
             retry = True
             uncertain.update(compress(row[start:end], change[start:end]))
     return final, retry

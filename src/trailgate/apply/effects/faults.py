@@ -39,21 +39,21 @@ class ErrorResponses:
     default: str = STOP
     by_number: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def to(self, error: TrailgateError) -> str:
+    def response_to(self, error: TrailgateError) -> str:
         """Return the response to the error of an operation, for example to discard the operation."""
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
     def stops(self, error: TrailgateError) -> bool:
         """Return whether the error of an operation stops the run."""
-        return self.to(error) == STOP
+        return self.response_to(error) == STOP
 
-    def takes_transaction(self, error: TrailgateError) -> bool:
+    def excludes_transaction(self, error: TrailgateError) -> bool:
         """Return whether an operation with this error is excluded together with its complete transaction."""
-        return self.to(error) == DISCARD_TRANSACTION
+        return self.response_to(error) == DISCARD_TRANSACTION
 
     @property
-    def may_take_transactions(self) -> bool:
+    def may_exclude_transactions(self) -> bool:
         """Whether the errors of some operations exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
 

@@ -175,7 +175,7 @@ def _part_versions(
         is_replayed |= bad[number] & (number >= 0)
     seen = part.transaction != (-1 if unended is None else unended)
     clean = np.flatnonzero(~is_replayed)
-    parts = [_column_versions(part.take(clean), nets, (number[clean], seen[clean]), current)]
+    parts = [_column_versions(part.take(clean), nets, number[clean], seen[clean], current)]
     rows = np.flatnonzero(is_replayed)
     if len(rows):
         parts.append(_replay_versions(part.take(rows), seen[rows], current))
@@ -183,12 +183,12 @@ def _part_versions(
 
 
 def _column_versions(
-    operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
+    operations: TargetOperations, nets: NetChanges, number: Longs, seen: Mask, current: FetchRows
 ) -> NetChanges:
     """Return the row versions that operations on clean keys open and close, computed with array operations.
 
-    ``of`` is a pair of arrays with one element per operation: the index of its key in ``nets``, and
-    whether its transaction opens versions (it does not if it ends with a truncate).
+    ``number`` is the index of each operation's key in ``nets``. ``seen`` is a mask of the operations
+    whose transaction opens versions (it does not if it ends with a truncate).
 
     Operations are sorted by key. Only the last operation of each key in each transaction leaves a
     visible state; ``kept`` is the index of each of these. Example, for one key without a row, with
@@ -203,7 +203,6 @@ def _column_versions(
     So ``kept`` is [1, 2], with a = 2 in both states. The first one opens a version. The second one
     equals it, and opens none.
     """
-    number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
         return no_net_changes(with_version_key(table))

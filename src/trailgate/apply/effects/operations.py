@@ -98,7 +98,7 @@ class TargetOperations:
             ),
         )
 
-    def on(self, table: TargetTable) -> TargetOperations:
+    def with_columns_of(self, table: TargetTable) -> TargetOperations:
         """Return the operations with the columns of ``table``, which has all columns of the current table and perhaps more.
 
         The common columns must have the same types.
@@ -122,7 +122,7 @@ class TargetOperations:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
-    def place(self, row: int) -> str:
+    def shown_position(self, row: int) -> str:
         """Format the trail position of the operation at index ``row`` for an error message."""
         return f"position {short_position(self.position[row].as_py())}"
 
@@ -176,7 +176,7 @@ def _of_block(
 ) -> TargetOperations:
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
-    pairs = list(zip(table.places(block.table), table.columns, strict=True))
+    pairs = list(zip(table.source_indexes(block.table), table.columns, strict=True))
     rows = len(block)
     before, after = (
         [
@@ -251,7 +251,7 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
     the list only if both operations are in one batch.
     """
     rows = len(block)
-    defined = zip(table.places(block.table), table.columns, values, strict=True)
+    defined = zip(table.source_indexes(block.table), table.columns, values, strict=True)
     # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
     # logged contributes "". The first name then starts with ", ", which is removed below.
     parts = [
@@ -281,7 +281,7 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
             _keep_only(one, deletes | new.is_missing(rows) if at in own else deletes)
             for at, (one, new) in enumerate(zip(block.before, block.after, strict=True))
         )
-    sources = table.places(block.table)
+    sources = table.source_indexes(block.table)
     keys = {sources[at] for at in table.key}
     return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
 

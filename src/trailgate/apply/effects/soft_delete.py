@@ -73,9 +73,9 @@ def compute_soft_deletes(
             continue
         logged = _with_marks(part)
         # A row that is marked as deleted counts as missing (``live``), but an insert of its key must replace it:
-        # ``_over_deleted`` looks for such rows in the table, and in the parts before.
+        # ``_adapt_to_marked_rows`` looks for such rows in the table, and in the parts before.
         effects = between.effects(logged, live, None, _ended_by_update(logged))
-        nets = _over_deleted(effects.nets, fetch, written)
+        nets = _adapt_to_marked_rows(effects.nets, fetch, written)
         written.append(nets)
         steps.append(replace(effects, nets=nets, at=part.position[len(part) - 1].as_py()))
     return steps
@@ -130,7 +130,9 @@ def _last_of_key(part: TargetOperations) -> Mask:
     return result
 
 
-def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
+def _adapt_to_marked_rows(
+    nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]
+) -> NetChanges:
     """Adapt the changes to marked rows: the target has these rows, although operations treat them as missing.
 
     An insert replaces a marked row. A delete of a row that the table does not have is dropped.

@@ -86,7 +86,7 @@ class TargetTable:
         """The names of the target table's key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
-    def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
+    def as_defined(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
         """Return this table as it is defined in the target, under ``name`` and with the columns of ``schema``.
 
         The key columns are found by name. Columns that this table lacks become ``extra``.
@@ -127,7 +127,7 @@ class TargetTable:
         key = tuple(remaining.index(at) for at in self.key)
         return replace(self, columns=columns, key=key)
 
-    def places(self, table: Table) -> list[int | None]:
+    def source_indexes(self, table: Table) -> list[int | None]:
         """Return for each target column the index of the source column with the same name, or None.
 
         Case is ignored.

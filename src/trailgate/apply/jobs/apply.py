@@ -315,9 +315,9 @@ class ApplyRun:
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether operations that cannot be applied are discarded, so that a batch must keep their original rows."""
-        return self._tables.keeps
+        return self._tables.keeps_rows
 
     @property
     def rest(self) -> TrailRest | None:
@@ -399,7 +399,7 @@ class ApplyRun:
             )
         self._stream.resume_at(to_stored_position(applied))
 
-    def reads(self) -> Iterator[Mapping[str, TargetOperations]]:
+    def read_batches(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Read each batch without applying it, and yield its operations by target table."""
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
@@ -424,7 +424,7 @@ class ApplyRun:
                 extend=tables.extend,
                 prepare=prepare,
                 after_csn=self._options.after_csn,
-                keep=tables.keeps,
+                keep=tables.keeps_rows,
                 fold_rows=self._reading.fold_rows if tables.folds else None,
                 notices=self._notices,
                 settled=tables.settled,

@@ -113,7 +113,9 @@ class ChangeComputation:
 
     def with_response(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
         """Return the numbers of the operations whose errors get this REPERROR response."""
-        return [number for number, one in errors.items() if self.responses.to(one) == response]
+        return [
+            number for number, one in errors.items() if self.responses.response_to(one) == response
+        ]
 
     def _compute_table(
         self, operations: TargetOperations, policy: CollisionPolicy, faults: OperationErrors
@@ -124,7 +126,7 @@ class ChangeComputation:
             steps = (_dry_run_changes(operations),)
         else:
             fetch = partial(_fetch, self.target, operations.table)
-            mode = self.modes.of(str(operations.table))
+            mode = self.modes.mode_of(str(operations.table))
             effects_of = self.effects or mode.effects
             steps = effects_of(mode.logged(operations), fetch, policy, faults)
         failed = int(np.isin(operations.order, list(faults.errors)).sum())

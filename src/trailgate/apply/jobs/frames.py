@@ -145,7 +145,7 @@ class FrameApplier:
                 extend=tables.extend,
                 prepare=_prepare_for(mapped),
                 after_csn=self.options.after_csn,
-                keep=tables.keeps,
+                keep=tables.keeps_rows,
                 fold_rows=None,
             )
             read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])

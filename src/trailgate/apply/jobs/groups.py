@@ -88,7 +88,7 @@ class GroupSource:
         joined |= {one for one in before.excluded - self.excluded if not is_absent(one)}
         return sorted(joined)
 
-    def further(self, before: GroupSource) -> list[str]:
+    def find_new_statements(self, before: GroupSource) -> list[str]:
         """Return the sorted MAP statements of this run that the group has not had before."""
         return sorted(self.taken - before.taken - before.dropped)
 

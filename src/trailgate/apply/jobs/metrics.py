@@ -32,7 +32,7 @@ GAUGES: Final = (
 LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
-def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
+def find_unapplied_begin(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
     """Return where the part of a trail that is not applied yet begins.
 
     This is the beginning of the next batch if the position states it (``reached``), or else the end
@@ -48,7 +48,7 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def lag_bytes(measure: Callable[[], int]) -> int | None:
+def try_measure_lag(measure: Callable[[], int]) -> int | None:
     """Return the number of bytes in complete transactions that are not applied yet, or None if the trail cannot be read now.
 
     ``measure`` is the method ``lag_bytes`` of a run.

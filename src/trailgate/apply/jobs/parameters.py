@@ -73,7 +73,7 @@ class ResolvedApplyOptions:
         """
         if self.mapping is None:
             return map_to_same_table
-        return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
+        return partial(self.mapping.map_block, now=f"{local_time():{DATE_TIME}}")
 
     def unmatched_patterns(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
         """Return the patterns of ``--tables`` or MAP statements that match none of the names of source tables.

@@ -178,7 +178,9 @@ class SplitWork:
             block, row = last.find(last.rows - 1)
             split.last = build_position(self.source, block, row)
         for name, joined in parts.items():
-            whole = join_operations([one.on(split.tables[name].table) for one in joined])
+            whole = join_operations(
+                [one.with_columns_of(split.tables[name].table) for one in joined]
+            )
             split.operations[name] = fold_operations(whole) if self.fold_rows == 0 else whole
         split.errors = faults.errors
         return split
@@ -256,7 +258,11 @@ class SplitWork:
         # A large transaction would otherwise fill the memory. Folding leaves at most three
         # operations per key.
         if self.fold_rows and sum(map(len, joined)) > self.fold_rows:
-            joined[:] = [fold_operations(join_operations([one.on(known.table) for one in joined]))]
+            joined[:] = [
+                fold_operations(
+                    join_operations([one.with_columns_of(known.table) for one in joined])
+                )
+            ]
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
@@ -284,7 +290,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
         operations={
             name: join_operations(
                 [
-                    part.operations[name].on(tables[name].table)
+                    part.operations[name].with_columns_of(tables[name].table)
                     for part in parts
                     if name in part.operations
                 ]

@@ -307,7 +307,9 @@ def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -
                 if operations.key
                 else ""
             )
-            where = replace(error.where, source=operations.place(row), table=str(operations.table))
+            where = replace(
+                error.where, source=operations.shown_position(row), table=str(operations.table)
+            )
             hint, numbers = error.hint, error.numbers
             placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
             return placed.with_numbers(numbers)

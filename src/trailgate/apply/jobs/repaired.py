@@ -108,7 +108,7 @@ def apply_repaired(
             {},
             extend=tables.extend,
             prepare=mapped.prepare(),
-            keep=tables.keeps,
+            keep=tables.keeps_rows,
             fold_rows=None,
         )
         read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])

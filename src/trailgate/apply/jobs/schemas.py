@@ -65,7 +65,7 @@ class TableModes:
         """The ``ApplyMode`` of the run, for target tables whose MAP statements name no mode."""
         return WITH_META if self.meta else MODES[self.run]
 
-    def name(self, table: str) -> str:
+    def mode_name(self, table: str) -> str:
         """Return the name of a target table's mode.
 
         Raises OptionError if its MAP statements contradict each other.
@@ -73,9 +73,9 @@ class TableModes:
         mapped = None if self.mapping is None else self.mapping.mode(table)
         return mapped or self.run
 
-    def of(self, table: str) -> ApplyMode:
+    def mode_of(self, table: str) -> ApplyMode:
         """Return a target table's ``ApplyMode``."""
-        name = self.name(table)
+        name = self.mode_name(table)
         return self.usual if name == self.run else MODES[name]
 
     def extend(self, table: TargetTable) -> TargetTable:
@@ -83,12 +83,12 @@ class TableModes:
 
         Raises DefinitionError if the source has a column with such a name, in any case.
         """
-        mode = self.of(str(table))
+        mode = self.mode_of(str(table))
         names = {column.name.casefold(): column.name for column in table.columns}
         for column in mode.columns:
             spelled = names.get(column.name.casefold())
             if spelled is not None:
-                option = "--meta" if mode is WITH_META else f"--mode {self.name(str(table))}"
+                option = "--meta" if mode is WITH_META else f"--mode {self.mode_name(str(table))}"
                 problem = f"{option} adds the column {column.name}, but the trail already has a column of this name"
                 where = Where(table=str(table), field=spelled)
                 raise DefinitionError(problem, where=where, hint=_build_rename_hint(mode, names))
@@ -270,7 +270,10 @@ class TargetSchemas:
         known = self.known.get(name)
         if known is None:
             return
-        strict, keyed = self._options.schema_changes == "strict", self.modes.name(name) != "append"
+        strict, keyed = (
+            self._options.schema_changes == "strict",
+            self.modes.mode_name(name) != "append",
+        )
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._planned.get(name, PlannedChange())
@@ -285,11 +288,11 @@ class TargetSchemas:
 
     def _check_mode(self, table: TargetTable, expected: TargetTable) -> None:
         """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
-        added = {column.name.casefold() for column in self.modes.of(str(table)).columns}
+        added = {column.name.casefold() for column in self.modes.mode_of(str(table)).columns}
         # Only columns that the source lacks can show the mode.
         of_source = {column.name.casefold() for column in expected.columns} - added
         names = {one.name for one in table.columns if one.name.casefold() not in of_source}
-        chosen = self.modes.name(str(table))
+        chosen = self.modes.mode_name(str(table))
         for name, mode in MODES.items():
             markers = {column.name for column in mode.columns}
             # A table has the marker columns of a mode exactly if it was created in that mode.
@@ -305,7 +308,7 @@ class TargetSchemas:
         for name, change in self._planned.items():
             table = self.known[name].table
             if change.is_new:
-                self._target.create(self.modes.of(name).stored(table))
+                self._target.create(self.modes.mode_of(name).stored(table))
             if change.wider:
                 self._target.widen(table, change.wider)
             if change.added:
@@ -343,7 +346,7 @@ def _build_rename_hint(mode: ApplyMode, names: Collection[str]) -> str:
 
 def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
     """Set the column types that the user chose in a table to create. Text columns keep their lengths only with ``sizes``."""
-    typed = types.of(table)
+    typed = types.apply_to(table)
     if sizes:
         return typed
     return replace(typed, columns=tuple(replace(one, length=None) for one in typed.columns))

@@ -170,7 +170,7 @@ class TargetTables:
         self.source = add_dropped_statements(source, done.trail)
         changed = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
-            self._check_further(current.further(before), to)
+            self._check_new_statements(current.find_new_statements(before), to)
             return None  # only the position of each table counts
         if joining:
             at = short_position(done.position)
@@ -179,12 +179,12 @@ class TargetTables:
                 self._target.commit(changed)
         return changed
 
-    def _check_further(self, further: Sequence[str], to: str) -> None:
+    def _check_new_statements(self, statements: Sequence[str], to: str) -> None:
         """Raise StorageError if a new MAP statement writes a table that the group already applies.
 
         The operations of the statement before the table's position would be skipped.
         """
-        for one in further:
+        for one in statements:
             target = parse_map_target(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
@@ -262,9 +262,9 @@ class TargetTables:
         self._schemas.definition_before = before
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether the group discards operations that cannot be applied, so that their original rows must be kept."""
-        return self._writer.keeps
+        return self._writer.keeps_rows
 
     @property
     def folds(self) -> bool:
@@ -273,7 +273,9 @@ class TargetTables:
         overlays = self._policy.overlays or given.overlay_until is not None
         # A MAP statement of a parameter file may contain HANDLECOLLISIONS.
         may_overlay = overlays or given.params is not None
-        return self._schemas.modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
+        return self._schemas.modes.usual.folds and not (
+            self.keeps_rows or may_overlay or given.dry_run
+        )
 
     def read(self, read: Callable[[], Iterable[SplitOperations]]) -> SplitOperations:
         """Read a batch of operations by calling ``read``, and join its splits.
@@ -301,7 +303,7 @@ class TargetTables:
                 return replace(
                     joined,
                     operations={
-                        name: operations.on(self._schemas.known[name].table)
+                        name: operations.with_columns_of(self._schemas.known[name].table)
                         for name, operations in joined.operations.items()
                     },
                 )
@@ -346,7 +348,8 @@ class TargetTables:
                     )
                     problem = f"the row of {operations.shown_key(number)} may have been changed by a later operation: {since}"
                     where = Where(
-                        source=None if position is None else operations.place(number), table=name
+                        source=None if position is None else operations.shown_position(number),
+                        table=name,
                     )
                     raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 

@@ -381,7 +381,7 @@ def verify_tables(
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             with begin_run(make_expected("positions.duckdb")) as run:
-                comparisons = _with_positions(comparisons, run.reads())
+                comparisons = _with_positions(comparisons, run.read_batches())
     return VerifyReport(comparisons, whole, notices)
 
 
@@ -395,7 +395,7 @@ def _discard_notices(
     """
     if expected.left_out:
         return (DISCARDED.format(path, len(expected.left_out)),)
-    if differs and run.keeps and expected.discards is None:
+    if differs and run.keeps_rows and expected.discards is None:
         return (NO_DISCARDS.format(path),)
     return ()
 
@@ -498,7 +498,7 @@ def _compare(
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _read_canonical(theirs, expected.real)
     if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
-        expected.scratch.forget(ours, build_key_table(ours, list(forgotten)))
+        expected.scratch.mark_unknown(ours, build_key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
         ours, rows, names, examples, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )

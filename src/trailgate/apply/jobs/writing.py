@@ -113,7 +113,7 @@ class BatchWriter:
         return "" if self.done is None else self.done.position
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
         return not self.changes.responses.always_stop
 
@@ -194,7 +194,9 @@ class BatchWriter:
         assert end is not None
         batch = self._without_discarded(batch)
         with self._rollback_on_error():
-            report, faults, excluded = self._write(batch, policy, discards=True, find=self.keeps)
+            report, faults, excluded = self._write(
+                batch, policy, discards=True, find=self.keeps_rows
+            )
             if not self.options.dry_run:
                 self._discard(batch, faults, excluded)
                 self.target.commit(end)

@@ -93,7 +93,7 @@ class ReplicatMapping:
         Statements that name the table take precedence over those with wildcards. Raises OptionError
         if statements of the same rank set different policies.
         """
-        statements = self._naming(target)
+        statements = self._statements_for(target)
         for one in statements[1:]:
             if one.collisions is not statements[0].collisions:
                 problem = f"it handles collisions differently from line {statements[0].rule.line}, and both write {target}"
@@ -106,7 +106,7 @@ class ReplicatMapping:
 
         Raises OptionError if its statements set different modes.
         """
-        statements = self._naming(target)
+        statements = self._statements_for(target)
         for one in statements[1:]:
             if one.mode != statements[0].mode:
                 problem = f"INSERTALLRECORDS differs from line {statements[0].rule.line}, and both write {target}"
@@ -121,9 +121,9 @@ class ReplicatMapping:
 
     def names_target(self, target: str) -> bool:
         """Return whether a MAP statement names a target table, without wildcards."""
-        return any("*" not in one.target for one in self._naming(target))
+        return any("*" not in one.target for one in self._statements_for(target))
 
-    def _naming(self, target: str) -> list[MapStatement]:
+    def _statements_for(self, target: str) -> list[MapStatement]:
         """Return the MAP statements whose TARGET matches this table.
 
         Statements with wildcards count only if no other statement names the table.
@@ -146,7 +146,7 @@ class ReplicatMapping:
         """
         return [one.table for one in self._of_table(table)]
 
-    def blocks(
+    def map_block(
         self, block: ChangeBlock, faults: OperationErrors, now: str | None = None
     ) -> Sequence[ChangeBlock]:
         """Convert a block of operations on a source table to blocks on its target tables.

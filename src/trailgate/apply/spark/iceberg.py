@@ -137,7 +137,7 @@ class SessionIcebergTarget:
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
-            return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
+            return table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""

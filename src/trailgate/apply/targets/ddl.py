@@ -87,7 +87,7 @@ class DdlDialect:
         fits = column.length is not None and 0 < column.length <= self.most
         return self.varchar.format(column.length) if fits else self.text
 
-    def creation(self, table: TargetTable, name: tuple[str, ...]) -> str:
+    def create_statement(self, table: TargetTable, name: tuple[str, ...]) -> str:
         """Build the CREATE TABLE statement of a table, with its primary key. Raises OptionError if a name is too long."""
         kinds = [self.type_of(column) for column in table.columns]
         try:

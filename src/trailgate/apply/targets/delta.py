@@ -148,7 +148,7 @@ class DeltaTarget:
         if delta is None:
             return None
         existing, computed = (
-            table.as_held(table.name, pa.schema(delta.schema())),
+            table.as_defined(table.name, pa.schema(delta.schema())),
             find_computed_columns(delta),
         )
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)

@@ -148,7 +148,7 @@ class DuckDBTarget:
         computed = self._generated_columns(found_name)
         stored = {one: _stored_type(one, kind, text) for one, kind in types.items()}
         fields = [pa.field(one.name, _arrow_type(one.type, stored[one.name])) for one in empty]
-        existing = table.as_held(found_name, pa.schema(fields))
+        existing = table.as_defined(found_name, pa.schema(fields))
         columns = tuple(
             replace(one, stored=stored[one.name], computed=one.name in computed)
             for one in existing.columns
@@ -272,7 +272,7 @@ class DuckDBTarget:
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
 
-    def forget(self, table: TargetTable, keys: pa.Table) -> None:
+    def mark_unknown(self, table: TargetTable, keys: pa.Table) -> None:
         """Store in a table of known keys (``apply/effects/determined.py``) that nothing is known about some keys."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (

@@ -175,7 +175,7 @@ class IcebergTarget:
             hint = "Apply with a Spark session that has Iceberg: trailgate.spark.apply"
             raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
         check_delete_files(loaded)
-        return table.as_held(table.name, read_arrow_schema(loaded))
+        return table.as_defined(table.name, read_arrow_schema(loaded))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""

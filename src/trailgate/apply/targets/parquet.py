@@ -150,7 +150,7 @@ class ParquetTarget:
             return None
         newest = max(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
         try:
-            return table.as_held(table.name, pq.read_schema(newest))
+            return table.as_defined(table.name, pq.read_schema(newest))
         except (OSError, pa.ArrowException) as error:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 

@@ -347,7 +347,7 @@ class PostgreSQLTarget:
         rows = self._execute(COLUMNS, [number, number])
         types = {one.name: _column_type(one) for one in (_Attribute(*row) for row in rows)}
         schema = pa.schema([(name, one.type) for name, one in types.items()])
-        existing = table.as_held((name[0], name[1]), schema)
+        existing = table.as_defined((name[0], name[1]), schema)
         columns = tuple(
             replace(
                 one,
@@ -417,7 +417,7 @@ class PostgreSQLTarget:
     def create(self, table: TargetTable) -> None:
         """Create a PostgreSQL table with its primary key, and its schema, in the transaction of the batch."""
         schema, _ = _parts(table)
-        text = POSTGRESQL.creation(table, _parts(table))
+        text = POSTGRESQL.create_statement(table, _parts(table))
         self._lock()
         try:
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}", table=table)

@@ -612,7 +612,7 @@ class ComparisonScope(NamedTuple):
     determined: bool = False
     is_whole: bool = True
 
-    def there(self) -> str:
+    def exists_condition(self) -> str:
         """Return the SQL condition that an expected row exists."""
         return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
@@ -646,8 +646,8 @@ def build_comparison(
     # ``here`` is NULL on the side of the outer join that has no row.
     kind = (
         f"CASE WHEN e.here IS NULL THEN '{'extra' if known.is_whole else 'untouched'}' "
-        f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
-        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'extra' "
+        f"WHEN {known.exists_condition()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
+        f"WHEN {known.exists_condition()} IS NULL THEN 'untouched' WHEN NOT {known.exists_condition()} THEN 'extra' "
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     # An unknown value is shown as the target's own, so that it does not look like a difference.
