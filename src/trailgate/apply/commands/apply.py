@@ -192,7 +192,7 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
 def _follow(arguments: ApplyArguments, trail: str) -> None:
     """Run ``trailgate apply --follow``, and print the totals. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
-    from trailgate.apply.jobs.parameters import resolve_apply_options
+    from trailgate.apply.jobs.resolved_options import resolve_apply_options
 
     following = FollowLoop(
         as_json=arguments.as_json, metrics=arguments.metrics, seconds=arguments.batch_seconds

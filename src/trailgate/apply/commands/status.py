@@ -13,7 +13,7 @@ from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import describe_unapplied
 from trailgate.apply.jobs.metrics import ApplyLag, find_unapplied_begin
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.targets.target import GroupPosition, group_positions
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.retries import LOG, call_with_retries

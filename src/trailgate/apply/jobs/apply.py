@@ -22,9 +22,9 @@ from typing import Final, Self, Unpack
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import check_effects, resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import check_effects, resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.errors import (

@@ -21,13 +21,13 @@ from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.parameters import (
+from trailgate.apply.jobs.reading import Prepare, SplitWork
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import (
     ResolvedApplyOptions,
     check_effects,
     resolve_apply_options,
 )
-from trailgate.apply.jobs.reading import Prepare, SplitWork
-from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs

@@ -9,7 +9,7 @@ Both sides are computed by the same code, so this does not find errors of apply 
 changes that somebody else made to the tables.
 
 If tables were loaded before apply began, the scratch file contains only what the trail determines
-(``apply/effects/determined.py``): which keys exist, and which columns have known values. Only these
+(``apply/effects/known_keys.py``): which keys exist, and which columns have known values. Only these
 are compared. Other rows count as ``untouched``. The same is done if the first files of the trail no
 longer exist, because the rows from those files exist only in the target.
 """
@@ -29,13 +29,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.determined import (
+from trailgate.apply.effects.faults import DUPLICATE, MISSING
+from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
     add_known_flags,
     known_flag_name,
 )
-from trailgate.apply.effects.faults import DUPLICATE, MISSING
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
@@ -44,7 +44,7 @@ from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
+from trailgate.apply.jobs.resolved_options import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,

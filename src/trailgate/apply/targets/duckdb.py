@@ -273,7 +273,7 @@ class DuckDBTarget:
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def mark_unknown(self, table: TargetTable, keys: pa.Table) -> None:
-        """Store in a table of known keys (``apply/effects/determined.py``) that nothing is known about some keys."""
+        """Store in a table of known keys (``apply/effects/known_keys.py``) that nothing is known about some keys."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (
             sql.quote_sql_name(*table.name),

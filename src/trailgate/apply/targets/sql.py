@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.batch import ClosingUpdate, TableChanges
-from trailgate.apply.effects.determined import EXISTS_FLAG, known_flag_name
+from trailgate.apply.effects.known_keys import EXISTS_FLAG, known_flag_name
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.stored_types import StorageRule, spell_stored_values
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
@@ -604,7 +604,7 @@ class ComparisonScope(NamedTuple):
     """Which expected rows and values are known when ``--verify`` compares a table.
 
     ``key`` has the names of the key columns. With ``determined``, the expected table is a table of
-    known keys (``apply/effects/determined.py``): only some keys and values are known. ``is_whole``
+    known keys (``apply/effects/known_keys.py``): only some keys and values are known. ``is_whole``
     is true if it is known that no row exists for any other key.
     """
 
