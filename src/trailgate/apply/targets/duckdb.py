@@ -23,7 +23,7 @@ from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.targets import sql
+from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
 from trailgate.apply.targets.target import (
@@ -157,8 +157,8 @@ class DuckDBTarget:
         for (known,) in self._execute(
             sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(existing)]
         ):
-            sql.check_known_columns(table, existing, known)
-        return sql.check_key_types(existing)
+            database_checks.check_known_columns(table, existing, known)
+        return database_checks.check_key_types(existing)
 
     def _check_no_view(self, schema: str, name: str) -> None:
         rows = self._execute(
@@ -167,7 +167,7 @@ class DuckDBTarget:
             [schema, name],
         )
         if rows:
-            raise sql.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
+            raise database_checks.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
 
     def _generated_columns(self, name: tuple[str, str]) -> frozenset[str]:
         """Return the names of a DuckDB table's generated columns."""
@@ -231,7 +231,7 @@ class DuckDBTarget:
         self._check_printed(table, table.key)
         result = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
-        return sql.normalize_keys(table, result)
+        return database_checks.normalize_keys(table, result)
 
     def check_values(self, effects: TableChanges) -> None:
         """Cast values to the types of the DuckDB table.
@@ -247,10 +247,10 @@ class DuckDBTarget:
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise ValuesRefusedError if DuckDB prints a staged value differently from the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
-            with sql.convert_value_errors(column):
+            with database_checks.convert_value_errors(column):
                 rows = self._execute(text, table=table)
             if rows:
-                raise sql.build_refused_values_error(table, column, rows)
+                raise database_checks.build_refused_values_error(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a DuckDB table."""
@@ -323,10 +323,10 @@ class DuckDBTarget:
             # DuckDB returns the number of changed rows as the only row of such a statement.
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
-                raise sql.build_row_count_error(table, expected, changed)
+                raise database_checks.build_row_count_error(table, expected, changed)
         for column, text in DUCKDB.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.build_changed_value_error(table, column, sent, stored)
+                raise database_checks.build_changed_value_error(table, column, sent, stored)
         self._connection.unregister(STAGING)
         self._store_position(table, at)
 
@@ -373,7 +373,7 @@ class DuckDBTarget:
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
             f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *position, sql.encode_known_columns(table)],
+            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
         )
 
     def _begin(self) -> None:
@@ -505,7 +505,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    return sql.schema_and_name(table, "main", "DuckDB")
+    return database_checks.schema_and_name(table, "main", "DuckDB")
 
 
 def _name(table: TargetTable | None) -> str:

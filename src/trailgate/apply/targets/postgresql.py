@@ -34,7 +34,7 @@ from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, 
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.targets import sql
+from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
 from trailgate.apply.targets.faults import find_sqlstate_fault
@@ -364,8 +364,8 @@ class PostgreSQLTarget:
         self._triggers[str(existing)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
         for (known,) in self._execute(asked, [self._group, str(existing)]):
-            sql.check_known_columns(table, existing, known)
-        return sql.check_key_types(existing)
+            database_checks.check_known_columns(table, existing, known)
+        return database_checks.check_key_types(existing)
 
     def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
         """Find a table in the PostgreSQL catalog, and return its OID, schema and name, or None if it does not exist.
@@ -386,7 +386,7 @@ class PostgreSQLTarget:
             raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
         for number, *parts, kind in exact or rows:
             if kind in NO_TABLES:
-                raise sql.not_a_table_error(NO_TABLES[kind], ".".join(parts))
+                raise database_checks.not_a_table_error(NO_TABLES[kind], ".".join(parts))
             return number, parts[0], parts[1]
         return None
 
@@ -458,7 +458,7 @@ class PostgreSQLTarget:
             for column_values, column in zip(values, columns, strict=True)
         ]
         rows = pa.table(arrays, names=[column.name for column in columns])
-        return sql.normalize_keys(table, rows)
+        return database_checks.normalize_keys(table, rows)
 
     def check_values(self, effects: TableChanges) -> None:
         """Cast values to the types of the PostgreSQL table.
@@ -485,13 +485,13 @@ class PostgreSQLTarget:
                 # After an error PostgreSQL accepts statements only if it can return to a savepoint.
                 self._execute(f"SAVEPOINT {STAGING}")
                 try:
-                    with sql.convert_value_errors(column):
+                    with database_checks.convert_value_errors(column):
                         rows = self._execute(text, table=table)
                 except RowRefusedError as error:
                     self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
                     raise self._refused_casts(table, staging, at, error) from None
                 if rows:
-                    raise sql.build_refused_values_error(table, column, rows)
+                    raise database_checks.build_refused_values_error(table, column, rows)
 
     def _refused_casts(
         self, table: TargetTable, staging: str, at: int, first: RowRefusedError
@@ -556,10 +556,10 @@ class PostgreSQLTarget:
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
             if changed != expected >= 0:
-                raise sql.build_row_count_error(table, expected, changed)
+                raise database_checks.build_row_count_error(table, expected, changed)
         for column, text in DIALECT.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.build_changed_value_error(table, column, sent, stored)
+                raise database_checks.build_changed_value_error(table, column, sent, stored)
         if (triggers := self._triggers.get(str(table))) and table.key:
             self._check_stored(table, triggers)
         self._execute(f"RELEASE SAVEPOINT {WRITING}")
@@ -660,7 +660,7 @@ class PostgreSQLTarget:
         by_column = list(zip(*found, strict=True)) or [()] * len(columns)
         arrays = [_array(one, column.type) for one, column in zip(by_column, columns, strict=True)]
         keys = pa.table(arrays, names=[one.name for one in columns])
-        return RefusedRows(sql.normalize_keys(table, keys), errors, related)
+        return RefusedRows(database_checks.normalize_keys(table, keys), errors, related)
 
     def _row_error(
         self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
@@ -728,7 +728,7 @@ class PostgreSQLTarget:
             f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *position, sql.encode_known_columns(table)],
+            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
         )
 
     def _copy(
@@ -963,7 +963,7 @@ def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    return sql.schema_and_name(table, "public", "a database of PostgreSQL")
+    return database_checks.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
 def _quoted_name(table: TargetTable) -> str:
