@@ -16,7 +16,7 @@ from apply.test_replicat import applied, inserted, rows
 from laws import chance, examples
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, DecodeError, OptionError, apply_trail
-from trailgate.apply.effects.faults import NUMBERS, ErrorResponses
+from trailgate.apply.effects.operation_errors import NUMBERS, ErrorResponses
 from trailgate.apply.replicat.replicat_files import POLICIES, parse_replicat
 
 MAP = "MAP hr.t, TARGET hr.t;"

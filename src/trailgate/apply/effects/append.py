@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from trailgate.apply.effects.batch import FetchRows, TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import MISSING, TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn

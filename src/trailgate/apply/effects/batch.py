@@ -23,8 +23,8 @@ from trailgate.apply.effects.collisions import (
     first_collision_error,
     resolve_collisions,
 )
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
 from trailgate.apply.effects.tables import TargetTable, build_key_table

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trailgate.apply.effects.faults import DUPLICATE, MISSING
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.tables import KEYLESS_HINT
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where

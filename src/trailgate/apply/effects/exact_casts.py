@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import TOO_LARGE
+from trailgate.apply.effects.operation_errors import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER, parse_decimals
 from trailgate.columnar.rows import find_failing_row, row_error, trim

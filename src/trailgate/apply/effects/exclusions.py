@@ -18,8 +18,8 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from trailgate.apply.effects.faults import ErrorResponses
 from trailgate.apply.effects.nets import encode_keys
+from trailgate.apply.effects.operation_errors import ErrorResponses
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError

@@ -38,7 +38,6 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import (
     NetChanges,
     RowEffect,
@@ -46,6 +45,7 @@ from trailgate.apply.effects.nets import (
     encode_keys,
     no_net_changes,
 )
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,

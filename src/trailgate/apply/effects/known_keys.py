@@ -41,8 +41,8 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import BadRowIsolation

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.collisions import CollisionPolicy, collision_error
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import ApplyError

@@ -25,8 +25,8 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys, no_net_changes
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Mask

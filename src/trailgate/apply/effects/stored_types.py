@@ -28,7 +28,7 @@ from trailgate.apply.effects.exact_casts import (
     parse_numbers,
     spell_numbers_plainly,
 )
-from trailgate.apply.effects.faults import TOO_LARGE, TOO_LONG
+from trailgate.apply.effects.operation_errors import TOO_LARGE, TOO_LONG
 from trailgate.columnar.rows import most_bytes, text_view
 
 MICROSECOND_DIGITS: Final = 6

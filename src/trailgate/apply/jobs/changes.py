@@ -18,13 +18,13 @@ import pyarrow as pa
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.exclusions import find_final_errors
-from trailgate.apply.effects.faults import (
+from trailgate.apply.effects.modes import ComputeChanges
+from trailgate.apply.effects.nets import RowEffect, compute_net_changes
+from trailgate.apply.effects.operation_errors import (
     DISCARD_TRANSACTION,
     ErrorResponses,
     OperationErrors,
 )
-from trailgate.apply.effects.modes import ComputeChanges
-from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.discards import OTHERS, extract_reason

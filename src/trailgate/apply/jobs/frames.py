@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.column_types import ChosenColumnTypes
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import Prepare, SplitWork

@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.targets.target import AppliedPosition

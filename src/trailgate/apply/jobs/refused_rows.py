@@ -23,8 +23,8 @@ from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import NAMES
 from trailgate.apply.effects.exclusions import number_dependent_rows
-from trailgate.apply.effects.faults import DUPLICATE
 from trailgate.apply.effects.nets import RowEffect, encode_keys
+from trailgate.apply.effects.operation_errors import DUPLICATE
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.reading import SplitOperations, build_position

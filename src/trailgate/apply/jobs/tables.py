@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
-from trailgate.apply.effects.faults import (
+from trailgate.apply.effects.operation_errors import (
     ErrorResponses,
 )
 from trailgate.apply.effects.replay import collect_keys

@@ -29,7 +29,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.faults import DUPLICATE, MISSING
 from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -37,6 +36,7 @@ from trailgate.apply.effects.known_keys import (
     known_flag_name,
 )
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
+from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values

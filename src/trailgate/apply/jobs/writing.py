@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import IGNORE, OperationErrors
 from trailgate.apply.effects.modes import ComputeChanges
+from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import fold_upper_case, make_target_table
 from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets

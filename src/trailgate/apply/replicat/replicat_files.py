@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
+from trailgate.apply.effects.operation_errors import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.definitions.parameter_files import (
     ParameterStatement,

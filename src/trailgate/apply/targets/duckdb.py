@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
+from trailgate.apply.effects.operation_errors import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import database_checks, sql

@@ -30,8 +30,15 @@ from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operation_errors import (
+    CHECK,
+    DUPLICATE,
+    FOREIGN_KEY,
+    NULL,
+    TOO_LARGE,
+    TOO_LONG,
+)
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import database_checks, sql
