@@ -187,8 +187,8 @@ def _column_versions(
 ) -> NetChanges:
     """Return the row versions that operations on clean keys open and close, computed with array operations.
 
-    ``number`` is the index of each operation's key in ``nets``. ``seen`` is a mask of the operations
-    whose transaction opens versions (it does not if it ends with a truncate).
+    ``number`` is the index of each operation's key in ``nets``. ``seen`` is a mask of the
+    operations whose transaction opens versions (it does not if it ends with a truncate).
 
     Operations are sorted by key. Only the last operation of each key in each transaction leaves a
     visible state; ``kept`` is the index of each of these. Example, for one key without a row, with

@@ -672,10 +672,10 @@ class PostgreSQLTarget:
     def _row_error(
         self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
     ) -> RowRefusedError:
-        """Build the error for a row that PostgreSQL rejected when it was written separately.
+        """Build the error for one of several rows that PostgreSQL rejects, with the text of its other errors.
 
-        ``state`` is the SQLSTATE, and ``problem``, ``detail`` and ``field`` (the column) are
-        PostgreSQL's own description of the error.
+        ``state`` is the SQLSTATE, and ``problem``, ``detail`` and ``field`` (the column, or None)
+        are the description of the error, as PostgreSQL states it.
         """
         text = f"PostgreSQL refuses: {' '.join(problem.split())}"
         text += f". {mask_logins(detail).strip()}" if detail else ""
