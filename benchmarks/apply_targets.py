@@ -1,9 +1,7 @@
 """Net changes written to large tables, beside the same changes by the MERGE of the target that a user would write by hand.
 
-Of a hundred changes 70 are updates that log 4 of 7 columns or fewer, 15 inserts and 15 deletes, on
-keys anywhere in the table. What is ours counts from the operations on: their net effects, the look
-for the rows that are there, the write and the commit with its position. By hand the changes are
-given as one row a key.
+Of a hundred changes 70 are updates that log 4 of 7 columns or fewer, 15 inserts and 15 deletes, on keys anywhere in the table. What is ours counts from the operations on: their net effects, the
+look for the rows that are there, the write and the commit with its position. By hand the changes are given as one row a key.
 """
 
 from __future__ import annotations
