@@ -171,7 +171,7 @@ def _apply(target: targets.ApplyTarget, operations: TargetOperations) -> None:
     def fetch(keys: pa.Table, keys_alone: bool) -> Any:
         return target.rows(held, keys, keys_alone=keys_alone)
 
-    target.write(compute_changes(operations.on(held), fetch), at)
+    target.write(compute_changes(operations.with_columns_of(held), fetch), at)
     target.commit(at)
 
 

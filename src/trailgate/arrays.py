@@ -1,7 +1,7 @@
-"""Array types for annotations, tables indexed by a byte, and how memory for arrays is used.
+"""Types of numpy arrays for annotations, lookup tables indexed by a byte, and memory for arrays.
 
-These are the numpy types used in annotations, the size of the chunks in which files are processed,
-and malloc's treatment of freed arrays.
+``CHUNK`` is the size of the chunks in which files are processed. Importing this module makes malloc
+reuse the memory of freed arrays (``keep_freed_memory``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_KEPT: Final = (32 << 20) - (16 << 10)
 
 
 def byte_table(values: Mapping[int, int], default: int = 0) -> Octets:
-    """Build a read-only table with one element for each of the 256 bytes: the byte's value, or `default` if it has none.
+    """Build a read-only lookup table of 256 elements, indexed by a byte: the byte's value, or `default` if it has none.
 
     Example: with `table = byte_table({0x41: 7})`, `table[data]` is 7 where `data` has an "A", and 0
     elsewhere.

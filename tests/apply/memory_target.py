@@ -64,7 +64,7 @@ class MemoryTarget:
     def find_table(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is."""
         own = self._open.tables.get(table.name)
-        return None if own is None else table.as_held(table.name, own.schema)
+        return None if own is None else table.as_defined(table.name, own.schema)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table: its columns keep all values of their types."""

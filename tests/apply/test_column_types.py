@@ -59,9 +59,9 @@ def test_what_is_no_type_is_refused(text: str, problem: str) -> None:
 def test_lists_of_types_have_commas_in_parentheses() -> None:
     assert split_column_types("A.B=decimal(18,2), A.C=text") == ("A.B=decimal(18,2)", "A.C=text")
     table = TargetTable(("a",), (TargetColumn("b", pa.string(), number=True),), (0,))
-    assert ChosenColumnTypes.read(split_column_types("A.B=decimal(18, 2)")).of(table).columns == (
-        TargetColumn("b", pa.decimal128(18, 2)),
-    )
+    assert ChosenColumnTypes.read(split_column_types("A.B=decimal(18, 2)")).apply_to(
+        table
+    ).columns == (TargetColumn("b", pa.decimal128(18, 2)),)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from apply.naive_batches import Memory
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, Source, damaged, replayed
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.errors import ApplyError
 
 HISTORIES = 120

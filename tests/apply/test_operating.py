@@ -29,7 +29,7 @@ from trailgate import (
 from trailgate.apply.commands.follow import metric_labels
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
-    find_position_end,
+    find_unapplied_begin,
     format_apply_metrics,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
@@ -147,9 +147,9 @@ def test_bytes_behind_a_position_are_those_of_the_transactions_after_it(folder: 
         between = sum(file.size for file in trail.files if file.number > place.number)
         between += trail.file(place.number).size - place.offset
         assert count_bytes_after(trail, place) == between
-    assert find_position_end(trail, None) == trail.begin
+    assert find_unapplied_begin(trail, None) == trail.begin
     beyond = AppliedPosition("ot", f"{trail.end.number + 3:010}{0:010}")
-    assert count_bytes_after(trail, find_position_end(trail, beyond)) == 0
+    assert count_bytes_after(trail, find_unapplied_begin(trail, beyond)) == 0
 
 
 def discarding(folder: Path) -> list[str]:

@@ -16,7 +16,7 @@ from apply.test_replicat import applied, inserted, rows
 from laws import chance, examples
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, DecodeError, OptionError, apply_trail
-from trailgate.apply.effects.faults import NUMBERS, ErrorResponses
+from trailgate.apply.effects.operation_errors import NUMBERS, ErrorResponses
 from trailgate.apply.replicat.replicat_files import POLICIES, parse_replicat
 
 MAP = "MAP hr.t, TARGET hr.t;"
@@ -218,5 +218,5 @@ def test_a_response_is_stated_in_one_place_and_once(folder: Path) -> None:
 def test_an_error_keeps_its_numbers_between_processes() -> None:
     error = ApplyError("no row").with_numbers((1403,))
     back = pickle.loads(pickle.dumps(error))
-    assert ErrorResponses("stop", {1403: "ignore"}).to(back) == "ignore"
-    assert ErrorResponses("stop", {1403: "ignore"}).to(ApplyError("no key")) == "stop"
+    assert ErrorResponses("stop", {1403: "ignore"}).response_to(back) == "ignore"
+    assert ErrorResponses("stop", {1403: "ignore"}).response_to(ApplyError("no key")) == "stop"

@@ -22,7 +22,7 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.jobs import parameters as apply_parameters
+from trailgate.apply.jobs import resolved_options
 from trailgate.apply.replicat.mapping import ReplicatMapping
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.cli.main import run
@@ -277,7 +277,7 @@ def test_an_update_has_the_time_of_its_own_batch(
     log = [inserted(1, 1), inserted(2, 2), Operation("U", 1, 1, {"a": 7}, 3)]
     for number, stamp in enumerate(("2026-01-05 09:00:00", "2026-01-06 09:00:00")):
         at = datetime.fromisoformat(stamp)
-        monkeypatch.setattr(apply_parameters, "local_time", lambda at=at: at)
+        monkeypatch.setattr(resolved_options, "local_time", lambda at=at: at)
         applied(tmp_path, TIMED, (log[:2], log[2:])[number])
 
     assert rows(tmp_path, "copy.t", "id, a, load_ts, age") == [
@@ -289,7 +289,7 @@ def test_an_update_has_the_time_of_its_own_batch(
 def test_columns_with_the_time_of_applying_are_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(apply_parameters, "local_time", lambda: datetime(2026, 1, 5, tzinfo=UTC))
+    monkeypatch.setattr(resolved_options, "local_time", lambda: datetime(2026, 1, 5, tzinfo=UTC))
     applied(tmp_path, TIMED, [inserted(1, 1), inserted(2, 2)])
     monkeypatch.undo()
     to, params = f"duckdb:{tmp_path}/x.duckdb", str(tmp_path / "rep.prm")

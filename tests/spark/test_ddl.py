@@ -12,7 +12,7 @@ from trailgate.apply.targets.ddl import DELTA
 
 @pytest.mark.spark
 def test_spark_reads_the_statement_of_a_delta_table(spark: Any) -> None:
-    text = DELTA.creation(TABLE, TABLE.name)
+    text = DELTA.create_statement(TABLE, TABLE.name)
 
     plan = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
 

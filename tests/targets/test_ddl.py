@@ -28,7 +28,7 @@ TABLE = TargetTable(("my", "orders"), COLUMNS, (0,))
 
 @pytest.mark.parametrize("database", DATABASES.values(), ids=DATABASES)
 def test_a_database_has_a_type_for_all_that_is_held(database: DdlDialect) -> None:
-    text = database.creation(TABLE, TABLE.name)
+    text = database.create_statement(TABLE, TABLE.name)
 
     assert len(database.types) == len(HELD)
     assert text.count("\n  ") == len(COLUMNS) + database.keys
@@ -43,7 +43,7 @@ def test_duckdb_creates_what_an_apply_creates_there(tmp_path: Path) -> None:
     columns = "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = 'orders'"
     keys = "SELECT constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
     with duckdb.connect(path) as file, duckdb.connect() as memory:
-        memory.execute("CREATE SCHEMA my").execute(DUCKDB.creation(TABLE, TABLE.name))
+        memory.execute("CREATE SCHEMA my").execute(DUCKDB.create_statement(TABLE, TABLE.name))
 
         assert memory.execute(columns).fetchall() == file.execute(columns).fetchall()
         assert memory.execute(keys).fetchall() == [(["id"],)]
@@ -52,7 +52,7 @@ def test_duckdb_creates_what_an_apply_creates_there(tmp_path: Path) -> None:
 def test_oracle_has_names_as_it_prints_them_and_no_key_of_large_objects() -> None:
     columns = (TargetColumn("id", pa.string()), TargetColumn("Name", pa.string(), length=4001))
 
-    text = ORACLE.creation(TargetTable(("my", "orders"), columns, (0,)), ("my", "orders"))
+    text = ORACLE.create_statement(TargetTable(("my", "orders"), columns, (0,)), ("my", "orders"))
 
     assert text == 'CREATE TABLE "MY"."ORDERS" (\n  "ID" CLOB,\n  "Name" CLOB\n)'
 
@@ -61,4 +61,4 @@ def test_a_name_that_is_too_long_is_refused() -> None:
     table = TargetTable(("t",), (TargetColumn("é" * 65, pa.string()),), (0,), keyless=True)
 
     with pytest.raises(OptionError, match=r"Oracle has names of at most 128 bytes.*table t"):
-        ORACLE.creation(table, table.name)
+        ORACLE.create_statement(table, table.name)

@@ -81,7 +81,7 @@ def _creations(definition: Table) -> Iterator[tuple[str, str, str, str]]:
         statement = problem = ""
         try:
             made = make_target_table(definition)
-            statement = f"{database.creation(made, made.name)};"
+            statement = f"{database.create_statement(made, made.name)};"
         except TrailgateError as error:
             problem = str(error)
         yield key, database.title, statement, problem

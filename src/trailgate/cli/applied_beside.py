@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from trailgate.apply.commands.follow import PAUSE, metric_labels
 from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, lag_bytes
+from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, try_measure_lag
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import TargetUnavailableError
@@ -91,7 +91,7 @@ class CompanionApply:
         self.statistics = self.statistics.with_target(self._retries)
         if self._output.metrics is not None and self._run is not None:
             self.statistics = self.statistics.with_lag(
-                lag_bytes(self._run.lag_bytes), self._run.position
+                try_measure_lag(self._run.lag_bytes), self._run.position
             )
 
 

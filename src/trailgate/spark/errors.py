@@ -28,7 +28,7 @@ C = TypeVar("C", bound=type)
 
 @contextmanager
 def brief_errors() -> Iterator[None]:
-    """Make Spark report our errors as one line without a traceback. TRAILGATE_DEBUG=1 keeps the traceback."""
+    """Context manager: Spark reports our errors as one line without a traceback. TRAILGATE_DEBUG=1 keeps the traceback."""
     try:
         yield
     except TrailgateError as error:
@@ -76,9 +76,9 @@ def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Ba
 
 
 def _name_folder(error: TrailgateError) -> None:
-    """Add a hint to an error about a relative path if the worker's folder was created by Spark.
+    """Add a hint to an error that names the working folder of a Spark worker, if Spark has created that folder.
 
-    The user does not know that folder.
+    A relative path starts there, and the user does not know the folder.
     """
     folder = str(Path.cwd())
     if _in_worker() and folder != os.environ.get("PWD") and folder in str(error):

@@ -83,10 +83,10 @@ def frame_of(
     options: Mapping[str, Any],
     counts: Accumulator[PolicyTally] | None = None,
 ) -> DataFrame:
-    """Read one of our formats (``kind``) as a DataFrame.
+    """Read one of our Spark formats (``kind``) as a DataFrame by ``mapInArrow``.
 
-    ``counts`` is used for copybook files: the tasks add to it how many values each policy option,
-    such as ``padding=left``, was applied to.
+    ``counts`` is used for copybook files: the tasks add to it the number of values to which each
+    policy option, such as ``padding=left``, was applied.
     """
     check_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over

@@ -52,7 +52,7 @@ def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
 def run_numbered(
     spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
 ) -> list[Report]:
-    """Run ``work`` on each part and its number in a separate Spark task, and return the results in order.
+    """Run ``work`` on each part of a job and its number, in a separate Spark task, and return the results in order.
 
     ``work`` must return errors about the input instead of raising them, because Spark would retry
     the task.
@@ -72,7 +72,7 @@ def run_numbered(
 
 
 def _exempt_modules() -> None:
-    """Exclude all objects loaded so far from garbage collection, once.
+    """Exclude all objects that a Spark worker has loaded so far from garbage collection, once.
 
     Spark's workers collect garbage after each task, before they start the next one. Visiting the
     objects of all modules takes as long as parsing 10 MB of messages.

@@ -123,7 +123,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _inspect(java: Path) -> JavaRuntime | None:
-    """Run a Java command and return its runtime, or None if it does not run."""
+    """Run a Java command to find its runtime and version. Returns None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
             [java, "-XshowSettings:properties", "-version"],
@@ -143,9 +143,9 @@ def _inspect(java: Path) -> JavaRuntime | None:
 
 
 def _shim(java: JavaRuntime) -> Path:
-    """Return a home folder whose ``bin/java`` is a script that starts a Java runtime.
+    """Return a folder to use as JAVA_HOME, whose ``bin/java`` is a script that starts a Java runtime for Spark.
 
-    Write the script if necessary.
+    The script is written if it does not exist yet.
     """
     dropped = NO_VECTOR if java.version < 24 else f"{NO_VECTOR} | {NO_ACTION}"
     text = SCRIPT.format(dropped=dropped, program=shlex.quote(str(java.program)))

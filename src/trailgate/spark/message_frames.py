@@ -1,4 +1,8 @@
-"""Parse messages in any DataFrame (from Kafka, files, or a table) into operations."""
+"""Parse messages in any DataFrame (from Kafka, files, or a table) into operations.
+
+Each row is a message. Each Spark partition is parsed by itself in a task (``mapInArrow``), so no
+transaction may span messages.
+"""
 
 from __future__ import annotations
 
@@ -93,10 +97,10 @@ def capture(  # noqa: PLR0913  one parameter an option
 def operations_of_rows(
     parser: Capture, batches: Iterator[pa.RecordBatch], partition: int
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of a partition's rows, each a message, and log its warnings at the end.
+    """Parse the rows of a DataFrame's partition, each a message, and yield the operations.
 
-    A message's position is the partition's number and its row number in the partition. Raises the
-    first error.
+    The partition's warnings are logged at the end. The position of a message is the number of the
+    partition and the message's row number in it. Raises the first error.
     """
     row = 0
     notes: frozenset[str] = frozenset()
@@ -119,7 +123,7 @@ def operations_of_rows(
 
 
 def _count_skips(skipped: SkippedMessages) -> SkippedTotals:
-    """Count rows of a DataFrame that contain no operation. Their positions are partitions and rows."""
+    """Count the messages of a DataFrame that contain no operation, each located by its partition and row."""
 
     def place(at: int) -> Where:
         partition = int(skipped.files[at])
@@ -129,7 +133,7 @@ def _count_skips(skipped: SkippedMessages) -> SkippedTotals:
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return only the columns body, headers and fault, as far as they exist."""
+    """Select the columns of a DataFrame of messages: body (or Kafka's value), and headers and fault if they exist."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
@@ -152,7 +156,7 @@ def _check(frame: DataFrame, parser: Capture) -> None:
 
 
 def _check_types(frame: DataFrame) -> None:
-    """Raise OptionError if a column of the messages has an unsupported type."""
+    """Raise OptionError if a column of a DataFrame of messages has an unsupported type."""
     body = next(name for name in BODIES if name in frame.columns)
     text = (StringType, BinaryType)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -178,9 +182,9 @@ def _check_types(frame: DataFrame) -> None:
 
 
 def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
-    """Return a row's headers from the pairs of a map, or from Kafka's structs.
+    """Convert the headers of a message in a DataFrame, which are pairs of a map or Kafka's structs.
 
-    Headers without a value are skipped.
+    Headers without a value are skipped. ``row`` is the row number for errors.
     """
     # Arrow returns a map as pairs, and Kafka's structs as dictionaries.
     pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in entries]
@@ -204,9 +208,10 @@ def messages_of_rows(
 ) -> MessageBatch:
     """Convert a batch of a DataFrame's rows to messages.
 
-    Their positions are ``partition`` as the file number, and row numbers from ``row`` on. Raises
-    DecodeError if a body is null, unless the format has ``tombstones``, or if the column ``fault``
-    has a text, which is the error.
+    The position of a message has ``partition`` as the file number, and its row number, which starts
+    at ``row``, as the offset. Raises DecodeError if a body is null, or if the column ``fault`` has
+    a text, which is then the error. If the format has ``tombstones``, messages without a body are
+    valid.
     """
     body = batch.column("body").cast(pa.large_binary())
     # For these formats, a message without a body is not a fault.

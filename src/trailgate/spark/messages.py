@@ -116,7 +116,7 @@ class MessageOptions:
         return self.projection(self.capture()).schema
 
     def projection(self, capture: Capture) -> Projection:
-        """Return the columns of the captured rows."""
+        """Return the columns of the captured rows: of operations, or of the chosen table."""
         table = None if self.table is None else capture.definitions.table(self.table)
         return Projection.of(table, self.columns)
 
@@ -126,14 +126,14 @@ OPTIONS: Final = Options("message_capture", (*field_options(MessageOptions), BAS
 
 @dataclass(frozen=True, slots=True)
 class MessageReading:
-    """Everything that tasks need to capture messages: the options, the capture, and the message files."""
+    """Everything that Spark tasks need to capture messages: the options, the capture, and the message files."""
 
     options: MessageOptions
     capture: Capture
     source: MessageFiles
 
     def rows(self, own: MessageRange) -> Iterator[pa.RecordBatch]:
-        """Yield the captured operations of a range of messages."""
+        """Yield the rows of a range of message files, captured in a Spark task."""
         projection = self.options.projection(self.capture)
         batches = map(projection.rows, read_owned_changes(self.capture, self.source, own))
         return (batch for batch in batches if batch.num_rows)
@@ -142,9 +142,9 @@ class MessageReading:
 def read_owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of the messages that a range owns, and log its warnings.
+    """Yield the operations of the messages that a range of message files owns (see ``RangeReader``).
 
-    Raises the first error.
+    Logs the warnings of the range at the end. Raises the first error.
     """
     reader = RangeReader(capture, source, own, stops=True)
     skipped: SkippedTotals = {}
@@ -170,7 +170,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large message files are split, small ones packed together.
+        """Return the Spark partitions: large message files are split, small ones packed together.
 
         If transactions are identified by their ids, there is only one partition.
         """
@@ -182,13 +182,13 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         return [InputPartition(own) for own in ranges]
 
     def rows(self, part: MessageRange) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range of a message file."""
+        """Yield the rows of a range of message files (batch of ``message_capture``)."""
         return self._reading.rows(part)
 
 
 @with_brief_errors
 class MessageStreamReader(FileStreamReader):
-    """A stream of new message files, in the order of their names."""
+    """Reads new message files in the order of their names (stream reader of ``message_capture``)."""
 
     _offsets = MessageOffset
     stream: MessageStream
@@ -207,7 +207,7 @@ class MessageStreamReader(FileStreamReader):
         return BEGIN.json()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch of new message files.
+        """Return the Spark partitions of the next batch of new message files.
 
         Positions and generated ids count the files of the complete stream.
         """
@@ -232,7 +232,7 @@ class MessageStreamReader(FileStreamReader):
         return parts
 
     def rows(self, part: tuple[MessageReading, MessageRange]) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a new message file's range."""
+        """Yield the rows of a range of new message files (stream of ``message_capture``)."""
         reading, own = part
         return reading.rows(own)
 
@@ -244,7 +244,7 @@ def _warn_of_empty_files(source: MessageFiles) -> None:
 
 
 def check_stream(capture: Capture) -> None:
-    """Raise OptionError if transactions span messages, because a batch could end inside a transaction."""
+    """Raise OptionError if transactions span messages, because a batch of a stream could end inside a transaction."""
     if capture.spans_messages or capture.options.by_id:
         problem = "transactions that span messages cannot be taken from a stream of files"
         hint = "Run trailgate capture repeatedly, and stream the trail that it writes"

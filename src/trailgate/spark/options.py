@@ -65,7 +65,7 @@ def read_with_paths(
 
 
 def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str, Any]) -> None:
-    """Raise OptionError for a relative path of a table in a catalog.
+    """Raise OptionError for a relative path in the options of a table in Spark's catalog.
 
     Other sessions that read the table have different working folders.
     """
@@ -87,7 +87,7 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
 def refuse_misplaced(
     given: Mapping[str, Any], options: Options, names: Iterable[str], why: str
 ) -> None:
-    """Raise OptionError if one of these Spark options is set, with the reason ``why``."""
+    """Raise OptionError if one of the Spark options ``names`` is set; ``why`` is the reason for the error."""
     stated = options.match_names(
         {name: value for name, value in given.items() if options.knows(name)}
     )
@@ -97,7 +97,7 @@ def refuse_misplaced(
 
 
 def one_path(paths: tuple[str, ...], what: str) -> str:
-    """Return the only path. Raises OptionError if Spark passed several."""
+    """Return the only path of a Spark format. Raises OptionError if Spark passed several; ``what`` names the format."""
     if len(paths) > 1:
         raise OptionError(f"{what} takes one path, not {len(paths)}")
     return paths[0]

@@ -65,9 +65,10 @@ def arrow_schema(schema: StructType, zone: str = "UTC") -> Any:
 def cast_batches(
     batches: Iterable[pa.RecordBatch], schema: StructType, zone: str = "UTC"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield Arrow batches with the names and types of Spark's schema.
+    """Convert Arrow batches to the column names and types of Spark's schema.
 
-    Their columns must already be in its order.
+    The columns must already be in the order of the schema. Raises DecodeError for a value that does
+    not fit.
     """
     exact = arrow_schema(schema, zone)
     for batch in batches:
@@ -79,7 +80,7 @@ def cast_batches(
 
 
 def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
-    """Build the error for the first value that cannot be converted to the schema's type."""
+    """Build the error for the first value of a batch that cannot be converted to its type in Spark's schema."""
     # Cast the values one by one to find the first that fails. This runs only to report an error.
     at, row = next(
         (at, row)

@@ -64,27 +64,27 @@ class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             raise self._error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse()
 
     def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse()
 
     def partitions(self, start: Any, end: Any) -> NoReturn:
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse(start, end)
 
     def read(self, partition: Any) -> NoReturn:
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
-        """Raise the stream's error."""
+        """Raise the error for which the Spark stream was refused."""
         self._refuse(start, limit)
 
 
@@ -173,7 +173,7 @@ class PartitionReader:
         """Yield the rows of one partition, in a Spark task."""
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's rows in exactly the schema that Spark expects."""
+        """Yield a partition's rows, in a Spark task, in exactly the schema that Spark expects."""
         # If there are no partitions, Spark calls this once without a value.
         if partition is not None and partition.value is not None:
             yield from cast_batches(self.rows(partition.value), self._schema)
@@ -183,7 +183,7 @@ class PartitionReader:
 class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """The base class of Spark streams over files that are added and grow.
 
-    ``_offsets`` is the class of its offsets.
+    ``_offsets`` is the class of its offsets. ``stream`` finds the files of the next batch.
 
     ``commit`` and ``stop`` do nothing, because Spark does not always call them. No state has to
     survive the process.
@@ -196,7 +196,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         self.stream, self.limit = stream, limit
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
-        """Return the maximum size of a batch of files, from the options."""
+        """Return the maximum size of a batch of a stream over files, from the options."""
         if self.limit.bytes is not None:
             return limits.ReadMaxBytes(self.limit.bytes)
         if self.limit.files is not None:
@@ -204,7 +204,7 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
         return limits.ReadAllAvailable()
 
     def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  Spark's name
-        """Return the end of the next batch of files."""
+        """Return the end of the next batch of a stream over files."""
         # Spark's limit is by files or by bytes. Apply both options, unless Spark asks for everything.
         bound = NO_LIMIT if isinstance(limit, limits.ReadAllAvailable) else self.limit
         return dict(self.stream.latest(self._offsets.read(start), bound).json())
@@ -220,9 +220,9 @@ def map_parts(
     rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Return the rows that tasks produce from numbered parts, with one task for each part.
+    """Return a DataFrame of the rows that Spark tasks produce, one task for each part, without a format.
 
-    A task unpickles only its own part.
+    A task calls ``rows`` with the number of its part and the part. It unpickles only its own part.
     """
     packed = [pickle.dumps(part) for part in parts]
 

@@ -91,18 +91,15 @@ class TrailOptions:
         return cls(paths, ReadOptions(**values), **spark_values)
 
     def with_columns(self, schema: StructType) -> Self:
-        """Return the options of ``trail`` for the columns of a schema.
-
-        Other columns are not decoded.
-        """
+        """Return the options of the format ``trail`` with the columns of a schema: only these are decoded."""
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
     def trails(self) -> tuple[TrailFiles, ...]:
-        """Return the trails that the options name, with their current files."""
+        """Return the trails that the options of the format ``trail`` name, with their current files."""
         return find_trails(self.paths, self.reading.definitions)
 
     def schema(self) -> pa.Schema:
-        """Return the schema of the trail's rows.
+        """Return the schema of the rows that the format ``trail`` returns.
 
         Operations of all tables have the same schema, so no trail is read.
         """
@@ -135,7 +132,7 @@ def plan_partitions(
 ) -> list[InputPartition]:
     """Return one Spark partition per split of a trail.
 
-    If ``number`` is set, they do not contain the definitions.
+    If ``number`` (``TrailPart.number``) is set, the partitions do not contain the definitions.
     """
     table = find_wanted_table(trail, options)
     partitions = []
@@ -159,7 +156,7 @@ def check_single_trail(paths: tuple[str, ...]) -> None:
 
 @with_brief_errors
 class TrailStreamReader(FileStreamReader):
-    """A stream that follows a trail over its files, and returns only complete transactions.
+    """Follows a trail over its files, and returns only complete transactions (stream reader of ``trail``).
 
     PySpark 4.1 requests the latest offset without stating the query's current offset. The current
     offset becomes known when the first batch is planned, so only this batch is not limited.
@@ -209,7 +206,7 @@ class TrailStreamReader(FileStreamReader):
         return end
 
     def _note_rest(self, reached: StreamOffset) -> None:
-        """Log the bytes at the trail's end that cannot be part of a batch.
+        """Log the bytes at the trail's end that a stream cannot return yet, such as an open transaction.
 
         If the stream ends with the files as they are now (``availableNow``), they are logged at
         once, otherwise only if they do not change for some time.
@@ -225,7 +222,7 @@ class TrailStreamReader(FileStreamReader):
         self._note(rest.notices if self.stream.ends else self._patience.due(rest))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of the trail's next batch."""
+        """Return the Spark partitions of the next batch of a growing trail."""
         self._planned = end
         planned = self.stream.splits(
             StreamOffset.read(start), StreamOffset.read(end), self.options.split_bytes
@@ -238,7 +235,7 @@ class TrailStreamReader(FileStreamReader):
         return plan_partitions(*planned, self.options.reading)
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part of the growing trail."""
+        """Yield the rows of a split of the growing trail (stream of ``trail``)."""
         return read_split(part.trail, part.split, self.options.reading, part.table)
 
 
@@ -257,7 +254,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         return {**self.__dict__, "_trails": ()}
 
     def partitions(self) -> list[InputPartition]:
-        """Return the partitions of a trail: large files are split, small files packed together."""
+        """Return the Spark partitions of the trails: large files are split, small files packed together."""
         options, notices = self._options, NoticeLog()
         planned = []
         for number, trail in enumerate(self._trails):
@@ -274,7 +271,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         return planned
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part of the trail."""
+        """Yield the rows of a split of a trail (batch of ``trail``)."""
         # The partitions were sent without definitions; put them back.
         trail = replace(part.trail, definitions=self._definitions[part.number or 0])
         return read_split(trail, part.split, self._options.reading, part.table)

@@ -1,4 +1,4 @@
-"""Write the format ``trail``, as a batch or as a stream.
+"""Write the Spark format ``trail``, as a batch or as a stream: append operations to a trail.
 
 ``df.write.format("trail").mode("append").save("dirdat/ot")``.
 
@@ -84,31 +84,31 @@ BATCH: Final = "streaming.sql.batchId"
 
 @dataclass
 class StagedOperations(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
-    """The trail files that a task has staged."""
+    """The trail files that a Spark task has staged for a DataFrame."""
 
     part: StagedPart
 
 
 @with_brief_errors
 class TrailWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends the operations of a DataFrame to a trail, with partitions and rows in order."""
+    """Appends the operations of a DataFrame to a trail, with partitions and rows in order (batch writer of ``trail``)."""
 
     def __init__(self, target: TrailTarget) -> None:
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedOperations:
-        """Stage a partition's operations as trail files. A second attempt writes separate files."""
+        """Stage the operations of a DataFrame's partition as trail files. A second attempt of the task writes separate files."""
         task = TaskContext.get()
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}"
         return StagedOperations(write_part(self._target, stem, iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Publish the trail files that the tasks have staged."""
+        """Append the trail files that the Spark tasks have staged to the trail."""
         parts = [message.part for message in messages if isinstance(message, StagedOperations)]
         publish_parts(self._target, parts)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Remove the staging folder of the trail files."""
+        """Remove the staging folder, after a write of a DataFrame to a trail has failed."""
         del messages  # failed tasks sent none, so discard the complete staging folder
         self._target.discard()
 
@@ -127,7 +127,7 @@ def trail_writer(
 def _read(
     known: Options, given: Any, schema: StructType, example: str, folder: str | None
 ) -> tuple[str, TableOptions, Mapping[str, Any]]:
-    """Parse the options. Raises OptionError.
+    """Parse the options with which a DataFrame or stream is written to a trail. Raises OptionError.
 
     Returns the path, the options that describe how operations are written, and the values of all
     options by name.
@@ -151,7 +151,7 @@ class StagedBatch(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types
 
 @with_brief_errors
 class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
-    """Appends the batches of a stream to a trail, with partitions and rows in order."""
+    """Appends the batches of a stream to a trail, with partitions and rows in order (stream writer of ``trail``)."""
 
     def __init__(self, target: TrailTarget, max_age: int | None) -> None:
         self._target, self._max_age = target, max_age
@@ -159,7 +159,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedBatch:
         """Stage a partition of the stream's batch as trail files.
 
-        A second attempt writes separate files.
+        A second attempt of the task writes separate files.
         """
         task = TaskContext.get()
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
@@ -189,7 +189,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target.location.backend.discard_query(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
-        """Remove the trail files that the tasks of the batch have staged.
+        """Remove the trail files that the tasks of a failed batch of a stream have staged.
 
         A published batch remains, because the manifest lists it.
         """
@@ -201,7 +201,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
 
 
 def _stage(target: TrailTarget, query: str, number: int) -> TrailTarget:
-    """Return the target with the staging folder of one batch."""
+    """Return the trail to write to, with the staging folder of one batch of a streaming query."""
     return replace(
         target, staging=target.location.backend.staging(f"stream-{query}") / f"{number:09}"
     )

@@ -93,7 +93,7 @@ def _decode(text: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where and in which form the rows of a statement are printed or written."""
+    """Where and in which form ``trailgate sql`` prints or writes the rows of a statement."""
 
     format: OutputFormat
     to: str | None
@@ -102,7 +102,7 @@ class _Output:
     wide: bool
 
     def answer(self, statement: str) -> None:
-        """Run a statement, and print or write its rows."""
+        """Run a SQL statement over trails, and print or write its rows."""
         from trailgate.sql.job import query
         from trailgate.terminal.files import write_and_count
         from trailgate.terminal.rows import RowForm, print_batches
@@ -145,7 +145,7 @@ def split_statements(text: str) -> tuple[list[SqlStatement], SqlStatement]:
 
 
 def _converse(output: _Output) -> None:
-    """Run the statements typed at a terminal. An error ends only its statement."""
+    """Run the SQL statements typed at the prompt of ``trailgate sql``. An error ends only its statement."""
     from trailgate.terminal.standard_input import read_typed_lines
 
     print(BANNER)

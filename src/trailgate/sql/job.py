@@ -55,11 +55,11 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     """Run a SELECT statement over trails, and return a reader of its result.
 
     ``FROM 'dirdat/ot'`` selects from the operations of a trail, and ``FROM 'dirdat/ot:HR.JOBS'``
-    from the operations of one table, with columns in their types. A prefix may be an address in a store.
-    ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes
-    were applied to. Everything else is DuckDB's: its functions, and Parquet, CSV and JSON files. A
-    trail is read each time that the statement names it. ``definitions`` apply to all trails, as in
-    ``read_trail``.
+    from the operations of one table, with columns in their types. A prefix may be an address in a
+    store. ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that
+    changes were applied to. Everything else is DuckDB's: its functions, and Parquet, CSV and JSON
+    files. A trail is read each time that the statement names it. ``definitions`` apply to all
+    trails, as in ``read_trail``.
 
     Raises OptionError if the statement is not a SELECT or DuckDB refuses it, MissingDependencyError
     if DuckDB is not installed, and TrailgateError if a trail cannot be read.
@@ -68,7 +68,7 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
 
 
 class QueryCancellation:
-    """Cancels a running SQL query from another thread."""
+    """Cancels a running SQL query over trails from another thread."""
 
     def __init__(self) -> None:
         self.reason = ""
@@ -85,12 +85,12 @@ class QueryCancellation:
         self._asked.set()
 
     def check(self) -> None:
-        """Raise OptionError if the SQL query was canceled."""
+        """Raise OptionError if the SQL query was cancelled."""
         if self._asked.is_set():
             raise OptionError(self.reason)
 
     def watch(self, connection: Any) -> None:
-        """Interrupt the statement of a DuckDB connection when the query is canceled."""
+        """Start a thread that interrupts the statement of a DuckDB connection when the query is cancelled."""
         Thread(target=self._interrupt, args=(connection,), daemon=True).start()
 
     def end(self) -> None:
@@ -120,9 +120,9 @@ def run_query(
 ) -> pa.RecordBatchReader:
     """Run a SELECT statement over trails with a way to cancel it, and return a reader of its result.
 
-    ``find`` returns the rows for a name, or None for names that DuckDB knows. With ``closed``
-    DuckDB may not read any file. Raises the same errors as ``query``, and OptionError if the query is
-    cancelled.
+    ``find`` returns the rows for a name after FROM, or None for names that DuckDB knows. With
+    ``closed`` DuckDB may not read any file, and ``find`` is also called for qualified names such as
+    HR.JOBS. Raises the same errors as ``query``, and OptionError if the query is cancelled.
     """
     duckdb = _import_duckdb()
     connection, named = duckdb.connect(config=CLOSED_NETWORK), list[QueryRows]()
@@ -176,7 +176,11 @@ def _import_duckdb() -> Any:
 
 
 def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:
-    """Make a relation available under its name with schema, and with catalog if ``path`` has one."""
+    """Create a DuckDB view of the registered relation ``name`` under its qualified name.
+
+    ``path`` has the parts of that name, such as ("HR", "JOBS"). The schema, and a catalog if there
+    is one, are created too.
+    """
     *outer, relation = path
     if len(outer) > 1:
         connection.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_quoted(outer[0])}")
@@ -188,7 +192,7 @@ def _create_view(connection: Any, path: tuple[str, ...], name: str) -> None:
 
 
 def _exported(relation: Any) -> Any:
-    """Return a relation without the types for which Arrow has no equal: their values are text."""
+    """Cast the columns of a query's result to text if DuckDB exports values of their types to Arrow incorrectly."""
     types = [_exported_type(kind) for kind in relation.types]
     if types == [str(kind) for kind in relation.types]:
         return relation
@@ -201,7 +205,7 @@ def _exported(relation: Any) -> Any:
 
 
 def _exported_type(kind: Any) -> str:
-    """Return the type as which a result is exported: ``BIT[]`` becomes ``VARCHAR[]``."""
+    """Return the DuckDB type as which a column of a query's result is exported to Arrow: ``BIT[]`` becomes ``VARCHAR[]``."""
     if kind.id in NOT_IN_ARROW:
         return "VARCHAR"
     if kind.id not in ("list", "array", "struct", "map"):
@@ -225,9 +229,10 @@ def _close(connection: Any, cancellation: QueryCancellation) -> None:
 
 
 class QueryRows:
-    """Rows of a trail that DuckDB reads each time a statement names them (Arrow's PyCapsule interface).
+    """Rows of a trail, or of a target's table, for DuckDB, which reads them through Arrow's PyCapsule interface.
 
-    ``read`` is called for each reading.
+    ``read`` is called each time that a statement names the rows. ``error`` is the error of a
+    failed reading, or None.
     """
 
     def __init__(self, read: Callable[[], pa.RecordBatchReader]) -> None:
@@ -244,7 +249,7 @@ class QueryRows:
         return noted.__arrow_c_stream__(requested_schema)
 
     def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Yield rows, and remember an error, because DuckDB returns only the text of errors."""
+        """Yield rows of a trail to DuckDB, and remember an error, because DuckDB returns only the text of errors."""
         try:
             yield from rows
         except TrailgateError as error:
@@ -269,7 +274,11 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
 
 
 def _relations(tree: object) -> Iterator[tuple[str, ...]]:
-    """Yield the names of relations, each with its catalog and its schema if the statement states them."""
+    """Yield the names of the relations in a syntax tree of DuckDB.
+
+    A name is a tuple such as ("dirdat/ot",) or ("HR", "JOBS"): the table, after its catalog and
+    schema if the statement states them.
+    """
     if isinstance(tree, dict):
         if tree.get("type") == "BASE_TABLE":
             parts = (tree.get(part) for part in ("catalog_name", "schema_name", "table_name"))
@@ -282,7 +291,7 @@ def _relations(tree: object) -> Iterator[tuple[str, ...]]:
 
 
 def _rows_named(name: str, definitions: Address | None) -> QueryRows | None:
-    """Return the rows for a name: a trail, a table of it, or a target's table.
+    """Return the rows for a name after FROM: a trail, a table of it, or a target's table.
 
     Raises StorageError if there is no such trail.
     """
@@ -303,7 +312,7 @@ def _batches(
     trails: Sequence[QueryRows],
     cancellation: QueryCancellation,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the result, and close the connection after the last batch."""
+    """Yield the batches of a SQL query's result, and close the DuckDB connection after the last one."""
     try:
         for batch in reader:
             cancellation.check()
@@ -320,9 +329,10 @@ def _problem(
     cancellation: QueryCancellation,
     missing: Mapping[str, TrailgateError] = NONE_MISSING,
 ) -> TrailgateError:
-    """Return the error of a trail that could not be read or found.
+    """Return the error with which a SQL query ends: the reason of its cancellation, or the error of a trail that could not be read or found.
 
-    If there is none, return DuckDB's error in one line.
+    Otherwise return DuckDB's error in one line. ``missing`` has the errors of names that were not
+    found as trails.
     """
     if cancellation.reason:
         return OptionError(cancellation.reason)

@@ -163,7 +163,7 @@ def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
 
 
 def apply(arguments: ApplyArguments, trail: str) -> None:
-    """Apply a trail, and print the result. Raises Exit if some operations were not applied."""
+    """Run ``trailgate apply`` once: apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retry_policy
     from trailgate.apply.commands.output import print_report, report_to_json
     from trailgate.apply.jobs.reports import ApplyReport
@@ -190,9 +190,9 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
 
 
 def _follow(arguments: ApplyArguments, trail: str) -> None:
-    """Follow a trail, and print the totals. Raises Exit if some operations were not applied."""
+    """Run ``trailgate apply --follow``, and print the totals. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
-    from trailgate.apply.jobs.parameters import resolve_apply_options
+    from trailgate.apply.jobs.resolved_options import resolve_apply_options
 
     following = FollowLoop(
         as_json=arguments.as_json, metrics=arguments.metrics, seconds=arguments.batch_seconds
@@ -207,7 +207,7 @@ def _follow(arguments: ApplyArguments, trail: str) -> None:
 
 
 def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
-    """Open a run that applies a trail, and report parameters of the parameter file that have no effect."""
+    """Open a run of ``trailgate apply``, and print parameters of the parameter file that have no effect."""
     from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 
     run = ApplyRun(
@@ -226,7 +226,7 @@ def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyR
 
 
 def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
-    """Raise Exit if operations could not be applied, or are missing in the trail."""
+    """Raise Exit after ``trailgate apply`` if operations could not be applied, or are missing in the trail."""
     from trailgate.apply.commands.output import count_discarded
 
     if count_discarded(report) or lacks_operations:
@@ -234,7 +234,7 @@ def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
 
 
 def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
-    """Apply repaired operations, and print the result. Raises Exit if some could not be applied."""
+    """Run ``trailgate apply --from``: apply repaired operations, and print the result. Raises Exit if some could not be applied."""
     from trailgate.apply.commands.output import print_tables, report_to_json
     from trailgate.apply.jobs.repaired import apply_repaired
 
@@ -270,7 +270,7 @@ def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
 
 
 def _verify(arguments: ApplyArguments, trail: str) -> None:
-    """Compare the tables with the trail, and print the result. Exits with 1 if rows differ."""
+    """Run ``trailgate apply --verify``: compare the tables with the trail, and print the result. Exits with 1 if rows differ."""
     from trailgate.apply.jobs.verify import verify_tables
 
     options = asdict(arguments.options)

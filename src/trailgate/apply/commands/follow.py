@@ -20,8 +20,8 @@ from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
     format_apply_metrics,
-    lag_bytes,
     measure_age,
+    try_measure_lag,
 )
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import mask_logins
@@ -48,7 +48,7 @@ COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
 
 class ApplyView(LiveView):
-    """The terminal view of a run that follows a trail. ``show`` adds the result of a batch."""
+    """The terminal view of ``trailgate apply --follow``. ``show`` adds the result of a batch."""
 
     def __init__(self, trail: str, target: str) -> None:
         super().__init__(f"{trail} to {target}")
@@ -62,7 +62,7 @@ class ApplyView(LiveView):
             self._notices = report.notices
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the rows of the view: counts of operations, lag, and position in the trail."""
+        """Return the figures of apply's terminal view: counts of operations, lag, and position in the trail."""
         done, at = self._done, self._done.position
         rows = [
             ("running", format_duration(seconds)),
@@ -85,7 +85,10 @@ class ApplyView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the operation counts of each target table for the terminal view, highest count first."""
+        """Return the operation counts of each target table for apply's terminal view, highest count first.
+
+        At most ``room`` tables are returned, with the number of those that are not shown.
+        """
         tables = self._done.tables
         # The most operations first; equal counts in the order of names.
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
@@ -96,7 +99,7 @@ class ApplyView(LiveView):
 
 
 class UnappliedWatch:
-    """Collects notices about operations that a run cannot apply.
+    """Collects notices about operations that ``trailgate apply --follow`` cannot apply.
 
     Missing first files are reported at once. Unapplied bytes at the end of the trail are reported
     only if they stay unchanged for some time, because a writer may be about to complete them.
@@ -108,7 +111,7 @@ class UnappliedWatch:
         self._patience = RestTimer(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
-        """Return the notices that are due. Each notice is returned only once."""
+        """Return the notices about unapplied operations that are due. Each notice is returned only once."""
         # The notices of the start are returned once.
         notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
@@ -132,14 +135,17 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Report the result of a batch. A report may also consist of notices only."""
+        """Show the result of a batch of ``trailgate apply --follow``, and update the metrics.
+
+        A report may also consist of notices only.
+        """
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
         self.tick(measure=True)
 
     def tick(self, *, measure: bool = False) -> None:
-        """Update the metrics with the state of the target and the lag.
+        """Update the metrics of ``trailgate apply --follow`` with the state of the target and the lag.
 
         The lag is measured if ``measure`` is set, if the target has become available or
         unavailable, and otherwise every few seconds.
@@ -153,13 +159,13 @@ class ApplyWatch:
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
                 self.statistics = self.statistics.with_lag(
-                    lag_bytes(self.run.lag_bytes), self.run.position
+                    try_measure_lag(self.run.lag_bytes), self.run.position
                 )
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
     def record_failure(self) -> None:
-        """Record in the metrics that the run ended with an error."""
+        """Record in the metrics that ``trailgate apply --follow`` ended with an error."""
         self.statistics = self.statistics.with_failure()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
@@ -173,8 +179,8 @@ def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
 class FollowLoop:
     """The loop of ``trailgate apply --follow``, which applies a trail as it grows.
 
-    ``run`` calls ``opened`` with the retry policy for the target, and ``opened`` opens the apply
-    run.
+    Results are printed as JSON with ``as_json``. ``metrics`` is where metrics are offered: a port
+    or a .prom file. The trail is checked every ``seconds``.
     """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
@@ -189,8 +195,11 @@ class FollowLoop:
     ) -> tuple[ApplyStatistics, bool]:
         """Apply new operations of a trail until SIGTERM or SIGINT.
 
-        Returns the statistics, and whether operations are missing because files of the trail are
-        missing.
+        ``opened`` opens the apply run; it is called with the policy of retries, which end after
+        ``patience`` seconds, or never if that is None. ``labels`` are those of the metrics.
+
+        Returns the statistics, and whether the trail lacks operations
+        (``ApplyRun.lacks_operations``).
         """
         log_to_stderr(LOG)
         with ExitStack() as stack:
@@ -252,7 +261,7 @@ class FollowLoop:
 
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print the totals of a run that followed a trail."""
+    """Print the totals of ``trailgate apply --follow``, as JSON or as text."""
     with quiet_pipe():
         if as_json:
             total = report_to_json(statistics.done, statistics.faults)

@@ -29,12 +29,12 @@ SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one i
 
 
 def count_discarded(report: ApplyReport) -> int:
-    """Return the number of operations in a report that could not be applied."""
+    """Return the number of operations in an apply report that could not be applied: discarded and ignored ones."""
     return sum(one.discarded for one in report.tables.values())
 
 
 def report_to_json(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
-    """Return a report as JSON values. ``faults`` counts the target's failures by reason."""
+    """Convert an apply report to JSON values. ``faults`` counts the target's failures by reason."""
     return {
         "operations": report.operations,
         "batches": report.batches,
@@ -49,7 +49,10 @@ def report_to_json(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, 
 
 
 def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool) -> None:
-    """Print the result of a batch as one line, with the age of its last operation."""
+    """Print the result of a batch of ``trailgate apply --follow`` as a line of text or JSON, and its notices.
+
+    The line has the age of the batch's last operation.
+    """
     with quiet_pipe():
         if as_json:
             line = {**report_to_json(report, faults), "lag_seconds": measure_age(report.position)}
@@ -70,7 +73,7 @@ def _sentence(report: ApplyReport) -> str:
 
 
 def print_total(report: ApplyReport, faults: Mapping[str, int], target: str) -> None:
-    """Print the totals of a run that followed a trail."""
+    """Print the totals of ``trailgate apply --follow`` as one line of text."""
     _print_faults(faults)
     if report.position is None:
         say(f"nothing was applied to {target}")

@@ -11,9 +11,9 @@ from typing import Any, Final
 from trailgate.apply.commands.follow import retry_policy
 from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import describe_unapplied
-from trailgate.apply.jobs.metrics import ApplyLag, find_position_end
+from trailgate.apply.jobs.metrics import ApplyLag, find_unapplied_begin
 from trailgate.apply.jobs.options import GROUP, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
+from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.targets.target import GroupPosition, group_positions
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.retries import LOG, call_with_retries
@@ -30,7 +30,7 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """How far a group has applied its trail: its position, its lag, and notices.
+    """How far a group has applied its trail: its position, its lag (None if unknown), and notices.
 
     ``problem`` is the error if apply cannot continue from the position.
     """
@@ -90,9 +90,10 @@ def show_status(
 
 
 def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> GroupStatus:
-    """Return a group's status.
+    """Return the ``--status`` of a group, whose stored position is ``at``.
 
-    The lag is included if ``trail`` is the trail that the group applies.
+    The lag is included if ``trail`` is the trail that the group applies. If it is another trail, a
+    notice states this.
     """
     position = at.position
     if trail is None or position is None:
@@ -105,7 +106,7 @@ def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> Gr
             notice = f"these positions are for {applied}, not for {trail}"
             return GroupStatus(at, notices=(notice,))
         notices = describe_unapplied(trail, position, definitions)
-        lag = ApplyLag.of(count_bytes_after(files, find_position_end(files, position)), position)
+        lag = ApplyLag.of(count_bytes_after(files, find_unapplied_begin(files, position)), position)
     except TrailgateError as error:
         return GroupStatus(at, problem=error)
     return GroupStatus(at, lag, notices)

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from trailgate.apply.effects.batch import FetchRows, TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import MISSING, TargetOperations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
@@ -37,14 +37,14 @@ META_COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.s
 
 
 def build_append_table(table: TargetTable) -> TargetTable:
-    """Return the table with the columns that describe an operation, and without a key."""
+    """Return the target table of ``--mode append``: with the columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
 def append_changes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Build one row per operation: its column values, followed by columns that describe the operation.
+    """Build the changes of ``--mode append``: one new row per operation, with its values and the columns that describe it.
 
     The row has the values after the operation, or for a delete the values before it. If an update
     logs a key column only in its before image, that value is used. ``_op_ts`` is in UTC. The column

@@ -23,8 +23,8 @@ from trailgate.apply.effects.collisions import (
     first_collision_error,
     resolve_collisions,
 )
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
 from trailgate.apply.effects.tables import TargetTable, build_key_table
@@ -53,14 +53,16 @@ class ClosingUpdate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """The changes to write to one target table, and the numbers of replayed and ignored operations.
+    """The changes that a batch of operations makes to one target table, ready to be written.
 
-    - ``nets``: one change per key
+    - ``nets``: one change per key; with ``appended``, one per operation
     - ``emptied``: empty the table before writing ``nets``
     - ``closing``: carry out this update before writing ``nets``
     - ``at``: the position of the last operation in these changes. Set if the batch may have several
       ``TableChanges`` for the table, as in the modes soft-delete and history
-    - ``appended``: all changes are new rows, whatever the table contains
+    - ``appended``: all changes are new rows, whatever the table contains (``--mode append``)
+    - ``replayed``, ``ignored``: the numbers of operations that were replayed row by row, and that
+      had no effect because their row is missing
     """
 
     nets: NetChanges
@@ -73,7 +75,7 @@ class TableChanges:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of changes by effect, such as ``{"insert": 3, "patch": 0, ...}``."""
+        """The number of changes to the target table by effect, such as ``{"insert": 3, "patch": 0, ...}``."""
         counts = np.bincount(self.nets.effect, minlength=len(RowEffect))
         return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
@@ -103,10 +105,11 @@ def compute_changes(
 
 @dataclass(frozen=True, slots=True)
 class ChangesBetweenTruncates:
-    """Computes the changes to a target table between two truncates.
+    """Computes the changes to a target table between two truncates, under the policy ``collisions``.
 
-    ``marks`` is set in mode soft-delete: deleted rows are kept, and a delete sets the columns with
-    these indexes.
+    Errors of operations are added to ``faults``. ``marks`` is only used in mode soft-delete, which
+    keeps deleted rows: it contains the indexes of the columns that a delete sets (``_deleted`` and
+    ``_deleted_at``).
     """
 
     collisions: CollisionPolicy
@@ -152,7 +155,7 @@ class ChangesBetweenTruncates:
 
 
 def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
-    """Return a mask of the keys that exist in the target.
+    """Return a mask of the net changes whose key exists in the target table.
 
     Raises ApplyError if several rows of the target have the same key.
     """
@@ -176,9 +179,9 @@ def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
 
 
 def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
-    """Build the error for a key that several rows of the target have.
+    """Build the error for a key that ``count`` rows of the target have.
 
-    An operation on the key would change all of them.
+    An operation on the key would change all of them. ``at`` is the index of the key in ``nets``.
     """
     named = zip(nets.table.key_names, nets.key, strict=True)
     key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
@@ -203,7 +206,7 @@ def make_empty_fetch(table: TargetTable) -> FetchRows:
 
 
 def join_net_changes(parts: list[NetChanges]) -> NetChanges:
-    """Concatenate net changes that have no key in common."""
+    """Concatenate net changes of one target table that have no key in common."""
     parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1:
         return parts[0]
@@ -232,7 +235,7 @@ def _join(parts: list[NetChanges], at: int) -> StateColumn:
 
 
 def build_complete_rows(nets: NetChanges) -> pa.Table:
-    """Build complete rows of net changes: columns that were not logged are NULL."""
+    """Build the complete rows of net changes, for targets that write rows: columns that were not logged are NULL."""
     columns = [
         pa.nulls(len(nets), column.type) if one.values is None else one.values
         for column, one in zip(nets.table.columns, nets.values, strict=True)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trailgate.apply.effects.faults import DUPLICATE, MISSING
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.tables import KEYLESS_HINT
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
@@ -57,7 +57,7 @@ class CollisionPolicy(Enum):
 def find_collisions(
     nets: NetChanges, exists: Mask, collisions: CollisionPolicy, operations: TargetOperations
 ) -> Mask:
-    """Return a mask of the changes that the policy rejects, by their first operation.
+    """Return a mask of the net changes whose first operation the collision policy rejects.
 
     ``exists`` is a mask of the changes whose key exists in the target. For example, an insert of an
     existing key is rejected by STOP, but not by OVERLAY.
@@ -73,7 +73,7 @@ def find_collisions(
 
 
 def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperations) -> ApplyError:
-    """Return the error of the earliest operation in the changes selected by ``bad``."""
+    """Build the error for the earliest operation that collides with the target's rows. ``bad`` selects the colliding changes."""
     at = int(np.where(bad, nets.first, len(operations)).argmin())
     return collision_error(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
 
@@ -83,9 +83,9 @@ def resolve_collisions(
 ) -> tuple[NetChanges, int]:
     """Adapt net changes to the rows in the target, by the collision policy.
 
-    Also returns how many operations are ignored because their row is missing.
-
-    In the result, ``expected`` is true for the rows that exist.
+    For example, with OVERLAY an INSERT of an existing row becomes a PATCH. Returns the changes,
+    whose ``expected`` is now true for the rows that exist, and the number of operations that are
+    ignored because their row is missing.
     """
     # The two kinds of collisions. Example: an insert (expected is False) of an existing row is
     # ``unexpected``.
@@ -116,9 +116,10 @@ def collision_error(
 ) -> ApplyError:
     """Build the error for an operation that does not fit the rows of its table.
 
-    If ``expected``, its row is missing; otherwise its row exists already. ``old``: the error names
-    the key before the operation. ``twice``: two rows have its key. ``column``: the row is missing,
-    and the operation does not log this column, so it cannot insert the row either.
+    ``expected`` is true if the operation needs an existing row, which is missing, and false if its
+    row exists already. ``old``: the error names the key before the operation. ``twice``: two rows
+    have its key. ``column``: the row is missing, and the operation does not log this column, so it
+    cannot insert the row either.
     """
     name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
     if column is not None:
@@ -130,7 +131,7 @@ def collision_error(
         problem = (
             f"{name} of {key}: {'the row does not exist' if expected else 'the row already exists'}"
         )
-    where = Where(source=operations.place(row), table=str(operations.table))
+    where = Where(source=operations.shown_position(row), table=str(operations.table))
     if operations.table.keyless:
         problem = f"{problem}; the table has no known key, so all its columns are used as the key"
     hint = KEYLESS_HINT if operations.table.keyless else HINT

@@ -18,7 +18,7 @@ from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
 
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
-# The names of types in --column-type and the option columnTypes, beside decimal(p,s).
+# The names of types in --column, beside decimal(p,s).
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
     {
         "bigint": pa.int64(),
@@ -57,16 +57,16 @@ class ChosenColumnTypes:
         }
 
     def unmatched(
-        self, columns: Mapping[str, Collection[str]], others: Collection[str] = ()
+        self, columns: Mapping[str, Collection[str]], unread: Collection[str] = ()
     ) -> tuple[str, ...]:
-        """Return a sentence for each chosen type whose column does not exist.
+        """Return a sentence for each ``--column`` option whose table or column does not exist.
 
-        ``columns`` are the columns of each known table, and ``others`` are tables whose columns are
-        unknown. If no tables are known, nothing can be said, and the result is empty.
+        ``columns`` contains the columns of each known table, and ``unread`` the names of tables
+        whose columns are unknown. Returns nothing if both are empty.
         """
         # Targets that fold case name the same table in two ways.
         folded = {name.casefold() for name in columns}
-        known = sorted({*columns, *(one for one in others if one.casefold() not in folded)})
+        known = sorted({*columns, *(one for one in unread if one.casefold() not in folded)})
         notices = []
         for patterns, column, _ in self.chosen if known else ():
             (pattern,) = patterns.patterns
@@ -81,7 +81,7 @@ class ChosenColumnTypes:
                 notices.append(f"{problem}. {did_you_mean(column, listed)}".strip())
         return tuple(notices)
 
-    def of(self, table: TargetTable) -> TargetTable:
+    def apply_to(self, table: TargetTable) -> TargetTable:
         """Return the target table with the types that ``--column`` chooses for it."""
         chosen = self.chosen_for(table)
         columns = tuple(

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import TOO_LARGE
+from trailgate.apply.effects.operation_errors import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER, parse_decimals
 from trailgate.columnar.rows import find_failing_row, row_error, trim
@@ -117,7 +117,7 @@ def _no_cast(source_type: pa.DataType, arrow_type: pa.DataType) -> DefinitionErr
 
 
 def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) -> DecodeError:
-    """Build the error for a value that the type cannot represent unchanged."""
+    """Build the error for a value that the target column's type cannot represent unchanged. ``row`` is its index."""
     numbers = TOO_LARGE if _is_too_large(values[row], arrow_type) else ()
     problem = f"the target's column has type {arrow_type}, which cannot hold this value"
     if pa.types.is_string(values.type):
@@ -127,7 +127,7 @@ def lost_value_error(values: pa.Array, row: int, arrow_type: pa.DataType | str) 
 
 
 def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str) -> None:
-    """Raise DecodeError for the first value that is not in the mask ``good``."""
+    """Raise DecodeError for the first value that the target column's type would change. ``good`` is a mask of the others."""
     if not good.all():
         raise lost_value_error(values, int(np.argmin(good)), arrow_type)
 
@@ -194,7 +194,7 @@ def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringA
 
 
 def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    """Cast to the type and back, and raise DecodeError for the first value that changed."""
+    """Cast a column to the type, and raise DecodeError for the first value that changes when it is cast back."""
     result = pc.cast(values, arrow_type)
     check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
     return result
@@ -303,9 +303,10 @@ CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(
 
 
 def _is_too_large(value: pa.Scalar, arrow_type: pa.DataType | str) -> bool:
-    """Return whether a number has more digits before the decimal point than the type allows.
+    """Return whether a number is out of the range of a decimal or integer type (ORA-01438).
 
-    Digits after the point do not count.
+    Digits after the decimal point do not count: 1.234 is not too large for decimal(3,2). False for
+    other types, and if the value is not a number.
     """
     try:
         number = Decimal(str(value.as_py()))

@@ -18,8 +18,8 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from trailgate.apply.effects.faults import ErrorResponses
 from trailgate.apply.effects.nets import encode_keys
+from trailgate.apply.effects.operation_errors import ErrorResponses
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.arrays import Longs
 from trailgate.errors import TrailgateError
@@ -33,19 +33,21 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Decide which errors are final.
+    """Decide which errors of a batch's operations are final, and whether the batch must be tried again.
 
-    Returns them by operation number, and whether the batch must be tried again.
+    Returns the final errors by operation number, and true if the batch must be tried again without
+    these operations and the transactions that they exclude.
 
-    ``tables`` are the operations that were tried. The error of an operation is not final if an
+    ``tables`` are the operations that were tried, and ``responses`` states which errors exclude a
+    complete transaction. The error of an operation is not final if an
     earlier operation on the same row is, or may be, excluded, because the later operation may then
     succeed. ``updates_insert`` is true if an update may insert a missing row; otherwise updates do
     not change which rows exist.
     """
-    takes_transaction = responses.takes_transaction
+    excludes_transaction = responses.excludes_transaction
     # With one table, and no error that excludes a transaction, each operation fails alone, and the
     # operations after it were tried without it.
-    if not errors or (len(tables) == 1 and not any(map(takes_transaction, errors.values()))):
+    if not errors or (len(tables) == 1 and not any(map(excludes_transaction, errors.values()))):
         return dict(errors), False
     order = np.concatenate([operations.order for operations in tables])
     transaction = np.concatenate([operations.transaction for operations in tables])
@@ -83,19 +85,19 @@ def find_final_errors(
             error = errors.get(number[at])
             if error is not None and (excluded or not is_uncertain):
                 final[number[at]] = error
-                excluded |= takes_transaction(error)
+                excluded |= excludes_transaction(error)
             if stop - at > 1 and (is_uncertain or error is not None):
                 retry = True
                 uncertain.update(compress(row[at:stop], change[at:stop]))
             at = stop
-        if excluded or (has_uncertain and responses.may_take_transactions):
+        if excluded or (has_uncertain and responses.may_exclude_transactions):
             retry = True
             uncertain.update(compress(row[start:end], change[start:end]))
     return final, retry
 
 
 def number_dependent_rows(operations: TargetOperations) -> Longs:
-    """Return a number for each operation, equal for operations that may affect each other.
+    """Return a number for each operation on a target table, equal for operations that may affect the same row.
 
     These are operations with equal keys, or with keys that key updates link. If there is a
     truncate, all operations have the same number. In a table without a key (``--mode append``) all

@@ -21,9 +21,9 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 
 
 def fold_operations(operations: TargetOperations) -> TargetOperations:
-    """Combine the operations on each key.
+    """Combine the operations on each key of a target table: at most three remain for a clean key.
 
-    At most three remain for a clean key, with the same effect.
+    They have the same effect. Keys that must be replayed keep all their operations.
 
     Examples for one key: D I U becomes D I with the values after U; I U U becomes I; U U D becomes
     U D, because an update may insert a missing row. Errors name the position of the key's first
@@ -40,7 +40,7 @@ def fold_operations(operations: TargetOperations) -> TargetOperations:
 
 
 def _fold_part(operations: TargetOperations) -> TargetOperations:
-    """Fold operations without a truncate.
+    """Combine the operations on each key, if they include no truncate.
 
     The table shows the result for each kind of clean key, where ... is any number of operations:
 
@@ -99,9 +99,10 @@ def _fold_part(operations: TargetOperations) -> TargetOperations:
 
 
 def _insert_values(nets: NetChanges) -> Image:
-    """Return the values of inserted rows.
+    """Return the values for the INSERT operations that represent net changes.
 
-    A row that replaces another row has all columns of the source.
+    If a row replaces another one, columns of the source that were not logged are NULL instead of
+    missing, because it keeps nothing of the other row.
     """
     is_new = nets.effect == RowEffect.INSERT
     return tuple(

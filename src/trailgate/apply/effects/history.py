@@ -1,8 +1,9 @@
 """Compute every version of each row, for ``--mode history``.
 
-Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is
-exclusive; ``--mode scd2`` names them ``__START_AT`` and ``__END_AT``), the positions ``_from_position`` and ``_to_position`` of the operations that opened and
-closed it, and ``_is_current``. Example, after an insert at 10:00 and an update at 11:00:
+Each version has ``_valid_from`` and ``_valid_to`` (commit times in UTC; ``_valid_to`` is exclusive;
+``--mode scd2`` names them ``__START_AT`` and ``__END_AT``), the positions ``_from_position`` and
+``_to_position`` of the operations that opened and closed it, and ``_is_current``. Example, after an
+insert at 10:00 and an update at 11:00:
 
     ID  PRICE  _valid_from  _valid_to  _from_position  _to_position  _is_current
     7   4      10:00        11:00      p1              p2            false
@@ -37,7 +38,6 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import (
     NetChanges,
     RowEffect,
@@ -45,6 +45,7 @@ from trailgate.apply.effects.nets import (
     encode_keys,
     no_net_changes,
 )
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,
@@ -90,7 +91,7 @@ def add_version_columns(
 ) -> TargetTable:
     """Return the target table with the columns of row versions added (``--mode history``).
 
-    Its key is still the source's key, by which operations find current rows.
+    The key of the result is still the source's key, by which operations find current rows.
     """
     return replace(table, columns=(*table.columns, *columns))
 
@@ -105,7 +106,7 @@ def _find_version_columns(table: TargetTable) -> frozenset[str]:
 
 
 def with_version_key(table: TargetTable) -> TargetTable:
-    """Return the table with the key of its stored rows: the source's key and ``_from_position``."""
+    """Return the table of row versions with the key of its stored rows: the source's key and ``_from_position``."""
     at = [column.name for column in table.columns].index(AT)
     return replace(table, key=(*table.key, at))
 
@@ -147,7 +148,7 @@ def compute_versions(
 
 
 def _fetch_current(fetch: FetchRows) -> FetchRows:
-    """Return a function that fetches only current rows."""
+    """Return a function that fetches only the current versions of rows: those with ``_is_current``."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         fetched = fetch(keys, False)
@@ -160,9 +161,10 @@ def _fetch_current(fetch: FetchRows) -> FetchRows:
 def _part_versions(
     part: TargetOperations, current: FetchRows, unended: int | None
 ) -> tuple[NetChanges, int]:
-    """Return the versions that operations open and close, and the number of replayed operations.
+    """Return the row versions that operations between two truncates open and close, and the number of replayed operations.
 
-    The transaction ``unended`` continues with a truncate, so it opens no versions.
+    The transaction ``unended`` continues with a truncate, so its operations leave no visible state.
+    ``current`` fetches current rows.
     """
     nets, number = compute_net_changes(part)
     bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
@@ -173,7 +175,7 @@ def _part_versions(
         is_replayed |= bad[number] & (number >= 0)
     seen = part.transaction != (-1 if unended is None else unended)
     clean = np.flatnonzero(~is_replayed)
-    parts = [_column_versions(part.take(clean), nets, (number[clean], seen[clean]), current)]
+    parts = [_column_versions(part.take(clean), nets, number[clean], seen[clean], current)]
     rows = np.flatnonzero(is_replayed)
     if len(rows):
         parts.append(_replay_versions(part.take(rows), seen[rows], current))
@@ -181,12 +183,12 @@ def _part_versions(
 
 
 def _column_versions(
-    operations: TargetOperations, nets: NetChanges, of: tuple[Longs, Mask], current: FetchRows
+    operations: TargetOperations, nets: NetChanges, number: Longs, seen: Mask, current: FetchRows
 ) -> NetChanges:
-    """Return the versions that operations on clean keys open and close.
+    """Return the row versions that operations on clean keys open and close, computed with array operations.
 
-    ``of`` is a pair of arrays with one element per operation: the index of its key in ``nets``, and
-    whether its transaction opens versions (it does not if it ends with a truncate).
+    ``number`` is the index of each operation's key in ``nets``. ``seen`` is a mask of the
+    operations whose transaction opens versions (it does not if it ends with a truncate).
 
     Operations are sorted by key. Only the last operation of each key in each transaction leaves a
     visible state; ``kept`` is the index of each of these. Example, for one key without a row, with
@@ -201,7 +203,6 @@ def _column_versions(
     So ``kept`` is [1, 2], with a = 2 in both states. The first one opens a version. The second one
     equals it, and opens none.
     """
-    number, seen = of
     table, rows = operations.table, len(operations)
     if not rows:
         return no_net_changes(with_version_key(table))
@@ -253,7 +254,7 @@ def _column_versions(
 def _visible_states(
     operations: TargetOperations, group: Longs, seen: Mask
 ) -> tuple[Mask, Longs, Longs]:
-    """Find the operations after which a row's state is visible to others.
+    """Find the operations after which a row's state is visible to other transactions.
 
     These are the last operation of each key in each transaction, if the transaction is in the mask
     ``seen``. ``group`` is the key number of each operation; the operations are sorted by it.
@@ -274,7 +275,7 @@ def _visible_states(
 
 
 def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
-    """Return for each key the index of its row, or -1 if it has no row."""
+    """Return for each key the index of its current row in ``rows``, or -1 if it has none."""
     names = nets.table.key_names
     both = [
         join_arrays([key, _single_array(rows[name]).cast(key.type)])
@@ -299,7 +300,9 @@ def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:
-    """For each state, find the next later state of the same key that closes a version.
+    """For each state of a row, find the next later state of the same key that closes a version.
+
+    ``closes`` is a mask of the states that do so, and ``group`` the key number of each state.
 
     Returns the indexes of these states, and a mask of the states that have one.
     """
@@ -386,7 +389,7 @@ def _version_changes(
 def _build_changes(
     table: TargetTable, effect: RowEffect, columns: Sequence[pa.Array | None]
 ) -> NetChanges:
-    """Build net changes that all have one effect. A column that is None is missing."""
+    """Build net changes to a table of row versions that all have one effect. A column that is None is missing."""
     rows = len(next(one for one in columns if one is not None))
     zeros = np.zeros(rows, np.int64)
     return replace(
@@ -415,7 +418,7 @@ def _default_rows(values: pa.Array, column: TargetColumn) -> Mask | None:
 
 
 def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRows) -> NetChanges:
-    """Replay operations row by row, and return the versions that they open and close.
+    """Return the row versions that operations open and close, if they must be replayed row by row.
 
     ``seen`` is a mask of the operations whose transaction opens versions.
     """
@@ -434,9 +437,9 @@ def _replay_versions(operations: TargetOperations, seen: Mask, current: FetchRow
 
 
 class _RowVersions:
-    """Collects the versions of rows that are replayed one by one.
+    """Collects the opened and closed versions of rows whose operations are replayed one by one.
 
-    A version is a list with a value per column.
+    A version is a list with a value per column of the target table.
     """
 
     def __init__(self, table: TargetTable, rows: pa.Table) -> None:
@@ -453,7 +456,7 @@ class _RowVersions:
             self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
-        """Record the row of a key after a transaction (None if there is no row).
+        """Record a key's row after a replayed transaction, or None if there is no row, as a possible new version.
 
         If its values changed, this closes the current version and opens a new one. ``time`` and
         ``at`` are the commit time (microseconds since 1970 UTC) and the position of the change.
@@ -509,14 +512,14 @@ def _to_micros(value: Any) -> int | None:
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:
-    """Yield the rows of each transaction as a pair: its first row, and the row after its last."""
+    """Yield the index of each transaction's first operation, and the index after its last operation."""
     cuts = np.flatnonzero(np.diff(operations.transaction) != 0) + 1
     bounds = [0, *cuts.tolist(), len(operations)]
     yield from pairwise(bounds)
 
 
 def _named_keys(part: TargetOperations) -> dict[Key, int]:
-    """Return all old and new keys of the operations, each with the index of the last operation that has this key."""
+    """Return all old and new keys of a transaction's operations, each with the index of the last operation that has this key."""
     new, old = key_tuples(part.key), key_tuples(part.old_key)
     last_rows: dict[Key, int] = {}
     for row, op_type in enumerate(part.op_type.tolist()):

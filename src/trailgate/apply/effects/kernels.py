@@ -1,6 +1,6 @@
-"""Loops over the operations on one target table.
+"""Compiled loops over the operations on one target table, which find the operations that make up each key's net change.
 
-Keys are numbered from 0, so that one array slot per key is enough.
+Keys are numbered from 0, so each array has one element per key or one per operation.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from trailgate.apply.effects.append import (
 )
 from trailgate.apply.effects.batch import FetchRows, TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.history import COLUMNS as VERSIONS
 from trailgate.apply.effects.history import (
     SCD2_COLUMNS,
@@ -33,6 +32,7 @@ from trailgate.apply.effects.history import (
     compute_versions,
     with_version_key,
 )
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
 from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes
@@ -59,7 +59,8 @@ class ApplyMode(NamedTuple):
     - ``folds`` is true if operations on one key may be combined before ``effects`` is called.
     - ``stored`` returns the table with the key of its stored rows, if this differs from the key by
       which operations find rows.
-    - ``logged`` sets the values of columns that the source does not have.
+    - ``logged`` sets the values of the ``--meta`` columns in the operations, as if the source had
+      logged them. Other modes leave the operations unchanged here.
     """
 
     table: Callable[[TargetTable], TargetTable]

@@ -43,6 +43,7 @@ class RowEffect(IntEnum):
 class NetChanges:
     """Net changes of a target table's rows, as arrays with one element per key.
 
+    - ``effect``: a ``RowEffect``
     - ``expected``: the operations assume that the row exists before them
     - ``first``, ``last``: the indexes of the first and last operation on the key
     - ``leading``: the number of operations on the key before its first insert (of all, if it is not
@@ -92,7 +93,7 @@ class NetChanges:
 
 
 def no_net_changes(table: TargetTable) -> NetChanges:
-    """Build empty ``NetChanges``, for a batch that changes no row."""
+    """Build empty ``NetChanges`` of a target table, for a batch that changes no row."""
     none = np.zeros(0, np.int64)
     types = [table.columns[at].type for at in table.key]
     return NetChanges(
@@ -108,9 +109,10 @@ def no_net_changes(table: TargetTable) -> NetChanges:
 
 
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Assign an integer code to each distinct key.
+    """Assign an integer code to each distinct key in some key columns of equal length.
 
-    Returns the code of each row, and the number of codes: [5, 7, 5] has the codes [0, 1, 0], and 2.
+    NULL counts as a value. Returns the code of each row, and the number of codes: [5, 7, 5] has the
+    codes [0, 1, 0], and 2.
     """
     codes, count = _codes(columns[0])
     # Encode again after each column: the numbers stay below the number of rows, so the product

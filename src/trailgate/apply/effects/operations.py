@@ -1,9 +1,9 @@
 """Convert operations to the columns and types of their target table.
 
-The change blocks of a batch, perhaps from several source tables, become one ``TargetOperations`` per
-target table, in their order. Each operation has its transaction, the key before and after it, and
-its column values; a value may be present, NULL or missing (not logged). ``nets`` and ``replay``,
-which follow, know nothing of trails and mappings.
+The change blocks of a batch, perhaps from several source tables, become one ``TargetOperations``
+per target table, in their order. Each operation has its transaction, the key before and after it,
+and its column values; a value may be present, NULL or missing (not logged). ``nets`` and
+``replay``, which follow, know nothing of trails and mappings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import BadRowIsolation
@@ -46,12 +46,16 @@ class TargetOperations:
     """Operations on one target table, in order, as arrays with one element per operation.
 
     - ``order``: the operation's number in the batch, counted over all tables
+    - ``op_type``: its type. An update is a key update if it changes the key of the target table
     - ``transaction``: equal for operations of the same transaction
+    - ``position``, ``csn``, ``op_ts``, ``tx_id``: where the trail has the operation, and its commit
+      (``op_ts`` in microseconds since 1970 UTC)
     - ``weight``: the number of trail operations that this operation stands for, more than one only
       after ``fold_operations``
     - ``key``, ``old_key``: the key columns after and before the operation; they differ only for a
       key update
-    - ``values``: the columns after the operation, or for a delete those before it
+    - ``values``: the columns after the operation. A delete has the columns before it: only the key
+      columns, or all columns in a table without a key (``--mode append``)
     """
 
     table: TargetTable
@@ -94,7 +98,7 @@ class TargetOperations:
             ),
         )
 
-    def on(self, table: TargetTable) -> TargetOperations:
+    def with_columns_of(self, table: TargetTable) -> TargetOperations:
         """Return the operations with the columns of ``table``, which has all columns of the current table and perhaps more.
 
         The common columns must have the same types.
@@ -107,23 +111,23 @@ class TargetOperations:
         return replace(self, table=table, values=values)
 
     def without(self, numbers: Collection[int]) -> TargetOperations:
-        """Remove the operations whose ``order`` is in ``numbers``."""
+        """Return the operations on a target table except those whose ``order`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
 
     def without_transactions(self, numbers: Collection[int]) -> TargetOperations:
-        """Remove the operations whose ``transaction`` is in ``numbers``."""
+        """Return the operations on a target table except those whose ``transaction`` is in ``numbers``."""
         if not numbers:
             return self
         return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
-    def place(self, row: int) -> str:
-        """Format the trail position of an operation for an error message."""
+    def shown_position(self, row: int) -> str:
+        """Format the trail position of the operation at index ``row`` for an error message."""
         return f"position {short_position(self.position[row].as_py())}"
 
     def shown_key(self, row: int, *, old: bool = False) -> str:
-        """Format an operation's key for an error, such as ``id=7, part='a'``."""
+        """Format the key of the operation at index ``row`` for an error, such as ``id=7, part='a'``."""
         columns = self.old_key if old else self.key
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
@@ -151,7 +155,7 @@ def convert_blocks(
     transactions: Sequence[Longs],
     faults: OperationErrors | None = None,
 ) -> TargetOperations:
-    """Convert blocks of a source table to operations on its target table, in the order of the blocks.
+    """Convert blocks, after MAP, to the columns, types and key of their target table, sorted by ``order``.
 
     ``transactions`` contains each block's transaction numbers.
 
@@ -172,7 +176,7 @@ def _of_block(
 ) -> TargetOperations:
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
-    pairs = list(zip(table.places(block.table), table.columns, strict=True))
+    pairs = list(zip(table.source_indexes(block.table), table.columns, strict=True))
     rows = len(block)
     before, after = (
         [
@@ -247,7 +251,7 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
     the list only if both operations are in one batch.
     """
     rows = len(block)
-    defined = zip(table.places(block.table), table.columns, values, strict=True)
+    defined = zip(table.source_indexes(block.table), table.columns, values, strict=True)
     # binary_join_element_wise returns NULL if one of its strings is NULL, so a column that is
     # logged contributes "". The first name then starts with ", ", which is removed below.
     parts = [
@@ -265,10 +269,11 @@ def _with_missing_names(table: TargetTable, block: ChangeBlock, values: Image) -
 
 
 def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
-    """Remove the values of before images that are never written, so that these values need not fit the target.
+    """Return a block's before images without the values that are never written, which need not fit the target.
 
-    Only the key columns are written. A table of --mode append has no key. There deletes keep all
-    columns, and other operations keep the source's key columns whose after value is not logged.
+    If the target table has a key, only its key columns are kept. In a table without a key
+    (``--mode append``) deletes keep all columns, and other operations keep the source's key columns
+    whose after value is not logged.
     """
     if not table.key:
         rows, own = len(block), block.table.marked_keys
@@ -276,7 +281,7 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
             _keep_only(one, deletes | new.is_missing(rows) if at in own else deletes)
             for at, (one, new) in enumerate(zip(block.before, block.after, strict=True))
         )
-    sources = table.places(block.table)
+    sources = table.source_indexes(block.table)
     keys = {sources[at] for at in table.key}
     return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
 
@@ -341,7 +346,7 @@ def _position_text(block: ChangeBlock, row: int) -> str:
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
-    """Return a column's values from the first image, and where they are missing from the second image."""
+    """Return a column's values from the first image; missing values are taken from the second image."""
     return select_images(second, first, first.is_missing(rows))
 
 
@@ -353,9 +358,10 @@ def _check_key(
     needed: Mask,
     faults: OperationErrors,
 ) -> None:
-    """Add an error for each operation whose key column, at index ``at``, is NULL or not logged.
+    """Add an error for each operation whose key column is NULL or not logged.
 
-    Only operations in the mask ``needed`` are checked. NULL is allowed if the table is ``keyless``.
+    ``key`` are the values of the column at index ``at``. Only operations in the mask ``needed`` are
+    checked. NULL is allowed if the table is ``keyless``.
     """
     missing = key.is_missing(len(block)) & needed
     nulls = np.zeros(len(block), bool)
@@ -434,5 +440,5 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
 
 
 def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
-    """Concatenate the Arrow arrays of a column from several splits."""
+    """Concatenate Arrow arrays of one type. A single array is returned as it is, without a copy."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -39,8 +39,9 @@ def check_redefinition(
 ) -> None:
     """Raise DefinitionError if a target table cannot follow a change from one definition to the next.
 
-    ``chosen`` are the columns, in lower case, whose types the user chose. If ``keyed`` is false,
-    the key may change. If ``strict`` is true, every change is an error.
+    ``chosen`` are the columns, in lower case, whose types the user chose (``--column``). If
+    ``strict`` is true, every change is an error. If ``keyed`` is false (``--mode append``), the key
+    may change; otherwise a table without a key cannot follow a change of its columns either.
     """
     target_columns = {column.name.casefold(): column for column in target.columns}
     before = {column.name.casefold(): column for column in old.columns}
@@ -94,7 +95,10 @@ def find_widened_columns(old: Table, new: Table, target: TargetTable) -> tuple[s
 
 
 def _follows(old: Column, new: Column, target: TargetColumn | None) -> bool:
-    """Return whether the target's column fits both definitions, or already has the type of the new one."""
+    """Return whether a target column can follow its source column from one definition to the next.
+
+    It can if the same type suits both definitions, or if it already has the type of the new one.
+    """
     if all(one.family in INTEGERS and not one.scale for one in (old, new)):
         return True
     if old.family is new.family and created_type(old) == created_type(new):

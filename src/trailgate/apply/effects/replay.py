@@ -1,7 +1,7 @@
 """Replay operations row by row, for keys whose net change cannot be computed with array operations.
 
-``nets`` decides which keys these are. ``OperationReplay`` starts with the target's rows of these keys,
-applies the operations in order, and returns the resulting rows as net changes.
+``nets`` decides which keys these are. ``OperationReplay`` starts with the target's rows of these
+keys, applies the operations in order, and returns the resulting rows as net changes.
 
 During a transaction several rows may have the same key: ``UPDATE t SET id = id + 1`` first moves
 row 1 to key 2, while the old row 2 is still there. The key then has two rows, oldest first, and the
@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.collisions import CollisionPolicy, collision_error
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import ApplyError
@@ -33,7 +33,7 @@ NAN: Final = float("nan")
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the target.
+    """A row of the target table during the replay.
 
     ``logged`` contains the indexes of the columns that key updates of the open transaction have
     logged for this row. ``moved`` is the index of the last key update that moved it, or -1.
@@ -47,7 +47,7 @@ class _Row:
 class _LateCollisionError(Exception):
     """Raised at the end of a transaction if one of its key updates turns out to be a collision.
 
-    The operations are then replayed without that key update.
+    ``row`` is the index of that key update. The operations are then replayed without it.
     """
 
     def __init__(self, row: int, error: ApplyError) -> None:
@@ -66,10 +66,10 @@ class OperationReplay:
         faults: OperationErrors | None = None,
         marks: tuple[int, ...] = (),
     ) -> None:
-        """Start with the rows of the table.
+        """Start with the target's rows of the keys; None means that there are none.
 
-        ``marks`` is set in mode soft-delete: deleted rows are kept, and a delete sets the columns
-        with these indexes.
+        ``marks`` is only used in mode soft-delete, which keeps deleted rows: it contains the
+        indexes of the columns that a delete sets.
         """
         self._table, self._collisions, self._faults = table, collisions, faults or OperationErrors()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
@@ -86,7 +86,7 @@ class OperationReplay:
             self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
-        """Replay the operations in order.
+        """Replay operations on the target table one by one, in order.
 
         Raises ApplyError if an operation does not fit the target's rows and the error stops the
         run, and ``_LateCollisionError`` if only later operations show that a key update does not.
@@ -156,7 +156,7 @@ class OperationReplay:
         )
 
     def _last_row(self, key: Key) -> list[Any] | None:
-        """Return the values of a key's row, or of its deleted row if that is kept, or None."""
+        """Return the values of a key's row. If it was deleted, return those of the kept row (soft-delete), or else None."""
         rows = self._rows.get(key)
         row = rows[0] if rows else self._deleted.get(key)
         return None if row is None else row.values
@@ -214,9 +214,9 @@ class OperationReplay:
         return True
 
     def _refuse(self, operations: TargetOperations, row: int, **how: Any) -> None:
-        """Add the error of an operation that does not fit.
+        """Add the error of an operation that does not fit the target's rows, or raise it if it stops the run.
 
-        Raises the error if it stops the run.
+        ``how`` are the keywords of ``collision_error``.
         """
         self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
 
@@ -243,7 +243,7 @@ class OperationReplay:
         self._rows.setdefault(key, []).append(moved)
 
     def _settle(self, operations: TargetOperations, key: Key, *, at_end: bool = False) -> None:
-        """Reduce the rows of a key to at most one.
+        """Reduce the replayed rows of a key to at most one.
 
         Raises an error if there are several and collisions are not overlaid. With ``at_end``, the
         transaction ends here, and it is also an error if a value of the row is unknown.
@@ -274,10 +274,10 @@ class OperationReplay:
         raise _LateCollisionError(row, error)
 
     def _new_values(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a new row.
+        """Return the values of a new row: columns that are not logged become NULL.
 
-        Columns that are not logged become NULL. Columns that the source does not have are set by
-        the target.
+        Only columns that the source does not have stay ``NOT_LOGGED``, because the target sets
+        them.
         """
         return [
             None if value is NOT_LOGGED and at not in self._extra else value
@@ -296,11 +296,11 @@ def replay_operations(
     faults: OperationErrors,
     unended: int | None = None,
 ) -> OperationReplay:
-    """Replay operations, and return the ``OperationReplay`` with the resulting rows.
+    """Replay operations row by row, and return the ``OperationReplay`` with the resulting rows.
 
     ``begin`` creates an ``OperationReplay`` with the target's rows. If a key update turns out at
     the end of its transaction to be a collision, it is excluded, and the rest is replayed from the
-    beginning.
+    beginning. ``unended`` is described in ``OperationReplay.run``.
     """
     late: dict[int, ApplyError] = {}
     while True:
@@ -322,7 +322,7 @@ def replay_operations(
 
 
 def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
-    """Return the logged values of each operation. Columns that are not logged are ``NOT_LOGGED``."""
+    """Convert the values of operations to a tuple for each operation. Values that are not logged are ``NOT_LOGGED``."""
     rows = len(operations)
     columns = []
     for one in operations.values:
@@ -334,13 +334,13 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
 
 
 def collect_keys(operations: TargetOperations) -> list[Key]:
-    """Return all old and new keys of the operations, each once, in order of first appearance."""
+    """Return all old and new keys of operations on a target table, each once, in order of first appearance."""
     both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
 def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) -> StateColumn:
-    """Build a column from rows.
+    """Build a column of a target table from replayed rows.
 
     A value is NULL if the row is None, and missing if it is ``NOT_LOGGED``.
     """
@@ -351,7 +351,7 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
 
 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Convert the key columns to one tuple of Python values per row."""
+    """Convert the key columns of a target table to one tuple of Python values per row."""
     return list(zip(*map(to_python_values, columns), strict=True))
 
 

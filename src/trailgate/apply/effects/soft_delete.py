@@ -25,8 +25,8 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys, no_net_changes
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Mask
@@ -73,16 +73,16 @@ def compute_soft_deletes(
             continue
         logged = _with_marks(part)
         # A row that is marked as deleted counts as missing (``live``), but an insert of its key must replace it:
-        # ``_over_deleted`` looks for such rows in the table, and in the parts before.
+        # ``_adapt_to_marked_rows`` looks for such rows in the table, and in the parts before.
         effects = between.effects(logged, live, None, _ended_by_update(logged))
-        nets = _over_deleted(effects.nets, fetch, written)
+        nets = _adapt_to_marked_rows(effects.nets, fetch, written)
         written.append(nets)
         steps.append(replace(effects, nets=nets, at=part.position[len(part) - 1].as_py()))
     return steps
 
 
 def _fetch_live(fetch: FetchRows) -> FetchRows:
-    """Return a function that fetches only rows that are not marked."""
+    """Return a function that fetches only rows of the target that are not marked as deleted."""
 
     def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
         fetched = fetch(keys, False)
@@ -93,7 +93,7 @@ def _fetch_live(fetch: FetchRows) -> FetchRows:
 
 
 def _with_marks(part: TargetOperations) -> TargetOperations:
-    """Add the two columns to the operations. A delete sets them, all other operations clear them."""
+    """Set ``_deleted`` and ``_deleted_at`` in the operations: a delete sets the marks, all others clear them."""
     deletes = part.op_type == DELETE
     marks = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
     values = (
@@ -118,7 +118,7 @@ def _ended_by_update(part: TargetOperations) -> TargetOperations:
 
 
 def _last_of_key(part: TargetOperations) -> Mask:
-    """Return a mask of the operations that are the last one with their key, as old or new key."""
+    """Return a mask of the operations that are the last one with their key, as old or new key: a delete among them marks its row."""
     rows = len(part)
     codes, count = encode_keys(
         [join_arrays([key, old]) for key, old in zip(part.key, part.old_key, strict=True)]
@@ -130,10 +130,13 @@ def _last_of_key(part: TargetOperations) -> Mask:
     return result
 
 
-def _over_deleted(nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]) -> NetChanges:
+def _adapt_to_marked_rows(
+    nets: NetChanges, fetch: FetchRows, written: Sequence[NetChanges]
+) -> NetChanges:
     """Adapt the changes to marked rows: the target has these rows, although operations treat them as missing.
 
     An insert replaces a marked row. A delete of a row that the table does not have is dropped.
+    ``written`` are the changes of the earlier steps of this batch.
     """
     inserts = (nets.effect == RowEffect.INSERT) | (nets.effect == RowEffect.REPLACE)
     deleted = nets.effect == RowEffect.DELETE

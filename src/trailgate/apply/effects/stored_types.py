@@ -28,7 +28,7 @@ from trailgate.apply.effects.exact_casts import (
     parse_numbers,
     spell_numbers_plainly,
 )
-from trailgate.apply.effects.faults import TOO_LARGE, TOO_LONG
+from trailgate.apply.effects.operation_errors import TOO_LARGE, TOO_LONG
 from trailgate.columnar.rows import most_bytes, text_view
 
 MICROSECOND_DIGITS: Final = 6
@@ -40,7 +40,7 @@ BOUNDS: Final = MappingProxyType(
 
 
 class StorageRule(Enum):
-    """A rule for how a database type stores values. The rule's name is the name of the type."""
+    """How a type of a database stores values. The text of a rule names the type, such as ``varchar(n)``."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -58,8 +58,9 @@ class StorageRule(Enum):
 class DatabaseColumnType:
     """A column's type in a database: its name, its rule, and its numbers in parentheses.
 
-    For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is -1 if the type has no numbers.
-    If ``canonical``, values are written in the canonical spelling, by which they can be compared.
+    ``name`` includes the numbers. For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is
+    -1 if the type has no numbers. If ``canonical``, values are written in the canonical spelling,
+    in which equal values have equal texts.
     """
 
     name: str
@@ -70,9 +71,9 @@ class DatabaseColumnType:
 
     @property
     def only_checks(self) -> bool:
-        """Whether the rule only repeats a check of the database, and never converts a value.
+        """Whether the rule never converts a value, but only checks it as the database does.
 
-        This is text of any length: it must not contain U+0000.
+        True for text of any length, which is only checked for U+0000.
         """
         return self.rule is StorageRule.CHARACTERS and self.size < 0
 
@@ -88,9 +89,10 @@ class DatabaseColumnType:
 
 
 class StorageRuleRow(NamedTuple):
-    """A row of the table of storage rules: the rule's check and its canonical spelling.
+    """A row of the table of storage rules (``RULES``): a rule's check and its canonical spelling.
 
-    ``is_key``: two values are equal in the database if, and only if, their spellings are equal.
+    ``check`` and its ``fixed`` argument are described in ``check_stored_values``. ``is_key``: two
+    values are equal in the database if, and only if, their spellings are equal.
     """
 
     check: Callable[[pa.Array, DatabaseColumnType, bool], pa.Array]
@@ -160,7 +162,7 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: DatabaseColumnType
 
 
 def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check text for a column that pads it with blanks, and remove trailing blanks.
+    """Check text for a database column that pads it with blanks (char), and remove trailing blanks.
 
     Trailing blanks that are part of the value are an error, unless the value fills the column.
     """
@@ -176,7 +178,7 @@ def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 
 
 def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check numbers in text against numeric(``size``, ``scale``). The text stays unchanged."""
+    """Check numbers in text against a database column of numeric(``size``, ``scale``). The text stays unchanged."""
     del fixed
     plain = parse_numbers(values, stored.name)
     if stored.size < 0:
@@ -227,7 +229,7 @@ def _spell_uuid(values: pa.Array) -> pa.Array:
 
 
 def _check_json(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
-    """Check JSON for a type that stores the parsed value.
+    """Check JSON text for a database column that stores the parsed value (jsonb).
 
     Duplicate member names are an error, because only the last one would be stored.
     """
@@ -249,9 +251,10 @@ def _json_text(text: str | None) -> str | None:
 
 
 def _json_value(text: str | None) -> Any:
-    """Parse JSON.
+    """Parse JSON text so that two values compare equal if they are equal in a jsonb column.
 
-    Numbers become lists such as ``["number", "1.5"]``, in plain spelling. Raises ValueError.
+    Numbers become lists such as ``["number", "1.5"]``, in plain spelling. Raises ValueError for
+    text that is not JSON, U+0000, and duplicate member names. None stays None.
     """
 
     def number(digits: str) -> list[str]:

@@ -1,8 +1,8 @@
 """Describe a target table: its name, its columns and their types, and conversions to these types.
 
-``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a created
-table gets. If the table exists already, its own types win: values are cast to them, and a value
-that does not fit is an error of its operation.
+``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a
+created table gets. If the table exists already, its own types win: values are cast to them, and a
+value that does not fit is an error of its operation.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ class TargetTable:
         """The names of the target table's key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
-    def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
-        """Return this table with the columns that the target really has (``schema``).
+    def as_defined(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
+        """Return this table as it is defined in the target, under ``name`` and with the columns of ``schema``.
 
-        The key columns are found by name.
+        The key columns are found by name. Columns that this table lacks become ``extra``.
 
         Raises DefinitionError if a key column is missing, or if the names of two columns differ
         only in case.
@@ -118,7 +118,7 @@ class TargetTable:
         return TargetTable(name, columns, tuple(key), self.keyless)
 
     def without_computed(self) -> TargetTable:
-        """Return the table without generated columns, whose values only the target computes."""
+        """Return the target table without the generated columns that the source lacks. Only the target computes these."""
         skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
         if not skipped:
             return self
@@ -127,8 +127,8 @@ class TargetTable:
         key = tuple(remaining.index(at) for at in self.key)
         return replace(self, columns=columns, key=key)
 
-    def places(self, table: Table) -> list[int | None]:
-        """Return for each column the index of the source column with the same name, or None.
+    def source_indexes(self, table: Table) -> list[int | None]:
+        """Return for each target column the index of the source column with the same name, or None.
 
         Case is ignored.
         """
@@ -137,7 +137,7 @@ class TargetTable:
 
 
 def fold_upper_case(name: str) -> str:
-    """Choose the name for a created table: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
+    """Choose the name of a created table or column: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
     """
@@ -145,7 +145,7 @@ def fold_upper_case(name: str) -> str:
 
 
 def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
-    """Raise DefinitionError if two names differ only in case, because columns are matched without case."""
+    """Raise DefinitionError if two column names of a table differ only in case, because columns are matched without case."""
     spelling: dict[str, str] = {}
     for name in names:
         other = spelling.setdefault(name.casefold(), name)
@@ -155,7 +155,7 @@ def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
 
 
 def make_target_table(table: Table, name: str | None = None) -> TargetTable:
-    """Build the target table to create for a source table, by default with the same name.
+    """Build the target table to create for a source table, by default with its name (``HR.JOBS`` becomes ``hr.jobs``).
 
     Raises DefinitionError if the source's columns are not defined, or if two of their names differ
     only in case.
@@ -243,7 +243,7 @@ def _unchanged(values: pa.Array) -> pa.Array:
 
 
 def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
-    """Add the columns of ``wanted`` that the existing table lacks. Existing types and the key stay.
+    """Add the columns of ``wanted`` that the existing target table lacks. Existing types and the key stay.
 
     If ``wanted`` has a column from the source, the column is not ``extra`` in the result.
     """
@@ -260,7 +260,7 @@ def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTab
 
 
 def build_key_table(table: TargetTable, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Build a table of the key columns from the keys of a target table."""
+    """Build an Arrow table of a target table's key columns from keys, each a tuple of Python values."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)

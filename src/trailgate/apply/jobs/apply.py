@@ -22,9 +22,9 @@ from typing import Final, Self, Unpack
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.groups import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import check_effects, resolve_apply_options
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import check_effects, resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.errors import (
@@ -80,9 +80,9 @@ def apply_trail(
 
     ``to`` is an address such as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the
     same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
-    ``on_collision`` defines what to do if an inserted row already exists, or if an updated or deleted
-    row does not. Up to the CSN ``overlay_until``, inserts always overwrite existing rows, and
-    changes of missing rows are ignored. Operations up to ``after_csn`` are skipped, because the
+    ``on_collision`` defines what to do if an inserted row already exists, or if an updated or
+    deleted row does not. Up to the CSN ``overlay_until``, inserts always overwrite existing rows,
+    and changes of missing rows are ignored. Operations up to ``after_csn`` are skipped, because the
     tables already contain them.
 
     An operation that cannot be applied stops the run. With ``on_error="discard"`` it is written to
@@ -109,7 +109,11 @@ def apply_trail(
 
 @dataclass(frozen=True, slots=True)
 class ThreadReading:
-    """Reads the splits of a batch of apply in threads of this process. A subclass may override ``run``."""
+    """Reads the splits of a batch of apply in threads of this process. A subclass may override ``run``.
+
+    A batch has ``batch_bytes`` of the trail, and a split ``split_bytes``. ``fold_rows`` is
+    described in ``SplitWork``.
+    """
 
     threads: int | None = None
     split_bytes: int = APPLY_SPLIT_BYTES
@@ -123,7 +127,7 @@ class ThreadReading:
 
 
 class ApplyRun:
-    """One run of apply: reads batches of a trail and applies them one after another.
+    """One run of apply: reads batches of a trail and applies them to the tables of a target, one after another.
 
     The run opens the target by its address ``to``, or with ``open_target`` if that is given, and
     opens it again after a temporary fault. If the caller passes an open ``target`` instead, faults
@@ -218,7 +222,7 @@ class ApplyRun:
         return self._position if self._opened is None else self._opened.done
 
     def lag_bytes(self) -> int:
-        """Return the size in bytes of the complete transactions that are not yet applied."""
+        """Return the number of bytes in the trail's complete transactions that are not applied yet."""
         return count_bytes_after(self._find(), self._place.place)
 
     def release(self) -> None:
@@ -243,7 +247,7 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Sentences about the parts of the trail that were not applied.
+        """The notices of this run of apply: sentences about the parts of the trail that were not applied.
 
         Examples are missing first files, a pattern that matches no table, an open transaction or an
         incomplete record.
@@ -259,7 +263,7 @@ class ApplyRun:
 
     @property
     def pattern_notices(self) -> tuple[str, ...]:
-        """Sentences about patterns that match no table of the trail, and about tables that were added to the group."""
+        """The notices of this run of apply about patterns that match no table of the trail, and about tables that were added to the group."""
         trail, applied = self._find(), self._tables.sources
         if trail is None or not self.mapped.unmatched_patterns(applied):
             return self._tables.notices
@@ -302,7 +306,7 @@ class ApplyRun:
 
     @property
     def lacks_operations(self) -> bool:
-        """Whether the trail lacks operations.
+        """Whether the trail that is applied lacks operations.
 
         This is the case if its first files are missing, or if its last file does not have the size
         that its header states. A transaction that is still being written does not count.
@@ -311,9 +315,9 @@ class ApplyRun:
         return bool(self.first_file_notices) or (rest is not None and bool(rest.size_problem))
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether operations that cannot be applied are discarded, so that a batch must keep their original rows."""
-        return self._tables.keeps
+        return self._tables.keeps_rows
 
     @property
     def rest(self) -> TrailRest | None:
@@ -395,7 +399,7 @@ class ApplyRun:
             )
         self._stream.resume_at(to_stored_position(applied))
 
-    def reads(self) -> Iterator[Mapping[str, TargetOperations]]:
+    def read_batches(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Read each batch without applying it, and yield its operations by target table."""
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
@@ -404,9 +408,9 @@ class ApplyRun:
             self._place = end
 
     def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitOperations:
-        """Read splits.
+        """Read the splits of a batch as operations on target tables.
 
-        Read them again if a target table differs from the table that their readers assumed.
+        They are read again if a target table differs from the table that their readers assumed.
         """
         tables, prepare = self._tables, self.mapped.prepare()
 
@@ -420,7 +424,7 @@ class ApplyRun:
                 extend=tables.extend,
                 prepare=prepare,
                 after_csn=self._options.after_csn,
-                keep=tables.keeps,
+                keep=tables.keeps_rows,
                 fold_rows=self._reading.fold_rows if tables.folds else None,
                 notices=self._notices,
                 settled=tables.settled,
@@ -433,7 +437,7 @@ class ApplyRun:
     def _apply(
         self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPosition
     ) -> ApplyReport | None:
-        """Apply the operations of splits. Return None if all of them had been applied before.
+        """Apply the splits of a batch. Return None if they have no operations, or if all were applied before.
 
         ``reached`` is the beginning of the next batch. It is stored with the position.
         """
@@ -477,14 +481,14 @@ class ApplyRun:
 
 
 def to_stored_position(applied: AppliedPosition) -> StoredPosition:
-    """Convert a target's position to the form that trail readers use."""
+    """Convert the position that a target stores to the form with which trail readers resume."""
     return StoredPosition(applied.position, applied.csn, applied.digest, applied.reached)
 
 
 def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each part at the end of the trail that cannot be applied yet.
+    """Return a sentence for each part after an applied position, at the end of the trail, that cannot be applied yet.
 
     Raises StorageError if the position belongs to another trail, and DecodeError if the trail is
     damaged.

@@ -1,8 +1,8 @@
 """Compute the changes that a batch of operations makes to the tables of a target.
 
-Each table's operations are reduced to changes by the mode of the table (``effects``). An operation that cannot be
-applied may exclude its whole transaction, which can change whether later operations succeed. So `compute`
-repeats until the errors are final.
+Each table's operations are reduced to changes by the mode of the table (``effects``). An operation
+that cannot be applied may exclude its whole transaction, which can change whether later operations
+succeed. So `compute` repeats until the errors are final.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow as pa
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.exclusions import find_final_errors
-from trailgate.apply.effects.faults import (
+from trailgate.apply.effects.modes import ComputeChanges
+from trailgate.apply.effects.nets import RowEffect, compute_net_changes
+from trailgate.apply.effects.operation_errors import (
     DISCARD_TRANSACTION,
     ErrorResponses,
     OperationErrors,
 )
-from trailgate.apply.effects.modes import ComputeChanges
-from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.discards import OTHERS, extract_reason
@@ -41,9 +41,10 @@ TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name
 
 @dataclass(frozen=True, slots=True)
 class ChangeComputation:
-    """Computes the changes that batches make to target tables.
+    """Computes the changes that batches make to target tables, and which operations cannot be applied.
 
-    If ``effects`` is set, it is used instead of the function of each table's mode.
+    ``responses`` states what to do with an operation that has an error. If ``effects`` is set, it
+    is used instead of the function of each table's mode (``BoundedTarget``).
     """
 
     target: ApplyTarget
@@ -102,7 +103,7 @@ class ChangeComputation:
     def excluded_transactions(
         self, batch: SplitOperations, errors: Mapping[int, TrailgateError]
     ) -> frozenset[int]:
-        """Return the transactions that are excluded because one of their operations cannot be applied."""
+        """Return the numbers of the transactions that are excluded because one of their operations cannot be applied."""
         wanted = self.with_response(errors, DISCARD_TRANSACTION)
         return frozenset(
             number
@@ -112,18 +113,20 @@ class ChangeComputation:
 
     def with_response(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
         """Return the numbers of the operations whose errors get this REPERROR response."""
-        return [number for number, one in errors.items() if self.responses.to(one) == response]
+        return [
+            number for number, one in errors.items() if self.responses.response_to(one) == response
+        ]
 
     def _compute_table(
         self, operations: TargetOperations, policy: CollisionPolicy, faults: OperationErrors
     ) -> TableEffects:
-        """Compute the changes to one table, and count them."""
+        """Compute the changes that a batch makes to one target table, and count them."""
         steps: Sequence[TableChanges]
         if self.dry_run and operations.table.key:
             steps = (_dry_run_changes(operations),)
         else:
             fetch = partial(_fetch, self.target, operations.table)
-            mode = self.modes.of(str(operations.table))
+            mode = self.modes.mode_of(str(operations.table))
             effects_of = self.effects or mode.effects
             steps = effects_of(mode.logged(operations), fetch, policy, faults)
         failed = int(np.isin(operations.order, list(faults.errors)).sum())
@@ -133,7 +136,11 @@ class ChangeComputation:
 def count_reasons(
     batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mapping[str, int]:
-    """Count the operations that are not applied, by reason."""
+    """Count the operations of a batch that are not applied, by reason.
+
+    ``faults`` are the errors of operations, and ``excluded`` the numbers of the excluded
+    transactions.
+    """
     counts = Counter(map(extract_reason, faults.errors.values()))
     unapplied = sum(
         int(unapplied_mask(block.order, transactions, faults, excluded).sum())
@@ -147,7 +154,10 @@ def count_reasons(
 def unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
-    """Return a mask of a table's operations that are not applied, because of their error or their transaction."""
+    """Return a mask of the operations that are not applied, because of an error or an excluded transaction.
+
+    ``order`` and ``transactions`` are the numbers of each operation and of its transaction.
+    """
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
 
@@ -157,10 +167,10 @@ def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: 
 
 
 def _dry_run_changes(operations: TargetOperations) -> TableChanges:
-    """Compute the changes of a dry run.
+    """Compute the changes that a dry run of apply reports for one table, without reading the table.
 
-    It assumes that the target's rows are as the operations expect. Operations that would be
-    replayed are only counted.
+    The target's rows are assumed to be as the operations expect. Operations that would be replayed
+    are only counted.
     """
     # Only what follows the last truncate remains. ``number`` is negative for keys that need a replay.
     parts = [part for part, _ in operations.between_truncates()]

@@ -43,7 +43,8 @@ def get_discard_path(options: ApplyOptions) -> str:
 def hash_discard_file(content: bytes) -> str:
     """Hash the content of a discard file.
 
-    The target stores the hash, to detect that a file was already applied.
+    The target stores the hash in place of a CSN, to detect that a repaired file was already
+    applied.
     """
     return hashlib.sha256(content).hexdigest()
 
@@ -60,7 +61,7 @@ class DiscardFile:
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
-        """Read the file. Unless ``read_only``, truncate a last line that a killed run did not finish."""
+        """Read the file, if it exists. Unless ``read_only``, remove an incomplete last line, which a killed run leaves."""
         self._path, self._read_only = Path(path), read_only
         self._lines: list[str] = []
         self._known: set[bytes] = set()
@@ -70,7 +71,7 @@ class DiscardFile:
                 self._read(self._path.read_bytes())
 
     def _read(self, content: bytes) -> None:
-        """Parse the lines of the file, and truncate or complete its last line."""
+        """Parse the lines of the discard file. A last line without a newline is removed if incomplete, otherwise completed."""
         ended, _, last = content.rpartition(b"\n")
         end = len(content) - len(last)
         for number, line in enumerate(ended.splitlines(), 1):
@@ -91,7 +92,7 @@ class DiscardFile:
         self._positions.add(str(line.get("position")))
 
     def _parse_line(self, line: bytes, number: int) -> dict[str, Any]:
-        """Parse a line. Raises OptionError if it is not a JSON object."""
+        """Parse a line of the discard file. Raises OptionError if it is not a JSON object."""
         try:
             parsed = json.loads(line)
         except ValueError:
@@ -103,7 +104,7 @@ class DiscardFile:
         raise OptionError(problem, where=where, hint="Name another file with --discards")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
-        """Buffer lines for the operations of a block.
+        """Buffer a line for each operation of a block, until ``flush`` writes them to the discard file.
 
         ``errors`` contains the reasons by operation number in the batch. An operation without a
         reason was discarded because of its transaction.
@@ -142,14 +143,14 @@ class DiscardFile:
 
 
 def _numbered_rows(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each operation of a block as a row, with its number in the batch."""
+    """Yield each operation of a block as its number in the batch and a row of the operations table."""
     # ``to_operations`` sorts rows by their order, so the sorted numbers belong to them in turn.
     rows = to_operations(ChangeBatch([block], len(block))).to_pylist()
     yield from zip(sorted(block.order.tolist()), rows, strict=True)
 
 
 def _is_torn(line: bytes) -> bool:
-    """Return whether a line is the incomplete beginning of a line written by this module."""
+    """Return whether a line is the incomplete beginning of a line of a discard file."""
     if not (line.startswith(BEGIN) or BEGIN.startswith(line)):
         return False
     try:
@@ -160,20 +161,23 @@ def _is_torn(line: bytes) -> bool:
 
 
 def extract_reason(error: TrailgateError) -> str:
-    """Return the reason of an error without the row's key and values, so that equal reasons can be counted."""
+    """Return the reason of an operation's error without the row's key and values, so that equal reasons can be counted.
+
+    For example, "update of id=7: the row does not exist" becomes "the row does not exist".
+    """
     key = OF_ROW.match(error.problem)
     return error.problem[key.end() :] if key else error.problem.partition(": ")[0]
 
 
 def _digest(line: Mapping[str, Any]) -> bytes:
-    """Hash an operation without its reason."""
+    """Hash a line of a discard file without its reason, to find out whether the operation is in the file already."""
     values = {name: value for name, value in line.items() if name != REASON}
     text = json.dumps(values, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
 
 
 def _to_line(row: Mapping[str, Any], reason: str = "") -> dict[str, Any]:
-    """Convert a row of the operations table to the values of a line.
+    """Convert a row of the operations table to the JSON object of a line in a discard file.
 
     The reason is first, and NULL values are omitted.
     """

@@ -18,16 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.column_types import ChosenColumnTypes
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.parameters import (
+from trailgate.apply.jobs.reading import Prepare, SplitWork
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import (
     ResolvedApplyOptions,
     check_effects,
     resolve_apply_options,
 )
-from trailgate.apply.jobs.reading import Prepare, SplitWork
-from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
@@ -56,7 +56,7 @@ EARLIER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrameApplier:
-    """Applies Spark DataFrames of operations.
+    """Applies Spark DataFrames of operations to the tables of the target ``to``.
 
     ``trail`` names the trail that the positions belong to, as in ``trailgate apply``.
 
@@ -72,12 +72,11 @@ class FrameApplier:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Check the options and the target's address before anything is read.
-
-        Returns notices as sentences.
+        """Check the options and the target's address before any DataFrame is applied, and return notices as sentences.
 
         There is a notice for each pattern that matches no table, for each chosen column type whose
-        column does not exist, and for each CSN that the trail has not reached.
+        column does not exist, and for each CSN that the trail has not reached. ``tables`` is the
+        trail that defines the tables, or has no files but the definitions of a definitions file.
         """
         check_address(self.to)
         check_effects(self.to, self.options)
@@ -122,7 +121,7 @@ class FrameApplier:
         return call_with_retries(partial(self._apply, batch), Retries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:
-        """Apply one sorted batch to the target, unless it was applied before."""
+        """Apply a DataFrame's sorted operations to the target as one batch, unless they were applied before."""
         mapped = resolve_apply_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:
@@ -146,7 +145,7 @@ class FrameApplier:
                 extend=tables.extend,
                 prepare=_prepare_for(mapped),
                 after_csn=self.options.after_csn,
-                keep=tables.keeps,
+                keep=tables.keeps_rows,
                 fold_rows=None,
             )
             read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
@@ -161,7 +160,7 @@ def _earlier_error(first: str, done: str) -> OptionError:
 def _target_columns(
     trail: TrailFiles, known: Collection[str], mapped: ResolvedApplyOptions
 ) -> Mapping[str, Collection[str]]:
-    """Return the columns of each target table that the trail defines."""
+    """Return the columns of each target table, for the source tables ``known`` that the trail defines."""
     defined = {table.name: table for table in trail.definitions}
     if trail.files:
         last, found = trail.files[-1], TrailDefinitions(trail)
@@ -188,7 +187,11 @@ def _prepare_for(mapped: ResolvedApplyOptions) -> Prepare:
 
 
 def _sort_by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Merge batches into one, sorted by position. Drops exact duplicates."""
+    """Merge a DataFrame's batches of operations into one, sorted by position. Drops exact duplicates.
+
+    Raises TransactionError if an operation has no position, or two different operations have the
+    same one.
+    """
     blocks = [block for batch in batches for block in batch.blocks if len(block)]
     if not blocks:
         return ChangeBatch([], 0)
@@ -230,7 +233,10 @@ def _sort_by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
-    """Raise TransactionError if two different operations have the same position. ``twice`` are the row numbers of the second ones."""
+    """Raise TransactionError if two different operations have the same position.
+
+    ``twice`` are the row numbers of the operations that have the position of the row before.
+    """
     # Convert only the rows to compare. ``named`` maps a row of the batch to its index among them:
     # twice = [3] keeps the rows 2 and 3, and named[2] = 0, named[3] = 1.
     keep = np.zeros(batch.rows, bool)
@@ -249,7 +255,7 @@ def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
 
 
 def _check_whole(batch: ChangeBatch) -> None:
-    """Raise TransactionError if a transaction is incomplete."""
+    """Raise TransactionError if a DataFrame's sorted operations do not form complete transactions."""
     indicators = batch.tx_indicators()
     begins, ends = mask_begins(indicators), mask_ends(indicators)
     # A row must begin a transaction exactly if it is the first, or if the row before it ends one.

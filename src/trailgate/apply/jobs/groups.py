@@ -41,8 +41,9 @@ def parse_map_target(statement: str) -> str:
 class GroupSource:
     """The parsed source of a stored position: a trail and the tables or MAP statements applied from it, in lower case.
 
-    ``kind`` is "tables", "map", or "" if all tables are applied. ``taken`` and ``excluded`` are the
-    included and the excluded patterns or statements. ``dropped`` are statements of earlier runs.
+    ``kind`` is "tables", "map", or "" if all tables are applied. ``mode`` is the apply mode, or ""
+    for "current". ``taken`` and ``excluded`` are the included and the excluded patterns or
+    statements. ``dropped`` are MAP statements of earlier runs of the group.
     """
 
     trail: str
@@ -71,6 +72,7 @@ class GroupSource:
     def joining(self, before: GroupSource, is_absent: Callable[[str], bool]) -> list[str] | None:
         """Return the sorted tables or statements that are in this source but not in ``before``, or None if the two sources cannot belong to the same group.
 
+        ``["all tables"]`` means that a run which chose tables is followed by one that applies all.
         ``is_absent`` returns whether no table of the trail matches a pattern. Such a pattern adds
         no table when it is no longer excluded.
         """
@@ -86,7 +88,7 @@ class GroupSource:
         joined |= {one for one in before.excluded - self.excluded if not is_absent(one)}
         return sorted(joined)
 
-    def further(self, before: GroupSource) -> list[str]:
+    def find_new_statements(self, before: GroupSource) -> list[str]:
         """Return the sorted MAP statements of this run that the group has not had before."""
         return sorted(self.taken - before.taken - before.dropped)
 
@@ -94,7 +96,8 @@ class GroupSource:
 def add_dropped_statements(text: str, before: str) -> str:
     """Add to a source the MAP statements that earlier runs of the group had and this run does not.
 
-    Statements whose target table is written by another statement are skipped.
+    Statements whose target table is written by a statement of this run are skipped, and so are
+    statements with a wildcard.
     """
     current, earlier = GroupSource.read(text), GroupSource.read(before)
     if current.kind != "map":

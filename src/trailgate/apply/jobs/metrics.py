@@ -32,8 +32,12 @@ GAUGES: Final = (
 LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last applied operation, 0 if the trail has no later one.")  # fmt: skip
 
 
-def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
-    """Return the end of the transaction at a position, or the beginning of the trail if there is no position."""
+def find_unapplied_begin(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
+    """Return where the part of a trail that is not applied yet begins.
+
+    This is the beginning of the next batch if the position states it (``reached``), or else the end
+    of the transaction at the position. Without a position it is the beginning of the trail.
+    """
     if position is None:
         return trail.begin
     if position.reached is not None:
@@ -44,8 +48,8 @@ def find_position_end(trail: TrailFiles, position: AppliedPosition | None) -> Tr
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
-def lag_bytes(measure: Callable[[], int]) -> int | None:
-    """Return the bytes of complete transactions that are not applied yet, or None if the trail cannot be read now.
+def try_measure_lag(measure: Callable[[], int]) -> int | None:
+    """Return the number of bytes in complete transactions that are not applied yet, or None if the trail cannot be read now.
 
     ``measure`` is the method ``lag_bytes`` of a run.
     """
@@ -56,14 +60,18 @@ def lag_bytes(measure: Callable[[], int]) -> int | None:
 
 
 class ApplyLag(NamedTuple):
-    """The lag of the tables: the bytes of complete transactions that are not applied, and the age in seconds of the last applied operation (0 if everything is applied)."""
+    """How much of its trail a group has not applied yet.
+
+    ``bytes`` is the number of bytes in complete transactions that are not applied. ``seconds`` is
+    the age of the last applied operation: 0 if everything is applied, None if it is unknown.
+    """
 
     bytes: int
     seconds: float | None
 
     @classmethod
     def of(cls, lag_bytes: int, position: AppliedPosition | None) -> Self:
-        """Return the lag of the target tables from the number of unapplied bytes and the last position."""
+        """Compute the lag of the target tables from the number of unapplied bytes and the last applied position."""
         if not lag_bytes:
             return cls(0, 0.0)
         return cls(lag_bytes, measure_age(position))
@@ -80,9 +88,11 @@ def measure_age(position: AppliedPosition | None) -> float | None:
 class ApplyStatistics:
     """Totals of a run of apply, from which its metrics are computed.
 
-    ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` is the
-    number of unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of
-    the target by reason, such as "locked".
+    ``done`` is the sum of the reports of all batches. ``committed`` is the time of the last commit,
+    in seconds since 1970 UTC. ``lag_bytes`` is the number of unapplied bytes after ``position``, or
+    None if unknown. ``up`` is false while the target fails, and after an error has ended the run.
+    ``outages`` is the number of times that the target failed after it had worked, and ``faults``
+    counts its faults by reason, such as "locked".
     """
 
     done: ApplyReport = field(default_factory=ApplyReport)
@@ -94,20 +104,20 @@ class ApplyStatistics:
     faults: Mapping[str, int] = field(default_factory=dict)
 
     def with_batch(self, report: ApplyReport) -> Self:
-        """Add a batch that apply has just committed."""
+        """Return the statistics after a batch that apply has just committed."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
 
     def with_lag(self, lag_bytes: int | None, position: AppliedPosition | None) -> Self:
-        """Set the lag of the tables after a position."""
+        """Return the statistics with the lag of the tables after an applied position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
     def with_target(self, retries: Retries) -> Self:
-        """Set the state of the target and the counts of its faults."""
+        """Return the statistics with the state of the apply target and the counts of its faults."""
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
     def with_failure(self) -> Self:
-        """Mark the run of apply as ended by an error."""
+        """Return the statistics of a run of apply that was ended by an error."""
         return replace(self, up=False)
 
 

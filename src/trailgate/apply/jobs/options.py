@@ -18,7 +18,7 @@ GROUP: Final = "trailgate"
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Split the list of column types. Raises ValueError if it is empty."""
+    """Parse the value of ``--column``. Raises ValueError if it is empty."""
     types = split_column_types(text)
     if not types:
         raise ValueError

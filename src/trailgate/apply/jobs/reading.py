@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.targets.target import AppliedPosition
@@ -49,7 +49,7 @@ def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[C
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A target table that operations are converted for, and the range of operations to apply to it.
+    """A target table as splits use it: its columns and types, and the range of operations to apply to it.
 
     ``done`` is the position (20 digits) up to which the table contains all operations, or "" if it
     contains none. ``until`` is the position of the last operation to apply, or "" if there is no
@@ -63,14 +63,17 @@ class KnownTable:
 
 @dataclass(slots=True)
 class SplitOperations:
-    """The operations of a split, by target table name.
+    """The operations of a split of the trail (or of a batch, its joined splits), by target table name.
 
-    Their ``order`` and ``transaction`` count from the beginning of the split. ``blocks`` are the
-    same operations as they are in the trail, if they are kept for a discard file. ``errors`` are
-    the errors of operations that cannot be applied, by number. ``defined`` contains for each source
-    table its definitions, each with the position of the first operation that uses it. ``last`` is
-    the position of the last operation. If ``failed``, reading stopped at an error, and the
-    operations after it are missing.
+    - ``operations``: their ``order`` and ``transaction`` count from the beginning of the split
+    - ``tables``: the target tables that they were converted for
+    - ``blocks``: the same operations as they are in the trail, if they are kept for a discard file
+    - ``errors``: the errors of operations that cannot be applied, by their number (``order``)
+    - ``defined``: the definitions of each source table, each with the position of the first
+      operation that uses it
+    - ``rows``, ``transactions``: the numbers of operations and transactions in the split
+    - ``last``: the position of the last operation, on any table
+    - ``failed``: the error at which reading stopped; the operations after it are missing
     """
 
     operations: dict[str, TargetOperations] = field(default_factory=dict)
@@ -111,12 +114,21 @@ class SplitOperations:
 class SplitWork:
     """Everything that is needed to read a split: the trail, the known tables, and how to convert operations.
 
-    ``tables`` are the known target tables, by the names with which they would be created. On other
-    tables operations up to ``done`` are skipped. With ``keep``, the operations are also kept as
-    they are in the trail, and errors of operations are collected instead of raised. Operations
-    after ``until`` are skipped. Errors of operations after ``settled`` are ignored, because their
-    tables may not have to apply them yet. The operations on a table are folded whenever there are
-    more than ``fold_rows``; with 0 they are folded only at the end of the split, with None never.
+    - ``source``: the source that positions are stored with (``groups.py``)
+    - ``wanted``: the tables to read
+    - ``tables``: the known target tables, by the names with which they would be created
+    - ``done``: on all other tables, operations up to this position are skipped
+    - ``prepare``: maps a block of a source table to blocks of target tables
+    - ``extend``: adds the columns of its mode to a table, and sets chosen column types
+    - ``after_csn``: operations up to this CSN are skipped
+    - ``keep``: keep the operations also as they are in the trail, and collect errors of operations
+      instead of raising them
+    - ``fold_rows``: fold the operations on a table (``fold_operations``) whenever there are more
+      than this; with 0 only at the end of the split, with None never
+    - ``notices``: logs each notice of reading only once
+    - ``until``: operations after this position are skipped
+    - ``settled``: errors of operations after this position are ignored, because their tables may
+      not have to apply them yet
     """
 
     trail: TrailFiles
@@ -166,7 +178,9 @@ class SplitWork:
             block, row = last.find(last.rows - 1)
             split.last = build_position(self.source, block, row)
         for name, joined in parts.items():
-            whole = join_operations([one.on(split.tables[name].table) for one in joined])
+            whole = join_operations(
+                [one.with_columns_of(split.tables[name].table) for one in joined]
+            )
             split.operations[name] = fold_operations(whole) if self.fold_rows == 0 else whole
         split.errors = faults.errors
         return split
@@ -195,9 +209,10 @@ class SplitWork:
     def _portions(
         self, block: ChangeBlock, faults: OperationErrors
     ) -> Sequence[tuple[ChangeBlock, OperationErrors]]:
-        """Divide a block at ``settled`` and drop the operations after ``until``.
+        """Divide a block at the position ``settled`` and drop the operations after ``until``.
 
-        Each portion has its own collection of errors.
+        Each portion is returned with the collection that gets its errors. Those of the second one
+        are ignored. Without ``until``, the block is not divided.
         """
         if not self.until:
             return [(block, faults)]
@@ -216,7 +231,7 @@ class SplitWork:
         faults: OperationErrors,
         source: Table,
     ) -> None:
-        """Add the operations on one target table, except those that it already contains."""
+        """Convert the operations of a block for one target table and add them, except those that it must not apply (again)."""
         block, transactions = part
         wanted = self.extend(make_target_table(block.table))
         name = str(wanted)
@@ -243,26 +258,27 @@ class SplitWork:
         # A large transaction would otherwise fill the memory. Folding leaves at most three
         # operations per key.
         if self.fold_rows and sum(map(len, joined)) > self.fold_rows:
-            joined[:] = [fold_operations(join_operations([one.on(known.table) for one in joined]))]
+            joined[:] = [
+                fold_operations(
+                    join_operations([one.with_columns_of(known.table) for one in joined])
+                )
+            ]
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
-    """Return a mask of the operations at or before a position."""
+    """Return a mask of a block's operations at or before a position."""
     mask: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
     return mask
 
 
 def _add_definition(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
-    """Record that a source table had this definition at a position.
-
-    The position of its first operation is kept.
-    """
+    """Record that a source table had this definition at the position ``first``, unless an earlier position is recorded."""
     positions = defined.setdefault(table.name, {})
     positions[table] = min(first, positions.get(table, first))
 
 
 def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
-    """Join the operations of consecutive splits. All of them must use the same target tables."""
+    """Join the operations of consecutive splits of a batch. All of them must use the same target tables."""
     # Each part begins where the numbers of the part before it end.
     parts: list[SplitOperations] = []
     for one in reads:
@@ -274,7 +290,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
         operations={
             name: join_operations(
                 [
-                    part.operations[name].on(tables[name].table)
+                    part.operations[name].with_columns_of(tables[name].table)
                     for part in parts
                     if name in part.operations
                 ]
@@ -292,7 +308,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
 
 
 def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable]:
-    """Merge the tables of all splits by name. A table gets the columns of all its versions."""
+    """Merge the target tables of all splits of a batch by name. A table gets the columns that any split added to it."""
     tables: dict[str, KnownTable] = {}
     for one in reads:
         for name, known in one.tables.items():
@@ -302,7 +318,7 @@ def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable
 
 
 def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict[Table, str]]:
-    """Merge the definitions of source tables, each with the position of its first operation."""
+    """Merge the source tables' definitions of all splits, each with the position of the first operation that uses it."""
     defined: dict[str, dict[Table, str]] = {}
     for one in reads:
         for positions in one.defined.values():
@@ -312,7 +328,7 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
 
 
 def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Build the position that a target stores after the operation in this row."""
+    """Build the position that a target stores after it has applied the operation in this row."""
     return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )

@@ -23,8 +23,8 @@ from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import NAMES
 from trailgate.apply.effects.exclusions import number_dependent_rows
-from trailgate.apply.effects.faults import DUPLICATE
 from trailgate.apply.effects.nets import RowEffect, encode_keys
+from trailgate.apply.effects.operation_errors import DUPLICATE
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.reading import SplitOperations, build_position
@@ -43,9 +43,10 @@ Written = Sequence[tuple[str, Sequence[TableChanges], object]]  # each table's n
 
 
 class RowsRefusedError(RowRefusedError):
-    """Raised if a target rejects rows of a table.
+    """Raised if a target rejects rows of a table, with all of these rows.
 
-    ``table`` is its name, and ``rows`` are the rows that are rejected because of their own values.
+    ``table`` is the name of the table, and ``rows`` are the rows that are rejected because of their
+    own values.
     """
 
     table: str = ""
@@ -55,11 +56,13 @@ class RowsRefusedError(RowRefusedError):
 def build_rows_error(
     first: RowRefusedError, table: TargetTable, rows: RefusedRows, written: Written, at: int
 ) -> RowRefusedError:
-    """Build the error that lists all rejected rows of a table, or return ``first`` if it has none.
+    """Build the error that lists all rejected rows of a table, or return ``first`` if there are none to list.
 
-    ``written`` are the changes of all tables in this batch. The first ``at + 1`` of them, up to
-    this table, have been written. A row that a foreign key rejects is not listed if the cause may
-    be the other table of the foreign key: if its changes are not yet written, or remove rows.
+    ``first`` is the error with which the target rejected the write, and ``rows`` are all rows that
+    it rejects. ``written`` are the changes of all tables in this batch. The first ``at + 1`` of
+    them, up to this table, have been written. A row that a foreign key rejects is not listed if the
+    cause may be the other table of the foreign key: if its changes are not yet written, or remove
+    rows.
     """
     own = str(table).casefold()
     explains = {name.casefold() for name, _, _ in written[at + 1 :]}
@@ -80,7 +83,7 @@ def build_rows_error(
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Check the deferred constraints of the target before the commit.
+    """Check the target's deferred constraints for all written changes of a batch, before the commit.
 
     Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
     of one table if the target can find them.
@@ -98,17 +101,17 @@ def check_deferred_rows(target: FindingTarget, written: Written) -> None:
 
 
 def _removes(changes: TableChanges) -> bool:
-    """Return whether changes remove rows of a table."""
+    """Return whether changes remove rows of a target table."""
     return changes.emptied or bool((changes.nets.effect == RowEffect.DELETE).any())
 
 
 def find_refused_operations(
     batch: SplitOperations, refusal: RowsRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
-    """Return the first rejected operation of each rejected row: its number and its error.
+    """Find the first rejected operation of each row that the target rejects, by binary search.
 
-    Returns {} if they cannot be found. ``retry`` writes a batch, rolls it back, and returns the
-    error if the batch is rejected.
+    Returns the errors by operation number, or {} if the operations cannot be found. ``retry``
+    writes a batch, rolls it back, and returns the error if the batch is rejected.
     """
     operations = next(
         (one for one in batch.operations.values() if str(one.table) == refusal.table), None
@@ -197,7 +200,7 @@ def _refused_numbers(
 def find_refused_values(
     batch: SplitOperations, refusal: ValuesRefusedError
 ) -> dict[int, TrailgateError]:
-    """Return the operations that write a rejected value, each with its error."""
+    """Return the errors of the operations that write a value which the target rejects, by operation number."""
     errors: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
@@ -231,7 +234,7 @@ def find_refused_values(
 
 
 def find_middle(batch: SplitOperations) -> int | None:
-    """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
+    """Return the number of the operation at which a batch can be halved between two transactions, or None if it has only one transaction."""
     pairs = [(one.order, one.transaction) for one in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
@@ -304,7 +307,9 @@ def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -
                 if operations.key
                 else ""
             )
-            where = replace(error.where, source=operations.place(row), table=str(operations.table))
+            where = replace(
+                error.where, source=operations.shown_position(row), table=str(operations.table)
+            )
             hint, numbers = error.hint, error.numbers
             placed = type(error)(f"{key}{error.problem}", where=where, hint=hint)
             return placed.with_numbers(numbers)

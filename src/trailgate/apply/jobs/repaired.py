@@ -25,13 +25,13 @@ from typing import Any, Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.faults import IGNORE, STOP
 from trailgate.apply.effects.modes import VERSIONED
+from trailgate.apply.effects.operation_errors import IGNORE, STOP
 from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
@@ -108,7 +108,7 @@ def apply_repaired(
             {},
             extend=tables.extend,
             prepare=mapped.prepare(),
-            keep=tables.keeps,
+            keep=tables.keeps_rows,
             fold_rows=None,
         )
         read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
@@ -131,13 +131,13 @@ def _check_options(given: ApplyOptions, *, force: bool) -> None:
 
 
 class _RepairedTables(TargetTables):
-    """Tables whose positions count discard files instead of offsets in a trail."""
+    """The target's tables for repaired operations: their positions count discard files and are not positions in a trail."""
 
     by_position = False
 
 
 def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> SplitOperations:
-    """Remove operations on tables that already contain this file, whose position is ``at``.
+    """Remove repaired operations on tables that already contain this discard file, whose position is ``at``.
 
     There are such tables if a run was killed after it had committed only some tables. Raises
     OptionError if that run applied a different file.
@@ -158,7 +158,7 @@ def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> Sp
 
 
 def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
-    """Convert the lines of a file to operations. The trail defines their tables. Raises DecodeError."""
+    """Convert the lines of a discard file to operations. The trail defines their tables. Raises DecodeError."""
     numbered = list(_rows(content, source))
     if not numbered:
         return ChangeBatch([], 0)
@@ -184,7 +184,7 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
 
 
 def _rows(content: bytes, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Parse each line to a row of the operations table, and yield it with its line number."""
+    """Parse each line of a discard file to a row of the operations table, and yield it with its line number."""
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
             continue

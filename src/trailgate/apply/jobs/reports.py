@@ -51,7 +51,7 @@ class ApplyReport:
 
     @property
     def operations(self) -> int:
-        """The number of applied operations on all target tables."""
+        """The number of operations that apply has applied to all target tables."""
         return sum(one.operations for one in self.tables.values())
 
     def __add__(self, other: ApplyReport) -> ApplyReport:

@@ -1,9 +1,10 @@
 """The tables of a target as one group uses them, and the changes planned to their definitions.
 
-A table is looked up in the target when the first operation on it is read (`register`). If it does not exist it
-will be created; if it lacks columns of the trail, they will be added. If the trail redefines a source table, the
-target's table must be able to follow (`follow_definitions`). All changes are planned first, and carried out
-before the next rows are written (`change_tables`). After an error `restore` returns to an earlier state.
+A table is looked up in the target when the first operation on it is read (`register`). If it does
+not exist it will be created; if it lacks columns of the trail, they will be added. If the trail
+redefines a source table, the target's table must be able to follow (`follow_definitions`). All
+changes are planned first, and carried out before the next rows are written (`change_tables`). After
+an error `restore` returns to an earlier state.
 """
 
 from __future__ import annotations
@@ -61,10 +62,10 @@ class TableModes:
 
     @property
     def usual(self) -> ApplyMode:
-        """The ``--mode`` of the run, for target tables whose MAP statements name no mode."""
+        """The ``ApplyMode`` of the run, for target tables whose MAP statements name no mode."""
         return WITH_META if self.meta else MODES[self.run]
 
-    def name(self, table: str) -> str:
+    def mode_name(self, table: str) -> str:
         """Return the name of a target table's mode.
 
         Raises OptionError if its MAP statements contradict each other.
@@ -72,22 +73,22 @@ class TableModes:
         mapped = None if self.mapping is None else self.mapping.mode(table)
         return mapped or self.run
 
-    def of(self, table: str) -> ApplyMode:
+    def mode_of(self, table: str) -> ApplyMode:
         """Return a target table's ``ApplyMode``."""
-        name = self.name(table)
+        name = self.mode_name(table)
         return self.usual if name == self.run else MODES[name]
 
     def extend(self, table: TargetTable) -> TargetTable:
-        """Return a table with the columns that its mode adds to those of the source.
+        """Return a target table with the columns that its mode adds to those of the source.
 
         Raises DefinitionError if the source has a column with such a name, in any case.
         """
-        mode = self.of(str(table))
+        mode = self.mode_of(str(table))
         names = {column.name.casefold(): column.name for column in table.columns}
         for column in mode.columns:
             spelled = names.get(column.name.casefold())
             if spelled is not None:
-                option = "--meta" if mode is WITH_META else f"--mode {self.name(str(table))}"
+                option = "--meta" if mode is WITH_META else f"--mode {self.mode_name(str(table))}"
                 problem = f"{option} adds the column {column.name}, but the trail already has a column of this name"
                 where = Where(table=str(table), field=spelled)
                 raise DefinitionError(problem, where=where, hint=_build_rename_hint(mode, names))
@@ -95,12 +96,13 @@ class TableModes:
 
 
 class TargetSchemas:
-    """The tables of a target as one group uses them, and the changes planned to them.
+    """The definitions of a target's tables as one group uses them, and the changes planned to these definitions.
 
-    ``known`` has each table by the name with which apply would create it; the target may spell an
-    existing table's name differently. If ``by_position`` is False, the positions of the group are not positions in a trail; they are
+    ``known`` contains each table by the name with which apply would create it; the target may spell
+    an existing table's name differently. ``defined`` has the last definition of each source table.
+    If ``by_position`` is False, the positions of the group are not positions in a trail; they are
     stored in ``positions`` instead of the known tables. ``bound`` returns the position of the last
-    operation to apply to a table, if the target has such a limit.
+    operation to apply to a table, and is set only for a ``BoundedTarget``.
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class TargetSchemas:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that completes a table with the source's columns.
+        """A function that turns the target table made from a source table into the one to create.
 
         It sets the column types that the user chose, and adds the columns of the table's mode.
         """
@@ -153,9 +155,10 @@ class TargetSchemas:
         return self._planned.get(name, PlannedChange()).is_new
 
     def register(self, name: str, expected: TargetTable, reached: AppliedPosition | None) -> None:
-        """Look up a table in the target when it is first used, and plan to add the columns that it lacks.
+        """Look up a table in the target when it is first used, and plan to create it or add the columns that it lacks.
 
-        ``reached`` is the position up to which all tables are applied.
+        ``expected`` is the table with which operations were converted. ``reached`` is the position
+        up to which all tables of the group are applied.
         """
         known = self.known.get(name)
         if known is None:
@@ -194,7 +197,10 @@ class TargetSchemas:
         self.known[name] = replace(known, table=whole)
 
     def is_current(self, name: str, used: KnownTable) -> bool:
-        """Return whether the target's table is still defined as it was when operations were converted for it."""
+        """Return whether operations that were converted for the table ``used`` fit the table as the target defines it.
+
+        The types of the columns must fit, and the range of operations to apply must be the same.
+        """
         known = self.known[name]
         columns = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
@@ -259,12 +265,15 @@ class TargetSchemas:
         return table
 
     def _redefine(self, old: Table, new: Table) -> None:
-        """Check that a target table can follow a changed definition, and plan wider columns if it needs them."""
+        """Check that a target table can follow a changed definition of its source table, and plan wider columns if needed."""
         name = str(self.extend(make_target_table(new)))
         known = self.known.get(name)
         if known is None:
             return
-        strict, keyed = self._options.schema_changes == "strict", self.modes.name(name) != "append"
+        strict, keyed = (
+            self._options.schema_changes == "strict",
+            self.modes.mode_name(name) != "append",
+        )
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._planned.get(name, PlannedChange())
@@ -279,11 +288,11 @@ class TargetSchemas:
 
     def _check_mode(self, table: TargetTable, expected: TargetTable) -> None:
         """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
-        added = {column.name.casefold() for column in self.modes.of(str(table)).columns}
+        added = {column.name.casefold() for column in self.modes.mode_of(str(table)).columns}
         # Only columns that the source lacks can show the mode.
         of_source = {column.name.casefold() for column in expected.columns} - added
         names = {one.name for one in table.columns if one.name.casefold() not in of_source}
-        chosen = self.modes.name(str(table))
+        chosen = self.modes.mode_name(str(table))
         for name, mode in MODES.items():
             markers = {column.name for column in mode.columns}
             # A table has the marker columns of a mode exactly if it was created in that mode.
@@ -295,11 +304,11 @@ class TargetSchemas:
                 )
 
     def change_tables(self) -> None:
-        """Carry out the planned changes: create tables, widen columns and add columns."""
+        """Carry out the planned changes in the target: create tables, widen columns and add columns."""
         for name, change in self._planned.items():
             table = self.known[name].table
             if change.is_new:
-                self._target.create(self.modes.of(name).stored(table))
+                self._target.create(self.modes.mode_of(name).stored(table))
             if change.wider:
                 self._target.widen(table, change.wider)
             if change.added:
@@ -316,7 +325,7 @@ def _extend_table(
 
 
 def _build_same_target_error(one: str, other: str, target: str) -> DefinitionError:
-    """Return the error for two source tables that would be written to one target table."""
+    """Build the error for two source tables that would be written to one target table."""
     problem = f"the trail has the tables {one} and {other}, whose names differ only in case, and both would be written to {target}"
     hint = SAME_TARGET_HINT.format(one, target, one)
     return DefinitionError(problem, where=Where(table=other), hint=hint)
@@ -336,8 +345,8 @@ def _build_rename_hint(mode: ApplyMode, names: Collection[str]) -> str:
 
 
 def _apply_types(types: ChosenColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
-    """Apply the column types that the user chose. Text columns keep their lengths only with ``sizes``."""
-    typed = types.of(table)
+    """Set the column types that the user chose in a table to create. Text columns keep their lengths only with ``sizes``."""
+    typed = types.apply_to(table)
     if sizes:
         return typed
     return replace(typed, columns=tuple(replace(one, length=None) for one in typed.columns))

@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
-from trailgate.apply.effects.faults import (
+from trailgate.apply.effects.operation_errors import (
     ErrorResponses,
 )
 from trailgate.apply.effects.replay import collect_keys
@@ -72,11 +72,11 @@ CHANGED_SINCE: Final = (
 
 
 class TargetTables:
-    """The tables of a target to which one group applies batches, and the positions that they have reached.
+    """Applies batches of one group to the tables of a target, and knows the positions up to which they are applied.
 
-    Raises StorageError if the group applied a different source to this target. If ``by_position``
-    is False, the group's positions are not positions in a trail, so no operation is skipped by
-    position.
+    Opening it raises StorageError if the group applied a different source to this target. If
+    ``by_position`` is False, the group's positions are not positions in a trail, so no operation is
+    skipped by position.
     """
 
     by_position: ClassVar[bool] = True
@@ -170,7 +170,7 @@ class TargetTables:
         self.source = add_dropped_statements(source, done.trail)
         changed = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
-            self._check_further(current.further(before), to)
+            self._check_new_statements(current.find_new_statements(before), to)
             return None  # only the position of each table counts
         if joining:
             at = short_position(done.position)
@@ -179,12 +179,12 @@ class TargetTables:
                 self._target.commit(changed)
         return changed
 
-    def _check_further(self, further: Sequence[str], to: str) -> None:
+    def _check_new_statements(self, statements: Sequence[str], to: str) -> None:
         """Raise StorageError if a new MAP statement writes a table that the group already applies.
 
         The operations of the statement before the table's position would be skipped.
         """
-        for one in further:
+        for one in statements:
             target = parse_map_target(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
@@ -203,7 +203,7 @@ class TargetTables:
 
     @property
     def known(self) -> Mapping[str, KnownTable]:
-        """The tables used so far, by the names with which they would be created."""
+        """The target tables used so far, by the names with which apply would create them."""
         return dict(self._schemas.known)
 
     @property
@@ -220,7 +220,7 @@ class TargetTables:
         return {table.name for table in self._schemas.defined.values()}
 
     def unmatched_columns(self, defined: Callable[[], Collection[str]]) -> tuple[str, ...]:
-        """Return a sentence for each chosen column type that had no effect.
+        """Return a sentence for each ``--column`` option that had no effect.
 
         ``defined`` returns the names of all target tables that the trail defines, including those
         without operations.
@@ -237,7 +237,7 @@ class TargetTables:
 
     @property
     def done(self) -> AppliedPosition | None:
-        """The position of the last committed batch, or None."""
+        """The position of the group's last committed batch, or None."""
         return self._writer.done
 
     @property
@@ -250,7 +250,7 @@ class TargetTables:
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """A function that sets chosen column types in a table, and adds the columns of its mode."""
+        """A function that sets chosen column types in a target table to create, and adds the columns of its mode."""
         return self._schemas.extend
 
     def look_up_definitions(self, before: Callable[[str, str], Table | None]) -> None:
@@ -262,23 +262,25 @@ class TargetTables:
         self._schemas.definition_before = before
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether the group discards operations that cannot be applied, so that their original rows must be kept."""
-        return self._writer.keeps
+        return self._writer.keeps_rows
 
     @property
     def folds(self) -> bool:
-        """Whether operations may be folded before they are applied."""
+        """Whether the operations on each key may be combined (``fold_operations``) before they are applied."""
         given = self._options
         overlays = self._policy.overlays or given.overlay_until is not None
         # A MAP statement of a parameter file may contain HANDLECOLLISIONS.
         may_overlay = overlays or given.params is not None
-        return self._schemas.modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
+        return self._schemas.modes.usual.folds and not (
+            self.keeps_rows or may_overlay or given.dry_run
+        )
 
     def read(self, read: Callable[[], Iterable[SplitOperations]]) -> SplitOperations:
-        """Read a batch with ``read``, and join its splits.
+        """Read a batch of operations by calling ``read``, and join its splits.
 
-        Reads again if a target table differs from what the splits assumed.
+        Calls ``read`` again if a target table differs from what the splits assumed.
 
         Raises DefinitionError if a table of the target does not match.
         """
@@ -301,13 +303,13 @@ class TargetTables:
                 return replace(
                     joined,
                     operations={
-                        name: operations.on(self._schemas.known[name].table)
+                        name: operations.with_columns_of(self._schemas.known[name].table)
                         for name, operations in joined.operations.items()
                     },
                 )
 
     def check_unchanged(self, batch: SplitOperations) -> None:
-        """Raise ApplyError if the current row of an operation was written by a later operation, or has no position."""
+        """Raise ApplyError if the target's row of a repaired operation was written by a later operation, or has no position."""
         for name, operations in batch.operations.items():
             if self._schemas.is_new(name):
                 continue
@@ -346,12 +348,13 @@ class TargetTables:
                     )
                     problem = f"the row of {operations.shown_key(number)} may have been changed by a later operation: {since}"
                     where = Where(
-                        source=None if position is None else operations.place(number), table=name
+                        source=None if position is None else operations.shown_position(number),
+                        table=name,
                     )
                     raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 
     def apply(self, batch: SplitOperations) -> ApplyReport:
-        """Apply a batch of complete transactions.
+        """Apply a batch of complete transactions to the tables of the target, and return a report.
 
         The batch is divided at the CSN ``overlay_until``, because collisions are handled
         differently after it.
@@ -373,14 +376,14 @@ class TargetTables:
 
 
 def _is_after(written: str | None, position: str) -> bool:
-    """Return whether a row was written after a position, or has no position."""
+    """Return whether a target's row was written after a position. True if the row's position is unknown (None)."""
     return written is None or written > position
 
 
 def _split_at_csn(
     batch: SplitOperations, csn: str
 ) -> tuple[SplitOperations | None, SplitOperations | None]:
-    """Split a batch before the first transaction with a CSN after ``csn``."""
+    """Split a batch before the first operation with a CSN after ``csn``. A part is None if it has no operations."""
     later = [
         operations.order[
             above_csn(operations.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)

@@ -9,7 +9,7 @@ Both sides are computed by the same code, so this does not find errors of apply 
 changes that somebody else made to the tables.
 
 If tables were loaded before apply began, the scratch file contains only what the trail determines
-(``apply/effects/determined.py``): which keys exist, and which columns have known values. Only these
+(``apply/effects/known_keys.py``): which keys exist, and which columns have known values. Only these
 are compared. Other rows count as ``untouched``. The same is done if the first files of the trail no
 longer exist, because the rows from those files exist only in the target.
 """
@@ -29,14 +29,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.determined import (
+from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
     add_known_flags,
     known_flag_name,
 )
-from trailgate.apply.effects.faults import DUPLICATE, MISSING
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
+from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import Key, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
@@ -44,7 +44,7 @@ from trailgate.apply.effects.tables import TargetTable, build_key_table
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import ResolvedApplyOptions, resolve_apply_options
+from trailgate.apply.jobs.resolved_options import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
@@ -139,9 +139,12 @@ class VerifyReport:
 
 @dataclass(slots=True)
 class _Expected(ApplyTarget):
-    """The scratch file as a target of apply, with the tables that the trail should produce.
+    """The scratch DuckDB file as a target of apply, with the tables that the trail should produce.
 
-    Each table has the types of the real table, and is applied up to its position.
+    Each table has the types of the table in the ``real`` target, and is applied up to that table's
+    position. ``whole`` is the position of all tables together. ``loaded``: the tables were loaded
+    before apply began, so ``scratch`` contains only what the trail determines. ``tables`` has each
+    expected table, and the real one or None.
     """
 
     scratch: DuckDBTarget
@@ -175,13 +178,13 @@ class _Expected(ApplyTarget):
         return self.scratch.position(table)
 
     def bound(self, table: TargetTable) -> str:
-        """Return the position up to which the real table is applied."""
+        """Return the position up to which a table of the real target is applied: ``--verify`` expects no more."""
         theirs = self.tables[str(table)][1]
         applied = None if theirs is None else self.real.position(theirs)
         return max(self.whole.position, "" if applied is None else applied.position)
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the expected table, and create it in the scratch file when it is first used."""
+        """Return an expected table of ``--verify``, and create it in the scratch file when it is first used."""
         theirs = self.real.find_table(table)
         self.tables[str(table)] = (table, theirs)
         flat = self._flat(table)
@@ -197,7 +200,7 @@ class _Expected(ApplyTarget):
         return expected if theirs is None else _as_compared(expected, theirs)
 
     def discarded_rows(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of a block's operations that are in the discard file."""
+        """Return the numbers of a block's operations that ``--verify`` skips because they are in the discard file."""
         if self.discards is None:
             return ()
         # Skipped here as well, since the target lacks them too; their keys are noted in
@@ -208,7 +211,7 @@ class _Expected(ApplyTarget):
         return numbers
 
     def record_discarded(self, operations: TargetOperations) -> None:
-        """Record the keys of discarded operations.
+        """Record the keys of discarded operations for ``--verify``.
 
         In a loaded table it is unknown whether their rows exist.
         """
@@ -216,11 +219,11 @@ class _Expected(ApplyTarget):
         keys.update(collect_keys(operations))
 
     def is_whole(self, table: TargetTable) -> bool:
-        """Return whether every row of a table is known."""
+        """Return whether every row of an expected table is known: it was not loaded, or a truncate has emptied it."""
         return not self.loaded or str(table) in self._emptied
 
     def scratch_name(self, name: str) -> tuple[str, str]:
-        """Return the schema and name of an expected table.
+        """Return the schema and name of an expected table in the scratch file.
 
         The scratch file ignores the case of names. If the real target has several tables whose
         names differ only in case, each of them gets its own schema in the scratch file.
@@ -247,9 +250,9 @@ class _Expected(ApplyTarget):
         self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys.
+        """Return the rows of the scratch file with any of the keys.
 
-        In a loaded table they include the flags that state what is known.
+        Rows of a loaded table include the flags that state what is known.
         """
         bare = _bare(table)
         if not self.loaded:
@@ -378,21 +381,21 @@ def verify_tables(
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             with begin_run(make_expected("positions.duckdb")) as run:
-                comparisons = _with_positions(comparisons, run.reads())
+                comparisons = _with_positions(comparisons, run.read_batches())
     return VerifyReport(comparisons, whole, notices)
 
 
 def _discard_notices(
     expected: _Expected, run: ApplyRun, path: str, *, differs: bool
 ) -> tuple[str, ...]:
-    """Explain how discarded operations affect the comparison.
+    """Return a notice about how discarded operations affect the comparison of ``--verify``, if they do.
 
-    Either the operations in the discard file at ``path`` were skipped here too, or that file is missing,
-    and the differences may come from operations that apply discarded.
+    Either the operations in the discard file at ``path`` were skipped here too, or that file is
+    missing, and the differences may come from operations that apply discarded.
     """
     if expected.left_out:
         return (DISCARDED.format(path, len(expected.left_out)),)
-    if differs and run.keeps and expected.discards is None:
+    if differs and run.keeps_rows and expected.discards is None:
         return (NO_DISCARDS.format(path),)
     return ()
 
@@ -403,7 +406,7 @@ def _is_loaded(options: ApplyOptions) -> bool:
 
 
 def _check_modes(mapped: ResolvedApplyOptions, *, loaded: bool) -> None:
-    """Raise OptionError if the tables of a mode cannot be compared."""
+    """Raise OptionError if ``--verify`` cannot compare the tables of a mode."""
     others = sorted(mapped.modes - {"current"})
     if loaded and others:
         raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
@@ -430,7 +433,7 @@ def _compare_tables(
 
 
 def _open_scratch(path: Path, group: str) -> DuckDBTarget:
-    """Open the scratch file. Raises MissingDependencyError if DuckDB is not installed."""
+    """Open the scratch DuckDB file of ``--verify``. Raises MissingDependencyError if DuckDB is not installed."""
     try:
         from trailgate.apply.targets.duckdb import DuckDBTarget  # noqa: PLC0415  of an extra
     except ModuleNotFoundError:
@@ -440,7 +443,7 @@ def _open_scratch(path: Path, group: str) -> DuckDBTarget:
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
-    """Open the group's discard file.
+    """Open the group's discard file, whose operations ``--verify`` skips.
 
     Return None if it does not exist, or if the target already contains all its lines unchanged.
     """
@@ -461,9 +464,10 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
 
 @contextmanager
 def _name_real_tables(begin: int) -> Iterator[None]:
-    """Make errors name the target's table instead of the scratch file's.
+    """Context manager: errors of ``--verify`` name the target's table instead of the scratch file's.
 
-    If the trail's first files are missing, errors about missing rows mention that.
+    ``begin`` is the number of the trail's first file. If earlier files are missing, an error about
+    a missing or existing row becomes a StorageError that states this.
     """
     try:
         yield
@@ -494,7 +498,7 @@ def _compare(
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _read_canonical(theirs, expected.real)
     if expected.loaded and (forgotten := expected.forgotten.get(str(ours))):
-        expected.scratch.forget(ours, build_key_table(ours, list(forgotten)))
+        expected.scratch.mark_unknown(ours, build_key_table(ours, list(forgotten)))
     counts, differing = expected.scratch.compare(
         ours, rows, names, examples, determined=expected.loaded, is_whole=expected.is_whole(ours)
     )
@@ -506,7 +510,7 @@ def _compare(
 
 
 def _bare(table: TargetTable) -> TargetTable:
-    """Return the table for the scratch file: its columns have Arrow types without the database's restrictions."""
+    """Return a target table as the scratch file of ``--verify`` has it: columns have Arrow types without the database's restrictions."""
     columns = tuple(
         replace(one, stored=None, extra=False, computed=False, on_insert=False)
         for one in table.columns
@@ -515,7 +519,7 @@ def _bare(table: TargetTable) -> TargetTable:
 
 
 def _without_flags(table: TargetTable) -> TargetTable:
-    """Return the table without the columns that state which values are known."""
+    """Return a table of known keys without its flag columns, which state what is known."""
     flags = {EXISTS_FLAG, *(known_flag_name(one.name) for one in table.columns)}
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
@@ -535,7 +539,7 @@ def _as_compared(table: TargetTable, theirs: TargetTable) -> TargetTable:
 
 
 def _read_canonical(table: TargetTable, real: ApplyTarget) -> pa.RecordBatchReader:
-    """Read the rows of a table, with values in the canonical spelling."""
+    """Read the rows of a target table, with values in the canonical spelling, in which they can be compared."""
     rows = real.scan(table)
     if all(one.stored is None for one in table.columns):
         return rows
@@ -553,7 +557,7 @@ def _canonical_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatc
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDifference:
-    """Convert a row of the comparison.
+    """Convert a row that the comparison of a table returned to a ``RowDifference``.
 
     A missing or extra row lists all columns, a different row only the differing ones.
     """
@@ -588,7 +592,10 @@ def _with_positions(
 def _positions(
     reads: Iterable[Mapping[str, TargetOperations]], wanted: Mapping[str, tuple[RowDifference, ...]]
 ) -> dict[str, list[list[str]]]:
-    """Return for each row the positions of the operations on its key."""
+    """Return for each differing row of each table the positions of the operations on its key.
+
+    ``reads`` are the operations of each batch, by table.
+    """
     positions: dict[str, list[list[str]]] = {
         name: [[] for _ in rows] for name, rows in wanted.items()
     }

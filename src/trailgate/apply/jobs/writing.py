@@ -22,8 +22,8 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import IGNORE, OperationErrors
 from trailgate.apply.effects.modes import ComputeChanges
+from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (
@@ -87,7 +87,7 @@ class BoundedTarget(ApplyTarget, Protocol):
         ...
 
     def record_discarded(self, operations: TargetOperations) -> None:
-        """Record the operations on a table that an earlier run discarded."""
+        """Record operations on a target table that an earlier run discarded."""
         ...
 
 
@@ -113,7 +113,7 @@ class BatchWriter:
         return "" if self.done is None else self.done.position
 
     @property
-    def keeps(self) -> bool:
+    def keeps_rows(self) -> bool:
         """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
         return not self.changes.responses.always_stop
 
@@ -157,9 +157,10 @@ class BatchWriter:
     def _locate_refusal(
         self, batch: SplitOperations, policy: CollisionPolicy, refusal: RowRefusedError
     ) -> TrailgateError:
-        """Add the position, table and key of the rejected operation to an error.
+        """Find the operation that the target rejects, and add its position, table and key to the error.
 
-        The operation is found by writing parts of the batch.
+        It is found by writing parts of the batch, which are rolled back. A very large batch is not
+        searched, and the error is returned unchanged.
         """
         if batch.rows > MOST_SOUGHT:
             return refusal
@@ -172,7 +173,7 @@ class BatchWriter:
     def _try_write(
         self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
     ) -> RowRefusedError | None:
-        """Write operations, roll them back, and return the error if the target rejected them.
+        """Write a part of a batch, roll it back, and return the error if the target rejected a row.
 
         With ``find``, deferred constraints are checked too, and the error names all rejected rows
         if the target can find them.
@@ -188,12 +189,14 @@ class BatchWriter:
         return None
 
     def _apply(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
-        """Write a batch and commit it."""
+        """Write a batch to the target and commit it with its last position. In a dry run, write nothing."""
         end = batch.last
         assert end is not None
         batch = self._without_discarded(batch)
         with self._rollback_on_error():
-            report, faults, excluded = self._write(batch, policy, discards=True, find=self.keeps)
+            report, faults, excluded = self._write(
+                batch, policy, discards=True, find=self.keeps_rows
+            )
             if not self.options.dry_run:
                 self._discard(batch, faults, excluded)
                 self.target.commit(end)
@@ -201,7 +204,7 @@ class BatchWriter:
         return report
 
     def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
-        """Remove operations that an earlier run discarded: a killed run, or one that is verified.
+        """Return a batch without the operations that an earlier run discarded: a killed run, or one that is verified.
 
         If a killed run had committed some tables of its batch, their operations are skipped now. An
         error that depended on them, such as one that discarded a transaction across several tables,
@@ -224,7 +227,7 @@ class BatchWriter:
         return replace(batch, operations=operations)
 
     def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of a block's operations that were discarded before."""
+        """Return the numbers of a block's operations that an earlier run discarded."""
         if self.bounded is not None:
             return self.bounded.discarded_rows(block)
         # If any table is ahead of the position of all tables, a run was killed after it had committed
@@ -240,9 +243,10 @@ class BatchWriter:
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
-        """Roll back if an error is raised.
+        """Context manager: roll the target back if an error is raised.
 
-        Tables are then looked up again, unless the error is a rejected row.
+        After a rejected row the known tables are as before. After any other error they are looked
+        up again.
         """
         state = self.schemas.state()
         try:
@@ -261,9 +265,10 @@ class BatchWriter:
         discards: bool = False,
         find: bool = False,
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
-        """Write the changes of a batch.
+        """Compute the changes of a batch and write them to the target, without a commit of the batch.
 
-        Return the report, the operations that cannot be applied, and the excluded transactions.
+        Returns the report, the errors of the operations that cannot be applied, and the numbers of
+        the excluded transactions.
 
         With ``discards``, these operations are written to the discard file first, if the target
         commits each table separately. With ``find``, an error about a row names all rejected rows,
@@ -296,7 +301,7 @@ class BatchWriter:
     def _write_tables(
         self, effects: Sequence[TableEffects], last: AppliedPosition, *, find: bool
     ) -> None:
-        """Write the changes of each table, up to the position ``last``."""
+        """Write the changes of each table to the target. ``last`` is the position of the batch's last operation."""
         finding = self.target if find and isinstance(self.target, FindingTarget) else None
         for number, (_, steps, _) in enumerate(effects):
             for one in steps:
@@ -319,7 +324,7 @@ class BatchWriter:
     def _discard(
         self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
     ) -> None:
-        """Write the operations that are not applied to the discard file, except ignored operations."""
+        """Append the operations of a batch that are not applied to the discard file, except ignored operations."""
         ignored = self.changes.with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import fold_upper_case, make_target_table
 from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
@@ -40,7 +40,8 @@ LONGEST = 4000
 class _TableMap:
     """A MAP statement bound to one source table.
 
-    Each target column is the index of a source column, or an expression.
+    ``selection`` tests the statement's conditions, ``table`` is the target table, and ``columns``
+    has for each of its columns the index of a source column, or an expression.
     """
 
     statement: MapStatement
@@ -75,7 +76,7 @@ class ReplicatMapping:
 
     @property
     def name(self) -> str:
-        """A string that identifies these MAP statements in the source of a stored position."""
+        """The MAP statements as part of the source that a position is stored with, such as ``hr.t>copy.t,hr.u>copy.u``."""
         # If all statements have the same mode, it is not repeated for each.
         common_mode = self._parameters.mode
         mapped = {
@@ -87,12 +88,12 @@ class ReplicatMapping:
         return ",".join(sorted(mapped) + sorted(excluded))
 
     def collisions(self, target: str) -> CollisionPolicy | None:
-        """Return the collision policy of a target table, or None if its statements do not set one.
+        """Return the collision policy of a target table, or None if its MAP statements do not set one.
 
         Statements that name the table take precedence over those with wildcards. Raises OptionError
         if statements of the same rank set different policies.
         """
-        statements = self._naming(target)
+        statements = self._statements_for(target)
         for one in statements[1:]:
             if one.collisions is not statements[0].collisions:
                 problem = f"it handles collisions differently from line {statements[0].rule.line}, and both write {target}"
@@ -101,11 +102,11 @@ class ReplicatMapping:
         return statements[0].collisions if statements else None
 
     def mode(self, target: str) -> str | None:
-        """Return the mode of a target table, or None if its statements do not set one.
+        """Return the apply mode of a target table, or None if its MAP statements do not set one.
 
-        Raises OptionError if they differ.
+        Raises OptionError if its statements set different modes.
         """
-        statements = self._naming(target)
+        statements = self._statements_for(target)
         for one in statements[1:]:
             if one.mode != statements[0].mode:
                 problem = f"INSERTALLRECORDS differs from line {statements[0].rule.line}, and both write {target}"
@@ -120,10 +121,10 @@ class ReplicatMapping:
 
     def names_target(self, target: str) -> bool:
         """Return whether a MAP statement names a target table, without wildcards."""
-        return any("*" not in one.target for one in self._naming(target))
+        return any("*" not in one.target for one in self._statements_for(target))
 
-    def _naming(self, target: str) -> list[MapStatement]:
-        """Return the statements with a target table of this name.
+    def _statements_for(self, target: str) -> list[MapStatement]:
+        """Return the MAP statements whose TARGET matches this table.
 
         Statements with wildcards count only if no other statement names the table.
         """
@@ -139,13 +140,13 @@ class ReplicatMapping:
         return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
     def tables(self, table: Table) -> Sequence[Table]:
-        """Return the target tables of a source table, one for each statement that matches it.
+        """Return the target tables of a source table, one for each MAP statement that matches it.
 
-        Raises OptionError.
+        Raises OptionError if a statement does not fit the source table.
         """
         return [one.table for one in self._of_table(table)]
 
-    def blocks(
+    def map_block(
         self, block: ChangeBlock, faults: OperationErrors, now: str | None = None
     ) -> Sequence[ChangeBlock]:
         """Convert a block of operations on a source table to blocks on its target tables.
@@ -171,7 +172,7 @@ class ReplicatMapping:
     def time_columns(self, target: str) -> frozenset[str]:
         """Return the names of the target table's columns that a MAP statement sets to the time at which a batch is applied (``@DATENOW``).
 
-        They are in lower case.
+        The names are in lower case. Only source tables that were mapped before are considered.
         """
         return frozenset(
             column.name.casefold()
@@ -192,7 +193,7 @@ class ReplicatMapping:
     def _rows(
         self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: OperationErrors
     ) -> Longs:
-        """Return the rows among ``rows`` that the statement selects."""
+        """Return the rows of a block, among ``rows``, whose operations a MAP statement selects."""
         # The empty part keeps concatenate from failing if there are no rows.
         chosen = [rows[:0]]
         op_types = block.op_type[rows]
@@ -227,7 +228,7 @@ class ReplicatMapping:
 
 
 def _table_map(statement: MapStatement, table: Table, environment: GetenvValues) -> _TableMap:
-    """Bind a statement to a source table. Raises OptionError if it does not fit."""
+    """Bind a MAP statement to a source table. Raises OptionError if it does not fit the table."""
     rule = statement.rule
     selection = TableSelection(table, (rule,), environment)
     selection.check()
@@ -276,7 +277,7 @@ def _source_column(value: Expression, table: Table, statement: MapStatement) -> 
 def _with_key(
     statement: MapStatement, source: Table, target: Table, values: Sequence[int | Expression]
 ) -> Table:
-    """Return the target table with its key: KEYCOLS, or else the columns mapped from the source's key."""
+    """Return the target table of a MAP statement with its key: KEYCOLS, or else the columns mapped from the source's key."""
     if statement.rule.key:
         key = {column_index(target, name, statement.rule, "KEYCOLS") for name in statement.rule.key}
     else:
@@ -315,7 +316,7 @@ def _key_index(
 
 
 def _target_name(statement: MapStatement, source: Table) -> str:
-    """Return the name of the target table for a source table.
+    """Return the name of the table to which a MAP statement maps a source table.
 
     ``*`` alone as a part of TARGET is replaced by the same part of the source's name. A ``*`` next
     to other characters is replaced by the text that the star in the MAP pattern matches (assumed;
@@ -354,7 +355,7 @@ def _target_name(statement: MapStatement, source: Table) -> str:
 
 
 def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) -> ChangeBlock:
-    """Convert the operations that a statement selects to operations on its target.
+    """Convert operations that a MAP statement has selected to operations on its target table.
 
     Expressions are evaluated on the record as it is in the trail, because an audit table describes
     what happened at the source. With INSERTDELETES, a delete becomes an insert, but @GETENV
@@ -387,7 +388,10 @@ def _map_block(one: _TableMap, block: ChangeBlock, environment: GetenvValues) ->
 
 
 def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
-    """Return the operation types after INSERTUPDATES, INSERTDELETES and UPDATEDELETES."""
+    """Return a block's operation types after INSERTUPDATES, INSERTDELETES and UPDATEDELETES.
+
+    ``types`` contains pairs of letters, such as ("D", "I") for INSERTDELETES.
+    """
     op_type: Octets = block.op_type.copy()
     for old, new in types:
         chosen = block.op_type == ord(old)

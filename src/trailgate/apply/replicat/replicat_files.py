@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
+from trailgate.apply.effects.operation_errors import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.definitions.parameter_files import (
     ParameterStatement,
@@ -128,6 +128,9 @@ class MapStatement:
 class ReplicatParameters:
     """The parsed parameters of a Replicat file.
 
+    - ``excluded``: the patterns of MAPEXCLUDE
+    - ``on_error``, ``responses``: the default response of REPERROR, and those by Oracle error
+      number
     - ``unused``: parameters that do not affect the data
     - ``ignored``: unsupported parameters that would change the data, skipped because of
       ``ignore_unsupported``
@@ -169,7 +172,11 @@ class ReplicatParameters:
 
 @dataclass(slots=True)
 class _Draft(ParameterRemarks):
-    """The parameters parsed so far, and the toggles that apply to later MAP statements."""
+    """The parameters of a Replicat file parsed so far, and the toggles that apply to later MAP statements.
+
+    ``not_taken`` contains the letters of the operations that a toggle ignores, such as "D" after
+    IGNOREDELETES.
+    """
 
     parameters: ReplicatParameters = ReplicatParameters()
     not_taken: set[str] = field(default_factory=set)
@@ -182,9 +189,9 @@ class _Draft(ParameterRemarks):
     errors: dict[str, tuple[ParameterStatement, str]] = field(default_factory=dict)  # of REPERROR
 
     def set_once(self, statement: ParameterStatement, **members: Any) -> None:
-        """Set fields of the parameters.
+        """Set fields of the Replicat parameters.
 
-        Raises OptionError if the file has already set one of them.
+        Raises OptionError if the parameter file has already set one of them.
         """
         for name in members:
             if getattr(self.parameters, name) is not None:
@@ -255,7 +262,7 @@ def _check_duplicates(draft: _Draft) -> None:
 
 
 def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> None:
-    """Report text after a complete parameter, such as THREADS (1-3), as an error."""
+    """Report text after a complete Replicat parameter, such as THREADS (1-3), as an error."""
     rest = rest.strip(" \t,;")
     if not rest:
         return
@@ -268,7 +275,7 @@ def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> No
 
 
 def _map(draft: _Draft, statement: ParameterStatement) -> None:
-    """Parse a MAP statement with its options."""
+    """Parse a MAP statement of a Replicat file with its options."""
     # MAP HR.EMP*, TARGET DW.*, COLMAP (USEDEFAULTS, ID = EMPNO), FILTER (@LEN (NAME) > 0);
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
@@ -425,7 +432,7 @@ def _toggle_collisions(
 
 
 def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter with one value, which it stores in the field ``member``.
+    """Return a handler for a Replicat parameter with one value, which it stores in the field ``member``.
 
     ``what`` describes the value in errors.
     """
@@ -455,7 +462,7 @@ def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
-    """Record a response to an error.
+    """Parse REPERROR, such as ``REPERROR (1403, DISCARD)``, and record its response to an Oracle error.
 
     ``_with_responses`` combines the responses after the whole file is parsed.
     """
@@ -487,7 +494,7 @@ def _reperror(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _with_responses(draft: _Draft) -> ReplicatParameters:
-    """Return the parameters with all REPERROR responses.
+    """Return the parameters of a Replicat file with all responses of REPERROR.
 
     Raises OptionError for an error number whose response would differ from Replicat's.
     """
@@ -544,7 +551,7 @@ def _toggle_mode(mode: str | None) -> Callable[[_Draft, ParameterStatement], Non
 
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
-    """Set the catalog for the following sources that do not name a catalog."""
+    """Parse SOURCECATALOG: set the catalog of the following MAP statements whose source names none."""
     draft.catalog, rest = statement.first("a catalog")
     _nothing_more(draft, statement, rest)
 
@@ -566,7 +573,7 @@ def _allowduptargetmap(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _ddl(draft: _Draft, statement: ParameterStatement) -> None:
-    """Report DDL, and remember the statement for the error message in case the trail contains a DDL record."""
+    """Report a DDL parameter, and remember it for the error message in case the trail contains a DDL record."""
     words = statement.rest.upper().split()
     if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
         ddl = remark_of(statement, statement.text, NO_DDL)
@@ -590,11 +597,11 @@ def _charset(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
-    """Do nothing, because the parameter was already handled when the file was split into statements."""
+    """Do nothing for USEANSISQLQUOTES, which was already handled when the file was split into statements."""
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """Report an unsupported parameter: either it has no effect here, or it is an error."""
+    """Report an unsupported Replicat parameter: either it has no effect here, or it is an error."""
     name = statement.keyword
     if name in NOTED:
         draft.note(statement, statement.text, NOTED[name])

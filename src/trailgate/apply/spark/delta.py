@@ -1,7 +1,7 @@
 """Delta tables that the Spark session merges into, for tables that are too large for the driver's process.
 
-Folders, the application transaction and its version are the same as in ``apply/targets/delta.py``, so a
-run with either library continues what the other one applied. delta-rs reads the log, creates
+Folders, the application transaction and its version are the same as in ``apply/targets/delta.py``,
+so a run with either library continues what the other one applied. delta-rs reads the log, creates
 tables, adds columns, overwrites and appends. Changes by key are one MERGE of the session; Delta
 skips it if its version is committed already.
 """
@@ -38,9 +38,9 @@ NO_DELTA: Final = (
 
 
 class SessionDeltaTarget(DeltaTarget):
-    """Delta tables that a Spark session merges into.
+    """The target of Delta tables that a Spark session merges into (``merge="session"``).
 
-    They are below a folder whose address is valid both for this process and for the session.
+    The tables are below a folder whose address is valid both for this process and for the session.
     """
 
     def __init__(self, root: str, group: str, spark: SparkSession) -> None:
@@ -48,7 +48,7 @@ class SessionDeltaTarget(DeltaTarget):
         self._spark = spark
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Merge changes by key with one statement of the session, which also commits the position."""
+        """Merge changes by key into a Delta table with one statement of the session, which also commits the position."""
         path, (application, version) = self._path(effects.nets.table), self._transaction(at)
         settings = {
             APPLICATION: application,
@@ -72,12 +72,12 @@ def open_tables(address: str, group: str, spark: SparkSession) -> SessionDeltaTa
 
 
 def _has_exact_statistics(data_type: pa.DataType) -> bool:
-    """Return whether statistics of this type are exact, even if delta-rs wrote them."""
+    """Return whether a Delta column's statistics are exact, even if delta-rs wrote them."""
     return not has_rounded_statistics(data_type)
 
 
 def _refusal(error: Exception, path: str) -> TrailgateError:
-    """Build the error for a MERGE that fails in Spark."""
+    """Build the error for a MERGE into a Delta table that fails in Spark."""
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
         return build_conflict_error(cause_line(error), path)

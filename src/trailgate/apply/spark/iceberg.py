@@ -55,7 +55,7 @@ NO_ICEBERG: Final = (
 
 
 class SessionIcebergTarget:
-    """The Iceberg tables of a Spark session's catalog, or of a namespace in it."""
+    """The target of Iceberg tables in a Spark session's catalog, or in a namespace of it."""
 
     widens = True
     folds_names = False
@@ -91,7 +91,7 @@ class SessionIcebergTarget:
         return AppliedPosition("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
-        """Return the highest position in a table's snapshots, and the current snapshot's ID."""
+        """Return the group's highest position in the snapshots of an Iceberg table, and the current snapshot's ID."""
         with _refusing(name):
             # The latest snapshot need not have a position: another writer may have added it. So
             # take the highest position of the table's history.
@@ -112,10 +112,10 @@ class SessionIcebergTarget:
         return values
 
     def _exists(self, name: str) -> bool:
-        """Return whether a table exists.
+        """Return whether an Iceberg table exists in the session's catalog.
 
-        Clears what the session has cached about it, because another process may have written the
-        table.
+        Clears what the session has cached about the table, because another process may have written
+        it.
         """
         exists: bool = self._spark.catalog.tableExists(name)
         if exists:
@@ -137,7 +137,7 @@ class SessionIcebergTarget:
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
-            return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
+            return table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -210,7 +210,7 @@ class SessionIcebergTarget:
         self._names.add("/".join(table.name))
 
     def _write(self, name: str, effects: TableChanges) -> None:
-        """Choose the cheapest statement for the changes: overwrite, append, UPDATE or MERGE."""
+        """Write changes to an Iceberg table with the cheapest statement of the session: overwrite, append, UPDATE or MERGE."""
         nets = effects.nets
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
@@ -226,7 +226,7 @@ class SessionIcebergTarget:
             merge(self._spark, name, effects)
 
     def commit(self, at: AppliedPosition) -> None:
-        """Record in the checkpoint that all Iceberg tables are applied up to the position."""
+        """Record through the session, in the checkpoint table, that all Iceberg tables are applied up to the position."""
         row = encode_lake_checkpoint(at, self._names, pa.int64())
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
@@ -252,7 +252,7 @@ def open_tables(address: str, group: str, spark: SparkSession) -> SessionIceberg
 
 
 def _columns(schema: pa.Schema) -> str:
-    """Format columns for CREATE TABLE."""
+    """Format the columns of an Iceberg table for CREATE TABLE in Spark's SQL."""
     return ", ".join(
         f"{quote_name(field.name)} {field.dataType.simpleString()}"
         for field in spark_schema(schema)
@@ -260,7 +260,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def _closing(name: str, closing: ClosingUpdate) -> str:
-    """Return the UPDATE that sets the end columns of the rows that are still open."""
+    """Build the UPDATE in Spark's SQL for a ``ClosingUpdate``, such as ending all current row versions."""
     values = ", ".join(
         f"{quote_name(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
         for column, one in closing.values.items()
@@ -276,7 +276,7 @@ def _type(data_type: pa.DataType) -> str:
 
 @contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Convert Spark's errors inside the block to our errors."""
+    """Context manager: convert errors of Spark about an Iceberg table or catalog to ours."""
     try:
         yield
     except ERRORS as error:

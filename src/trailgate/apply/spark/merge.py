@@ -45,14 +45,14 @@ def cause_line(error: Exception) -> str:
 
 
 def quote_name(*parts: str) -> str:
-    """Quote the parts of a name for Spark's SQL."""
+    """Quote the parts of a name for Spark's SQL, as in `hr`.`jobs`."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def merge(
     spark: SparkSession, target: str, effects: TableChanges, is_ranged: IsRanged = lambda _: True
 ) -> list[Row]:
-    """Merge changes by key into a table, and return Spark's counts (no rows if it skips the statement).
+    """Merge changes by key into a Delta or Iceberg table with a Spark session, and return Spark's counts (no rows if it skips the statement).
 
     Spark skips files by the range of the keys. This is used for the types for which ``is_ranged``
     returns true, because their statistics are exact.
@@ -64,7 +64,7 @@ def merge(
 
 @contextmanager
 def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
-    """Yield the name of a temporary view of a Spark session with these rows."""
+    """Context manager: create a temporary view of a Spark session with these rows, and yield its name."""
     name = f"trailgate_{uuid4().hex}"
     make_frame(spark, rows).createOrReplaceTempView(name)
     try:
@@ -102,7 +102,7 @@ def merge_statement(
 def join_condition(
     table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True
 ) -> str:
-    """Build the MERGE's join condition: equal keys, and the range of all keys, with which Spark skips files."""
+    """Build the join condition of Spark's MERGE: equal keys, and the range of all keys, with which Spark skips files."""
     conditions = [sql.build_key_match(table, quote=quote_name)]
     for at, values in zip(table.key, key, strict=True):
         # Text may be compared by a collation, which its bounds do not follow.
@@ -122,7 +122,7 @@ def _literal(value: pa.Scalar) -> str:
 
 @contextmanager
 def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Change settings of a Spark session within the block, and restore them afterwards."""
+    """Context manager: change settings of a Spark session, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:
         for name, value in values.items():

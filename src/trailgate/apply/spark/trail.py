@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.parameters import resolve_apply_options
 from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode, has_path
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
@@ -107,7 +107,7 @@ def _session_opener(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReading(ThreadReading):
-    """Reads splits of a batch in Spark tasks, one split each, which also fold the operations."""
+    """Reads the splits of a batch of apply in Spark tasks, one split each, which also fold the operations."""
 
     spark: SparkSession
     split_bytes: int = APPLY_TASK_BYTES
@@ -115,7 +115,7 @@ class TaskReading(ThreadReading):
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitOperations]:
-        """Read the splits in tasks and yield their results.
+        """Read splits of the trail in Spark tasks and yield their results in order.
 
         Raises the error of the earliest split that failed.
         """
@@ -127,7 +127,7 @@ class TaskReading(ThreadReading):
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """The work of a task.
+    """The work of a Spark task of apply: reading one split of the trail.
 
     Each part contains the files that it needs; the definitions are sent once, with the task.
     """

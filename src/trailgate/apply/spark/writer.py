@@ -75,19 +75,19 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
         self._work, self._tables = work, tables
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ConvertedOperations:
-        """Convert a partition's operations in a task. Nothing is applied yet."""
+        """Convert the operations of a DataFrame's partition in a Spark task. Nothing is applied yet."""
         tables = self._tables
         definitions = TrailDefinitions(tables) if tables.files else tables.definitions
         return ConvertedOperations(list(to_changes(definitions, filter(len, iterator))))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Apply all operations that the tasks have converted, in the driver."""
+        """Apply all operations of the DataFrame that the Spark tasks have converted, in the driver."""
         self._work.apply(
             [one for m in messages if isinstance(m, ConvertedOperations) for one in m.batches]
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Do nothing, because the tasks of the batch only convert operations."""
+        """Do nothing, because the tasks of the applied DataFrame only convert operations."""
 
 
 @with_brief_errors
@@ -98,12 +98,12 @@ class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: igno
     """
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Apply a batch of the stream, unless it was applied before a restart."""
+        """Apply the operations of a stream's batch, unless they were applied before a restart."""
         del batchId  # the positions of the operations show whether they are applied already
         ApplyWriter.commit(self, messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
-        """Do nothing, because tasks of the stream only convert operations."""
+        """Do nothing, because tasks of the applied stream only convert operations."""
 
 
 @with_brief_errors
@@ -114,7 +114,7 @@ class ApplySink(SparkFormat):
     does = "It is written, as a batch and as a stream"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        """Return the writer of a DataFrame's operations."""
+        """Return the writer of ``trailgate_apply`` for a DataFrame's operations."""
         if overwrite:
             problem = "apply changes existing tables and does not overwrite them"
             raise OptionError(problem, hint='Write with .mode("append")')
@@ -123,7 +123,7 @@ class ApplySink(SparkFormat):
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
-        """Return the writer of a stream's operations."""
+        """Return the writer of ``trailgate_apply`` for a stream's operations."""
         if overwrite:
             problem = "apply changes existing tables and does not overwrite them"
             raise OptionError(problem, hint='Write with .outputMode("append")')
@@ -136,9 +136,10 @@ class ApplySink(SparkFormat):
 def plan_frame_apply(
     stated: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
 ) -> tuple[FrameApplier, TrailFiles]:
-    """Read the options, and return the apply job and the trail that defines the tables.
+    """Parse the options of the format ``trailgate_apply``. Raises OptionError.
 
-    Raises OptionError.
+    Returns the job that applies DataFrames, and the trail (or only the definitions) that defines
+    the tables. Logs the notices of the job.
     """
     named = {name: value for name, value in stated.items() if name.casefold() not in OF_SPARK}
     if "path" in map(str.casefold, named):

@@ -36,9 +36,9 @@ ICEBERG_POSITION: Final = "trailgate.{}.position"
 def parse_group_positions(
     names: Sequence[str], rows: Iterable[Sequence[Any]]
 ) -> list[GroupPosition]:
-    """Convert the result of the query ``STATUS`` to one ``GroupPosition`` per group.
+    """Convert the checkpoint table of a SQL database (the result of ``STATUS``) to one ``GroupPosition`` per group.
 
-    ``names`` are the names of its columns.
+    ``names`` are the names of the result's columns.
     """
     groups: list[GroupPosition] = []
     named = [dict(zip(names, row, strict=True)) for row in rows]
@@ -57,7 +57,11 @@ def parse_group_positions(
 def encode_lake_checkpoint(
     at: AppliedPosition, tables: Iterable[str], time: pa.DataType
 ) -> pa.Table:
-    """Return the checkpoint row of Delta or Iceberg tables. ``time`` is the type of ``op_ts``."""
+    """Build a group's checkpoint table for Delta or Iceberg: one row with the position of all tables.
+
+    ``tables`` are the paths of the tables that the group has written, such as ``hr/jobs``, and
+    ``time`` is the type of ``op_ts``.
+    """
     schema = pa.schema(
         [
             ("trail", pa.string()),
@@ -73,7 +77,7 @@ def encode_lake_checkpoint(
 
 
 def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
-    """Convert a checkpoint row, in which ``op_ts`` is microseconds or a datetime.
+    """Convert the checkpoint row of Delta or Iceberg to a position. Its ``op_ts`` is microseconds or a datetime.
 
     A row of an earlier version lacks the columns ``digest`` and ``reached``.
     """

@@ -37,10 +37,12 @@ class DdlDialect:
     """How a database spells CREATE TABLE.
 
     ``types`` are the database's names for the Arrow types in ``HELD``, in the same order.
-    ``number`` is the type for numbers that are text in Arrow, ``varchar`` the type for text of up
-    to ``most`` characters, and ``text`` the type for longer text. If ``keys``, tables get primary
-    keys, but not on columns of the ``unkeyed`` types. ``upper``: the database shows unquoted names
-    in upper case, so names in lower case are changed to upper case.
+    ``number`` is the type for numbers that are text in Arrow, ``decimal`` the type for decimals,
+    with two {} for precision and scale, ``varchar`` the type for text of up to ``most`` characters,
+    and ``text`` the type for longer text. A name has at most ``longest`` bytes. If ``keys``, tables
+    get primary keys, but not on columns of the ``unkeyed`` types. ``upper``: the database shows
+    unquoted names in upper case, so names in lower case are changed to upper case. ``ending``
+    follows the columns.
     """
 
     title: str
@@ -85,8 +87,8 @@ class DdlDialect:
         fits = column.length is not None and 0 < column.length <= self.most
         return self.varchar.format(column.length) if fits else self.text
 
-    def creation(self, table: TargetTable, name: tuple[str, ...]) -> str:
-        """Return the statement that creates a table with its primary key. Raises OptionError if a name is too long."""
+    def create_statement(self, table: TargetTable, name: tuple[str, ...]) -> str:
+        """Build the CREATE TABLE statement of a table, with its primary key. Raises OptionError if a name is too long."""
         kinds = [self.type_of(column) for column in table.columns]
         try:
             lines = [

@@ -73,7 +73,7 @@ COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searc
 
 
 class DeltaTarget:
-    """The Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
+    """The target of Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
 
     widens = False
     folds_names = False
@@ -115,7 +115,7 @@ class DeltaTarget:
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Return the checkpoint as a list of one row, or an empty list if there is none."""
+        """Read the group's checkpoint from its Delta table, as a list of one row, or an empty list if there is none."""
         delta = self._open_place(self._state)
         if delta is None:
             return []
@@ -148,7 +148,7 @@ class DeltaTarget:
         if delta is None:
             return None
         existing, computed = (
-            table.as_held(table.name, pa.schema(delta.schema())),
+            table.as_defined(table.name, pa.schema(delta.schema())),
             find_computed_columns(delta),
         )
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
@@ -188,7 +188,7 @@ class DeltaTarget:
         """Do nothing, because delta-rs cannot change the type of a column."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Read the rows that may have one of the keys: all columns, or only those of the key.
+        """Read the rows of a Delta table that may have one of the keys: all columns, or only those of the key.
 
         delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
         separately, so rows with other combinations of these values may be included.
@@ -267,7 +267,7 @@ class DeltaTarget:
         self._names.add("/".join(table.name))
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
-        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Delta table meanwhile."""
         # delta-rs may resolve the conflict of two commits on its own, so a second run of the group
         # would not always fail in its commit.
         path = self._path(table)
@@ -275,7 +275,7 @@ class DeltaTarget:
             raise build_concurrent_run_error(self._group, path)
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Merge changes by key, and commit them together with the position."""
+        """Merge changes by key into a Delta table with delta-rs, and commit them together with the position."""
         table = effects.nets.table
         delta = self._open(table)
         assert delta is not None
@@ -303,7 +303,7 @@ class DeltaTarget:
     def _find_writer_properties(
         self, table: TargetTable, delta: DeltaTable
     ) -> WriterProperties | None:
-        """Return the writer properties for a MERGE.
+        """Return delta-rs's writer properties for a MERGE into a table (which columns get no dictionary).
 
         They are planned from existing files, so there are none for a table without files.
         """
@@ -348,7 +348,7 @@ class DeltaTarget:
         )
 
     def _metadata(self, at: AppliedPosition) -> dict[str, str]:
-        """Return the position as readable properties of the commit, for people who read the table's history."""
+        """Return the position as readable properties of a Delta commit, for people who read the table's history."""
         names = {
             "trail": at.trail,
             "position": at.position,
@@ -358,7 +358,7 @@ class DeltaTarget:
         return {f"trailgate.{name}": value for name, value in names.items()}
 
     def _transaction(self, at: AppliedPosition) -> tuple[str, int]:
-        """Return the application transaction of a commit: the application's name, and the position as its version."""
+        """Return the application transaction of a Delta commit: the application's name, and the position as its version."""
         return self._app, _version(at.position)
 
     def _path(self, table: TargetTable) -> str:
@@ -377,7 +377,7 @@ class DeltaTarget:
         return self._open_place(self._place(table))
 
     def _open_place(self, place: DeltaPlace) -> DeltaTable | None:
-        """Return the open table at a place, or None if it does not exist.
+        """Return the open Delta table at a place, or None if it does not exist.
 
         Open tables are cached until ``release``.
         """
@@ -398,7 +398,7 @@ def open_tables(address: str, group: str) -> DeltaTarget:
 
 
 def _exclude_rounded_statistics(path: str, table: DeltaTable) -> None:
-    """Set the properties that disable rounded statistics, on a table that somebody else created."""
+    """Set the properties of a Delta table that disable rounded statistics, if somebody else created the table."""
     settings = plan_statistics_properties(pa.schema(table.schema()), table.metadata().configuration)
     if settings:
         call_delta(path, lambda: table.alter.set_table_properties(settings))
@@ -434,7 +434,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def group_positions(root: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables below a folder or in a store."""
+    """Return how far each group has applied its trail to the Delta tables below a folder or in a store."""
     place = find_delta_place(root)
     path = place.address
     if "://" not in path and not Path(path).is_dir():
@@ -450,7 +450,7 @@ def group_positions(root: str) -> list[GroupPosition]:
 
 
 def _find_commit(place: DeltaPlace, version: int, position: str) -> tuple[str | None, int | None]:
-    """Find the commit of a position, and return its CSN and commit time.
+    """Find the Delta commit that contains a position, and return the position's CSN and commit time, or None for each.
 
     Other writers may have committed since, for example an OPTIMIZE, so up to 100 commits are read,
     from the newest back. Usually the newest one is the right one. ``DeltaTable.history`` is not
@@ -475,7 +475,7 @@ def _find_commit(place: DeltaPlace, version: int, position: str) -> tuple[str | 
 
 
 def _version(position: str) -> int:
-    """Pack a position into one integer. Raises StorageError if it does not fit."""
+    """Pack a trail position into the version of a Delta transaction. Raises StorageError if it does not fit."""
     number, offset = parse_position(position)
     if number >> NUMBER_BITS or offset >> OFFSET_BITS:
         raise StorageError(

@@ -110,7 +110,7 @@ Result = TypeVar("Result")
 
 
 def call_delta(path: str, act: Callable[[], Result]) -> Result:
-    """Call ``act``, and convert delta-rs's errors to ours."""
+    """Call ``act``, and convert delta-rs's errors about the table at ``path`` to ours."""
     try:
         return act()
     except TrailgateError:
@@ -125,7 +125,7 @@ def call_delta(path: str, act: Callable[[], Result]) -> Result:
 
 
 def convert_delta_error(error: Exception, path: str) -> TrailgateError:
-    """Convert an error of delta-rs to ours."""
+    """Convert an error of delta-rs about the table at ``path`` to ours: a fault to retry, or a refusal with its cause."""
     text, where = str(error), Where(source=path)
     known = match_known_refusal(text, path)
     if known is not None:
@@ -160,9 +160,12 @@ def convert_open_error(error: Exception, path: str) -> TrailgateError:
 
 
 def describe_store_error(text: str) -> str | None:
-    """Describe an error of a store: first the cause, then the store's own words. Returns None for other errors.
+    """Describe an error that delta-rs got from an object store: first the cause, then the store's own words.
 
-    delta-rs begins with ``Kernel error``, ``Generic S3 error`` and the request, and ends with the cause.
+    Returns None for other errors.
+
+    delta-rs begins with ``Kernel error``, ``Generic S3 error`` and the request, and ends with the
+    cause.
     """
     if STORE.search(text) is None:
         return None
@@ -189,8 +192,8 @@ def match_known_refusal(text: str, path: str) -> ApplyError | None:
 def join_error_lines(text: str) -> str:
     """Join the lines of a Delta error and shorten it to about 300 characters.
 
-    delta-rs begins with the failed step and ends with the cause, so both ends are kept. Of a store's answer in XML only the
-    code and the message are kept.
+    delta-rs begins with the failed step and ends with the cause, so both ends are kept. Of a
+    store's answer in XML only the code and the message are kept.
     """
     text = XML.sub(_describe_answer, DRAWN.sub("", text))
     whole = " ".join(text.split())

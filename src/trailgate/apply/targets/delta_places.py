@@ -51,7 +51,7 @@ class DeltaPlace:
 
 
 def find_delta_place(address: str) -> DeltaPlace:
-    """Return the place of an address or path. Raises OptionError for an address that delta-rs cannot reach."""
+    """Find the place of a Delta table or folder by its address or path. Raises OptionError if delta-rs cannot reach it."""
     scheme, mark, _ = address.partition("://")
     find = _STORES.get(scheme) if mark else None
     return DeltaPlace(address.rstrip("/")) if find is None else find(address)
@@ -97,7 +97,7 @@ def _aws_login() -> tuple[Any, str | None]:
 
 
 def _login_options(credentials: Any, region: str | None) -> Options:
-    """Return delta-rs's options for credentials of botocore, with keys that are valid now."""
+    """Return delta-rs's options for AWS credentials of botocore (or None), with keys that are valid now."""
     found = {"aws_region": region} if region else {}
     if credentials is not None:
         keys = credentials.get_frozen_credentials()

@@ -30,7 +30,7 @@ PARTITIONS: Final = "Partition the table by another column, or not at all"
 
 
 def find_computed_columns(table: DeltaTable) -> frozenset[str]:
-    """Return the names of generated and identity columns, whose values Delta computes."""
+    """Return the names of a Delta table's generated and identity columns, whose values Delta computes."""
     return frozenset(
         field.name
         for field in table.schema().fields
@@ -39,14 +39,14 @@ def find_computed_columns(table: DeltaTable) -> frozenset[str]:
 
 
 def build_delta_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows of net changes for delta-rs, without computed columns."""
+    """Build the complete rows of net changes for a Delta table, without computed columns."""
     return build_complete_rows(nets).select(
         [one.name for one in nets.table.columns if not one.computed]
     )
 
 
 def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
-    """Rename the columns of a staging table to those of the Delta table."""
+    """Rename the columns ``c0``, ``c1``, ... of staged rows to those of the Delta table. Drops the other columns."""
     columns = [staging[f"c{at}"] for at in range(len(table.columns))]
     return pa.table(columns, schema=table.schema)
 
@@ -76,7 +76,7 @@ def _has_fraction(data_type: pa.DataType) -> bool:
 def read_delta_rows(
     table: DeltaTable, schema: pa.Schema | None = None, predicate: str | None = None
 ) -> pa.RecordBatchReader:
-    """Read the columns of ``schema``, by default all of them, from rows that satisfy ``predicate``.
+    """Read a Delta table with delta-rs: the columns of ``schema`` (by default all), of rows that satisfy ``predicate``.
 
     This uses the query engine of delta-rs, because its PyArrow datasets refuse tables with deletion
     vectors or mapped columns. The engine returns text as string views, which Arrow cannot filter,
@@ -88,7 +88,10 @@ def read_delta_rows(
 
 
 def select_rows(rows: pa.RecordBatchReader, keys: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the rows whose value in each key column, considered separately, is a value of that column in ``keys``."""
+    """Return the Delta rows whose value in each key column is a value of that column in ``keys``.
+
+    Columns are compared separately: for the keys (1, A) and (2, B), a row (1, B) is returned too.
+    """
     bitmaps = {name: IntegerKeys.of(values) for name, values in keys.items()}
     others = [
         pc.field(name).isin(values.unique())
@@ -113,9 +116,10 @@ def _filter(rows: pa.RecordBatchReader, name: str, keys: IntegerKeys) -> Iterato
 
 
 def build_range_condition(name: str, values: pa.Array) -> str | None:
-    """Build delta-rs's condition that a column is within the range of ``values``.
+    """Build delta-rs's condition that a column is within the range of ``values``, by which it skips files.
 
-    Returns None for types whose statistics are rounded: skipping files by them would lose rows.
+    Returns None if ``find_key_range`` does so, and for types whose statistics are rounded: skipping
+    files by them would lose rows.
     """
     found = None if has_rounded_statistics(values.type) else find_key_range(values)
     if found is None:
@@ -134,7 +138,7 @@ def _literal(value: pa.Scalar) -> str:
 
 
 def build_delta_key_match(table: TargetTable) -> str:
-    """Build the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
+    """Build delta-rs's join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
     therefore compared as text, for which no file is skipped.

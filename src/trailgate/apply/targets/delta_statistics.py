@@ -30,7 +30,7 @@ COUNTED: Final = (
 
 
 def has_rounded_statistics(data_type: pa.DataType) -> bool:
-    """Return whether delta-rs rounds the statistics of columns of this type.
+    """Return whether delta-rs rounds the statistics of columns of this type in a Delta log.
 
     It does so for decimals of more than 18 digits, or of more than 15 digits if they have a scale.
     """
@@ -42,7 +42,7 @@ def has_rounded_statistics(data_type: pa.DataType) -> bool:
 def plan_statistics_properties(
     schema: pa.Schema, known: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Return the table properties that exclude columns with rounded statistics, or {} if no change is needed.
+    """Return the Delta table properties that turn off rounded statistics, or {} if no change is needed.
 
     ``known`` are the table's current properties. All columns are considered and not only the key,
     because every reader of the table trusts its statistics.

@@ -20,10 +20,10 @@ import duckdb
 import pyarrow as pa
 
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
+from trailgate.apply.effects.operation_errors import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.apply.targets import sql
+from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
 from trailgate.apply.targets.target import (
@@ -88,7 +88,7 @@ RULES_OF_TYPES: Final = MappingProxyType(
 
 
 class DuckDBTarget:
-    """The tables of a DuckDB file."""
+    """The target of tables in a DuckDB file."""
 
     widens = True
     folds_names = True
@@ -148,7 +148,7 @@ class DuckDBTarget:
         computed = self._generated_columns(found_name)
         stored = {one: _stored_type(one, kind, text) for one, kind in types.items()}
         fields = [pa.field(one.name, _arrow_type(one.type, stored[one.name])) for one in empty]
-        existing = table.as_held(found_name, pa.schema(fields))
+        existing = table.as_defined(found_name, pa.schema(fields))
         columns = tuple(
             replace(one, stored=stored[one.name], computed=one.name in computed)
             for one in existing.columns
@@ -157,8 +157,8 @@ class DuckDBTarget:
         for (known,) in self._execute(
             sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(existing)]
         ):
-            sql.check_known_columns(table, existing, known)
-        return sql.check_key_types(existing)
+            database_checks.check_known_columns(table, existing, known)
+        return database_checks.check_key_types(existing)
 
     def _check_no_view(self, schema: str, name: str) -> None:
         rows = self._execute(
@@ -167,10 +167,10 @@ class DuckDBTarget:
             [schema, name],
         )
         if rows:
-            raise sql.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
+            raise database_checks.not_a_table_error("a view", f"{schema}.{rows[0][0]}")
 
     def _generated_columns(self, name: tuple[str, str]) -> frozenset[str]:
-        """Return the names of a table's generated columns."""
+        """Return the names of a DuckDB table's generated columns."""
         rows = self._execute(
             "SELECT column_name FROM information_schema.columns WHERE table_catalog = current_database() "
             "AND table_schema = ? AND table_name = ? AND is_generated = 'ALWAYS'",
@@ -231,7 +231,7 @@ class DuckDBTarget:
         self._check_printed(table, table.key)
         result = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
-        return sql.normalize_keys(table, result)
+        return database_checks.normalize_keys(table, result)
 
     def check_values(self, effects: TableChanges) -> None:
         """Cast values to the types of the DuckDB table.
@@ -247,10 +247,10 @@ class DuckDBTarget:
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise ValuesRefusedError if DuckDB prints a staged value differently from the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
-            with sql.convert_value_errors(column):
+            with database_checks.convert_value_errors(column):
                 rows = self._execute(text, table=table)
             if rows:
-                raise sql.build_refused_values_error(table, column, rows)
+                raise database_checks.build_refused_values_error(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a DuckDB table."""
@@ -272,8 +272,8 @@ class DuckDBTarget:
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
 
-    def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Mark some keys as unknown in a table of known keys (``apply/effects/determined.py``)."""
+    def mark_unknown(self, table: TargetTable, keys: pa.Table) -> None:
+        """Store in a table of known keys (``apply/effects/known_keys.py``) that nothing is known about some keys."""
         self._connection.register(STAGING, sql.rename_key_columns(table, keys))
         name, names = (
             sql.quote_sql_name(*table.name),
@@ -294,12 +294,11 @@ class DuckDBTarget:
         determined: bool = False,
         is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Compare a table with other rows by key.
+        """Compare a table of this file, which has the expected rows, with the actual ``rows`` by key.
 
-        Returns the number of rows of each kind, and the first ``most`` differing rows. The kinds
-        are explained in ``sql.build_comparison``. With ``determined``, the table is a table of
-        known keys (``apply/effects/determined.py``): only some keys and values are known.
-        ``is_whole`` means that it contains all keys.
+        The columns ``names`` are compared. Returns the number of rows of each kind, and the first
+        ``most`` differing rows. The kinds are explained in ``sql.build_comparison``, and
+        ``determined`` and ``is_whole`` in ``sql.ComparisonScope``.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
         self._connection.register(STAGING, rows)
@@ -324,10 +323,10 @@ class DuckDBTarget:
             # DuckDB returns the number of changed rows as the only row of such a statement.
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
-                raise sql.build_row_count_error(table, expected, changed)
+                raise database_checks.build_row_count_error(table, expected, changed)
         for column, text in DUCKDB.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.build_changed_value_error(table, column, sent, stored)
+                raise database_checks.build_changed_value_error(table, column, sent, stored)
         self._connection.unregister(STAGING)
         self._store_position(table, at)
 
@@ -369,12 +368,12 @@ class DuckDBTarget:
         self._attached = None
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
+        """Store the position of ``table`` in the checkpoint table of the DuckDB file; None stands for all tables."""
         names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
             f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *position, sql.encode_known_columns(table)],
+            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
         )
 
     def _begin(self) -> None:
@@ -392,7 +391,7 @@ class DuckDBTarget:
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
-        """Run a statement and return its rows. All rows are fetched, because an unfinished result would block the next statement."""
+        """Run a statement in DuckDB and return its rows. All rows are fetched, because an unfinished result would block the next statement."""
         where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
@@ -411,7 +410,10 @@ def open_tables(address: str, group: str) -> DuckDBTarget:
 
 
 def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Open a file under a fixed database name, because the file's own name could equal one of its schemas. Raises StorageError."""
+    """Open a DuckDB file under a fixed database name, because the file's own name could equal one of its schemas.
+
+    Raises StorageError, or TargetLockedError if another process has the file open.
+    """
     if read_only and not Path(path).exists():
         raise StorageError("there is no such file", where=Where(source=path))
     connection = duckdb.connect()
@@ -431,7 +433,7 @@ def _attach(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
 
 
 def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
-    """Convert an error of DuckDB."""
+    """Convert an error of DuckDB to ours: a fault to retry, a rejected row, or another refusal."""
     where = Where(source=path, table=None if table is None else str(table))
     fault = find_fault(error, SIGNS)
     if fault is TargetLockedError:
@@ -448,7 +450,7 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
 
 
 def group_positions(path: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables of a file."""
+    """Return how far each group has applied its trail to the tables of a DuckDB file."""
     connection = _attach(path, read_only=True)
     try:
         result = connection.execute(STATUS)
@@ -463,7 +465,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _stored_type(name: str, type_name: str, text: str) -> DatabaseColumnType | None:
-    """Return the database type if it stores less of a value than the Arrow type, otherwise None.
+    """Return a DuckDB column's type if it stores less of a value than the Arrow type, otherwise None.
 
     ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations.
     """
@@ -503,7 +505,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    return sql.schema_and_name(table, "main", "DuckDB")
+    return database_checks.schema_and_name(table, "main", "DuckDB")
 
 
 def _name(table: TargetTable | None) -> str:

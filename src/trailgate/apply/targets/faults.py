@@ -1,7 +1,8 @@
-"""Decide which errors of a target are temporary, so that apply retries, and which are permanent.
+"""Classify errors of a target's library: temporary faults, after which apply retries, and full disks.
 
-PostgreSQL errors are classified by SQLSTATE, errors of the other targets by exception type and a
-part of the text. An error without a row in these tables is permanent.
+A temporary fault becomes a TargetUnavailableError or a subclass, and a file that cannot be written
+a WriteError, which ends the run. PostgreSQL errors are classified by SQLSTATE, errors of the other
+targets by exception type and a part of the text. An error without a row in these tables is neither.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ SQLSTATES: Final = MappingProxyType(
 
 
 class FaultSign(NamedTuple):
-    """How to recognize a temporary fault of a target: by the exception's type and a part of its text in lower case."""
+    """How to recognize a fault of a target: by the exception's type and a part of its text in lower case.
+
+    ``fault`` is the class of our error for it.
+    """
 
     of: type[Exception]
     text: str
@@ -52,7 +56,7 @@ class FaultSign(NamedTuple):
 
 
 def find_fault(error: Exception, signs: Iterable[FaultSign]) -> type[TrailgateError] | None:
-    """Return the class of our error for the first ``FaultSign`` that matches an exception, or None if the error is permanent."""
+    """Return the class of our error for the first ``FaultSign`` that matches an exception of a target, or None if none does."""
     text = str(error).casefold()
     return next(
         (one.fault for one in signs if isinstance(error, one.of) and one.text in text), None
@@ -72,5 +76,5 @@ DISK: Final = tuple(
 
 
 def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
-    """Return the class of our error for a SQLSTATE, or None if the error is permanent."""
+    """Return the class of our error for a SQLSTATE of PostgreSQL, or None if it is not a fault of the server."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

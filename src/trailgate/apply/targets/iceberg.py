@@ -82,7 +82,7 @@ NO_NAMESPACE: Final = (
 
 
 class IcebergTarget:
-    """The Iceberg tables of a catalog, or of a namespace in it."""
+    """The target of Iceberg tables in a catalog, or in a namespace of it, written with pyiceberg."""
 
     widens = True
     folds_names = False
@@ -98,7 +98,7 @@ class IcebergTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the properties of the table and its snapshots.
+        """Return a table's position from the properties of the Iceberg table and its snapshots.
 
         If ``table`` is None, return the position of all tables, from the checkpoint table.
         """
@@ -114,18 +114,18 @@ class IcebergTarget:
         return AppliedPosition("", last)
 
     def _find_position(self, table: Table) -> str | None:
-        """Return a table's position, or None if this group has not written the table.
+        """Return the group's position in the properties of an Iceberg table, or None if the group has not written the table.
 
-        It is the later one of two positions: the property of the table, which remains if snapshots
-        expire, and the property of the newest snapshot that has one. A Spark session sets only the
-        second one.
+        This is the later one of two positions: the property of the table, which remains if
+        snapshots expire, and the property of the newest snapshot that has one. A Spark session sets
+        only the second one.
         """
         stored = (one.get(self._property) for one in _read_commits(table))
         of_snapshot = next(filter(None, stored), "")
         return max(of_snapshot, table.properties.get(self._property, "")) or None
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Return the checkpoint as a list of one row, or an empty list if there is none."""
+        """Read the group's checkpoint from its Iceberg table, as a list of one row, or an empty list if there is none."""
         name = (LAKE_STATE, self._group)
         self._tables.pop(name, None)
         table = self._load(name)
@@ -149,7 +149,7 @@ class IcebergTarget:
         return positions
 
     def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
-        """Return the CSN and commit time that a snapshot has for a position, or None for each."""
+        """Return the CSN and commit time that a snapshot's properties have for a position, or None for each."""
         for one in _read_commits(table):
             if one.get(self._property) == position:
                 op_ts = one.get(f"trailgate.{self._group}.op_ts")
@@ -157,7 +157,7 @@ class IcebergTarget:
         return None, None
 
     def _describe(self, at: AppliedPosition) -> dict[str, str]:
-        """Return the properties of a commit."""
+        """Return an applied position as properties of an Iceberg snapshot."""
         values = {"position": at.position, "csn": at.csn, "op_ts": at.op_ts}
         return {
             f"trailgate.{self._group}.{name}": str(value)
@@ -175,7 +175,7 @@ class IcebergTarget:
             hint = "Apply with a Spark session that has Iceberg: trailgate.spark.apply"
             raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
         check_delete_files(loaded)
-        return table.as_held(table.name, read_arrow_schema(loaded))
+        return table.as_defined(table.name, read_arrow_schema(loaded))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -260,7 +260,7 @@ class IcebergTarget:
             commit_rows(table, removed, [row], self._describe(at), keep=2)
 
     def rollback(self) -> None:
-        """Close the catalog. Written Iceberg tables are committed, and are skipped when the batch is applied again."""
+        """Close the Iceberg catalog. Written tables are committed, and are skipped when the batch is applied again."""
         self._close_catalog()
 
     def release(self) -> None:
@@ -279,7 +279,7 @@ class IcebergTarget:
             self._catalog = None
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
-        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Iceberg table meanwhile."""
         if self._find_position(loaded) != self._positions.get(table.name):
             raise build_concurrent_run_error(self._group, self._show(table.name))
 
@@ -290,7 +290,7 @@ class IcebergTarget:
         return table
 
     def _load(self, name: tuple[str, ...]) -> Table | None:
-        """Load a table, or return None if it does not exist. Loaded tables are cached until ``release``."""
+        """Load an Iceberg table, or return None if it does not exist. Loaded tables are cached until ``release``."""
         if name not in self._tables:
             with convert_iceberg_errors(self._show(name)):
                 if self._catalog is None and self._place.exists:
@@ -304,7 +304,7 @@ class IcebergTarget:
         return self._tables[name]
 
     def _identify(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a table's name in the catalog. Raises OptionError if it cannot be the path of a folder."""
+        """Return a table's name in the Iceberg catalog. Raises OptionError if it cannot be the path of a folder, or has no namespace."""
         identifier = (*self._place.root, *name)
         for part in name:
             if part in (".", "..") or "/" in part:
@@ -323,14 +323,14 @@ class IcebergTarget:
 
 
 def _read_commits(table: Table) -> Iterator[Mapping[str, str]]:
-    """Yield the properties of the current snapshot and of its ancestors, newest first."""
+    """Yield the properties of an Iceberg table's current snapshot and of its ancestors, newest first."""
     for one in ancestors_of(table.current_snapshot(), table.metadata):
         if one.summary is not None:
             yield one.summary.additional_properties
 
 
 def _plan_write(table: Table, effects: TableChanges) -> tuple[list[DataFile], Iterable[pa.Table]]:
-    """Return the data files to replace, and the rows to write instead of them."""
+    """Return the data files of an Iceberg table that changes replace, and the rows to write instead of them."""
     nets, closing = effects.nets, effects.closing
     if effects.emptied or effects.appended:
         removed = [task.file for task in plan_files(table)] if effects.emptied else []
@@ -372,7 +372,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def group_positions(address: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables of a catalog."""
+    """Return how far each group has applied its trail to the tables of an Iceberg catalog."""
     place = find_iceberg_place(address)
     if not place.exists:
         raise StorageError("there is no such catalog", where=Where(source=str(place)))

@@ -48,9 +48,10 @@ TABLE_NAME: Final = "A table in a folder's catalog is iceberg:FOLDER/NAMESPACE/T
 
 @dataclass(frozen=True, slots=True)
 class IcebergPlace:
-    """An Iceberg catalog, and the first parts of the names of tables in it.
+    """An Iceberg catalog, and the first parts of the names of tables in it (``root``).
 
-    Without ``folder``, pyiceberg's configuration defines the catalog.
+    If ``folder`` is None, pyiceberg's configuration defines the catalog ``name``; otherwise the
+    folder contains the tables and their catalog.
     """
 
     name: str
@@ -62,11 +63,11 @@ class IcebergPlace:
 
     @property
     def exists(self) -> bool:
-        """Whether the catalog exists. A configured catalog is assumed to exist."""
+        """Whether the Iceberg catalog exists. A configured catalog is assumed to exist."""
         return self.folder is None or (self.folder / CATALOG_FILE).exists()
 
     def open(self) -> Catalog:
-        """Open the catalog.
+        """Open the Iceberg catalog.
 
         A folder's own catalog is created if it does not exist. Raises OptionError if pyiceberg's
         configuration lacks its name, TargetLockedError if another process has locked the folder's
@@ -88,7 +89,7 @@ class IcebergPlace:
 def load_iceberg_table(
     place: IcebergPlace, catalog: Catalog, name: tuple[str, ...]
 ) -> Table | None:
-    """Load a table by its complete name, or return None if it does not exist.
+    """Load an Iceberg table by its complete name, or return None if it does not exist.
 
     Raises StorageError if the folder of the catalog was moved or copied. A catalog contains the
     absolute paths of its tables, so a copy would write to the tables of the original.
@@ -120,7 +121,7 @@ def check_path(path: str) -> None:
 
 
 def _check_catalog_file(path: Path) -> None:
-    """Raise an error if an existing file is not a catalog, or is locked.
+    """Raise StorageError if an existing SQLite file is not an Iceberg catalog, and TargetLockedError if it is locked.
 
     pyiceberg itself would add its tables to any SQLite file, and wait for each lock twice.
     """
@@ -142,7 +143,7 @@ def _check_catalog_file(path: Path) -> None:
 
 
 def find_iceberg_place(address: str) -> IcebergPlace:
-    """Return the place of an address without its scheme. Raises OptionError."""
+    """Find the Iceberg catalog of an address without its scheme, such as ``prod.shop`` or ``lake/``. Raises OptionError."""
     if "://" in address:
         problem = f"an Iceberg catalog cannot be a file in a store: {address}"
         raise OptionError(problem, hint=IN_STORES)
@@ -157,7 +158,7 @@ def find_iceberg_place(address: str) -> IcebergPlace:
 
 
 def find_iceberg_table(address: str) -> tuple[IcebergPlace, tuple[str, ...]]:
-    """Return the place and the complete name of a single table, such as ``lake/hr/jobs``.
+    """Find the catalog and the complete name of a single Iceberg table by its address, such as ``lake/hr/jobs``.
 
     Raises StorageError if no folder of the path has a catalog, and OptionError if the name of the
     table has fewer than two parts.

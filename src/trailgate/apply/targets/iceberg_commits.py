@@ -21,7 +21,7 @@ FILE_BYTES: Final = 64 << 20  # of a data file in memory: a changed row rewrites
 
 
 class SingleAttempt(Transaction):
-    """A transaction that fails if another writer has committed to the table since it was loaded.
+    """An Iceberg transaction that fails if another writer has committed to the table since it was loaded.
 
     pyiceberg repeats a lost commit on top of the newer snapshot: two runs that apply the same
     operations would both commit.
@@ -32,7 +32,7 @@ class SingleAttempt(Transaction):
 
 
 class ReplacedFiles(_OverwriteFiles):
-    """A snapshot that replaces data files, and drops the manifests that list only files deleted earlier.
+    """An Iceberg snapshot that replaces data files, and drops the manifests that list only files deleted earlier.
 
     pyiceberg keeps these manifests forever, so each commit would be slower than the one before.
     """
@@ -52,10 +52,11 @@ def commit_rows(
     properties: Mapping[str, str],
     keep: int = 0,
 ) -> None:
-    """Replace data files by rows, and set properties of the snapshot and of the table.
+    """Commit rows to an Iceberg table in one snapshot, and set ``properties`` of the snapshot and of the table.
 
-    Only the last ``keep`` snapshots are kept; 0 keeps all. Raises CommitFailedException if the
-    table was changed since it was loaded.
+    The rows replace the data files ``removed``; if there are none, they are appended. Only the last
+    ``keep`` snapshots are kept; 0 keeps all. Raises CommitFailedException if the table was changed
+    since it was loaded.
     """
     stored = dict(properties)
     with SingleAttempt(table) as transaction:
@@ -83,7 +84,7 @@ def commit_rows(
 
 
 def _join_small(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Join tables until they are large enough for a data file. Skips empty ones."""
+    """Join Arrow tables of rows until they are large enough for a data file. Skips empty ones."""
     joined: list[pa.Table] = []
     for part in parts:
         if len(part):

@@ -82,7 +82,7 @@ SIGNS: Final = (
 
 @contextmanager
 def convert_iceberg_errors(table: str) -> Iterator[None]:
-    """Convert errors of pyiceberg inside the block to ours."""
+    """Context manager: convert errors of pyiceberg about a table or catalog to ours."""
     try:
         yield
     except TrailgateError:
@@ -99,7 +99,7 @@ def _is_of_aws(error: Exception) -> bool:
 
 
 def build_iceberg_error(error: Exception, table: str) -> TrailgateError:
-    """Build our error for an error of pyiceberg."""
+    """Convert an error of pyiceberg about a table or catalog to ours: a fault to retry, or a refusal."""
     # SQLAlchemy adds the statement and a link in further lines.
     line = str(error).partition("\n")[0].strip() or type(error).__name__
     text, where = mask_logins(line)[:MOST_SIGNS], Where(source=table)

@@ -45,13 +45,13 @@ AT_MOST: Final[Any] = LessThanOrEqual
 
 
 def read_arrow_schema(table: Table) -> pa.Schema:
-    """Return a table's columns as an Arrow schema, with ``string`` and ``binary`` instead of their large forms."""
+    """Return an Iceberg table's columns as an Arrow schema, with ``string`` and ``binary`` instead of their large forms."""
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     return pa.schema([pa.field(one.name, _SMALL.get(one.type, one.type)) for one in schema])
 
 
 def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]:
-    """Return the data files, or only the files whose bounds overlap the range of ``keys``.
+    """Return the data files of an Iceberg table, or only the files whose bounds overlap the range of ``keys``.
 
     Raises ApplyError if one of them has delete files.
     """
@@ -66,7 +66,7 @@ def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]
 
 
 def check_delete_files(table: Table) -> None:
-    """Raise ApplyError if the table has delete files, according to its current snapshot.
+    """Raise ApplyError if an Iceberg table has delete files, according to its current snapshot.
 
     ``plan_files`` checks only the files that a batch needs.
     """
@@ -82,7 +82,7 @@ def _build_refusal(table: Table) -> ApplyError:
 
 
 def _build_range(name: str, values: pa.Array) -> BooleanExpression:
-    """Return the condition that a column is within the range of ``values``, or always true if files cannot be skipped by it."""
+    """Build pyiceberg's condition that a column is within the range of ``values``, or always true if files cannot be skipped by it."""
     found = find_key_range(values)
     if found is None:
         return AlwaysTrue()
@@ -118,7 +118,7 @@ class KeyLookup:
         self._tests = [_find_any(one) for one in keys]
 
     def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
-        """Return for each row the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
+        """Return for each row of an Iceberg data file the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
         found = np.full(len(columns[0]), NOT_FOUND)
         parts = [test(column) for test, column in zip(self._tests, columns, strict=True)]
         rows = np.flatnonzero(reduce(and_, parts))
@@ -138,7 +138,7 @@ class KeyLookup:
 
 
 def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
-    """Return a function that finds the rows whose value is one of the keys. NULL equals NULL."""
+    """Return a function that finds the rows of a column whose value is one of the keys. NULL equals NULL."""
     bitmap = IntegerKeys.of(keys)
     if bitmap is not None:
         return lambda column: bitmap.find(column.combine_chunks())
@@ -147,13 +147,13 @@ def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
 
 
 def build_new_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows of changes with the effects INSERT and REPLACE."""
+    """Build the complete rows that changes add to an Iceberg table: those with the effects INSERT and REPLACE."""
     is_new = np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE))
     return build_complete_rows(nets.where(is_new))
 
 
 def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
-    """Return the rows of a file after the changes: without deleted and replaced rows, and with new values in patched ones.
+    """Return the rows of an Iceberg data file after the changes: without deleted and replaced rows, and with new values in patched ones.
 
     ``found`` is the index of each row's change, or ``NOT_FOUND``.
     """
@@ -177,13 +177,13 @@ def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
 
 
 def select_open(rows: pa.Table, closing: ClosingUpdate) -> pa.ChunkedArray:
-    """Return a mask of the rows that a ``ClosingUpdate`` selects."""
+    """Return a mask of the rows of an Iceberg data file that a ``ClosingUpdate`` selects."""
     is_true = rows[closing.column].fill_null(False)
     return is_true if closing.when else pc.invert(is_true)
 
 
 def close_rows(rows: pa.Table, closing: ClosingUpdate) -> pa.Table:
-    """Set the values of a ``ClosingUpdate`` in the rows that it selects."""
+    """Return the rows of an Iceberg data file after a ``ClosingUpdate``."""
     selected = select_open(rows, closing)
     for name, value in closing.values.items():
         index = rows.schema.get_field_index(name)

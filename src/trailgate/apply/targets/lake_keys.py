@@ -40,9 +40,10 @@ class IntegerKeys:
 
     @classmethod
     def of(cls, values: pa.Array) -> Self | None:
-        """Build the bitmap of some keys.
+        """Build the bitmap of a key column's values.
 
-        Returns None if the keys have another type, include NULL, or have too wide a range.
+        Returns None if there are no values, if they are not integers (or are uint64), if one is
+        NULL, or if their range is too wide for a bitmap.
         """
         is_long = pa.types.is_integer(values.type) and values.type != pa.uint64()
         if not is_long or values.null_count or not len(values):
@@ -56,7 +57,7 @@ class IntegerKeys:
         return cls(low, wanted)
 
     def find(self, column: pa.Array) -> Mask:
-        """Return a mask of the rows whose value is one of the keys."""
+        """Return a mask of the rows of a data file's column whose value is one of the keys. NULL is none of them."""
         longs = column.cast(pa.int64())
         values = longs.fill_null(0).to_numpy()
         # Compared first, because the difference of two 64-bit numbers may not fit 64 bits.
@@ -68,14 +69,14 @@ class IntegerKeys:
 
 
 class KeyRange(NamedTuple):
-    """The smallest and the greatest of some keys."""
+    """The smallest and the greatest value of a key column."""
 
     low: pa.Scalar
     high: pa.Scalar
 
 
 def find_key_range(keys: pa.Array) -> KeyRange | None:
-    """Return the range of a key column's values.
+    """Return the range of a key column's values, by which data files of a Delta or Iceberg table are skipped.
 
     Returns None if files cannot be skipped by their range: if there are no values, if one is NULL,
     or if the type is not in ``RANGED``.

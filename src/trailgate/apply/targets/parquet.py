@@ -54,7 +54,7 @@ ENDING: Final = ".parquet"
 
 
 class ParquetTarget:
-    """The tables below a local folder, as Parquet files. Existing files are never changed."""
+    """The target of Parquet tables below a local folder. Existing files are never changed."""
 
     widens = False
     folds_names = False
@@ -79,7 +79,7 @@ class ParquetTarget:
         self._is_known = True
 
     def _begin(self, *, writes: bool) -> None:
-        """Lock the group, unless it is locked already, and read its state.
+        """Lock the group of a Parquet target, unless this run has locked it already, and read the group's state.
 
         Without ``writes``, this does nothing if the group has no state file yet. Raises
         TargetLockedError if another run of the group writes a batch, and TargetConflictError if one
@@ -111,7 +111,10 @@ class ParquetTarget:
         self._publish_files(state["files"])
 
     def _publish_files(self, files: dict[str, str]) -> None:
-        """Rename the files of the last batch to their visible names, and remove hidden files of batches that were not committed."""
+        """Give the Parquet files of the last batch their visible names, and remove hidden files of batches that were not committed.
+
+        ``files`` has the file name of each table of the last batch.
+        """
         for table, name in files.items():
             hidden = self._root / table / (HIDDEN + name)
             if hidden.exists():
@@ -125,7 +128,7 @@ class ParquetTarget:
                     left.unlink()
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
-        """Return a table's position from the group's state file.
+        """Return a Parquet table's position from the group's state file.
 
         If ``table`` is None, return the position of all tables.
         """
@@ -147,7 +150,7 @@ class ParquetTarget:
             return None
         newest = max(files, key=lambda file: (file.stat().st_mtime_ns, file.name))
         try:
-            return table.as_held(table.name, pq.read_schema(newest))
+            return table.as_defined(table.name, pq.read_schema(newest))
         except (OSError, pa.ArrowException) as error:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 
@@ -233,7 +236,7 @@ def open_tables(address: str, group: str) -> ParquetTarget:
 
 
 def _relative_path(table: TargetTable) -> str:
-    """Return the path of a table's folder below the root. Raises OptionError if its name cannot be a folder name."""
+    """Return the path of a Parquet table's folder below the root. Raises OptionError if a part of its name cannot be a folder name."""
     for part in table.name:
         if part in (".", "..", STATE) or "/" in part or "\0" in part:
             problem = f"{part!r} cannot be the name of a folder"
@@ -258,7 +261,7 @@ def group_positions(root: str) -> list[GroupPosition]:
 
 
 def _read_state_file(file: Path) -> dict[str, Any]:
-    """Parse a state file. Raises StorageError."""
+    """Read the state file of a group of Parquet tables. Raises StorageError if it is damaged."""
     try:
         state = json.loads(file.read_text())
         AppliedPosition(**state["position"]), dict(state["tables"]), dict(state["files"])
@@ -269,7 +272,7 @@ def _read_state_file(file: Path) -> dict[str, Any]:
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:
-    """Read the Parquet files in a table's folder."""
+    """Read all Parquet files in a table's folder. Raises StorageError if there are none."""
     try:
         files = sorted(map(str, Path(path).glob(f"[!{HIDDEN}]*{ENDING}")))
         if not files:

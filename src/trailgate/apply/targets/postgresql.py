@@ -30,11 +30,18 @@ from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.batch import TableChanges
-from trailgate.apply.effects.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operation_errors import (
+    CHECK,
+    DUPLICATE,
+    FOREIGN_KEY,
+    NULL,
+    TOO_LARGE,
+    TOO_LONG,
+)
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.targets import sql
+from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
 from trailgate.apply.targets.faults import find_sqlstate_fault
@@ -245,7 +252,7 @@ DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: ma
 
 
 class PostgreSQLTarget:
-    """The tables of a PostgreSQL database."""
+    """The target of tables in a PostgreSQL database."""
 
     widens = True
     folds_names = False
@@ -266,7 +273,10 @@ class PostgreSQLTarget:
             raise
 
     def _make_checkpoint(self) -> None:
-        """Create the checkpoint table if it does not exist. A login without the right to create tables can use an existing one."""
+        """Create the checkpoint table in the PostgreSQL database if it does not exist.
+
+        A login without the right to create tables can use an existing one.
+        """
         if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
             self._add_position_columns()
             return
@@ -285,7 +295,9 @@ class PostgreSQLTarget:
             raise self._refusal(error, None) from None
 
     def _lock(self) -> None:
-        """Lock out other runs of this group until the transaction ends. Raises TargetConflictError if one of them has written since the last batch.
+        """Lock out other runs of this group until the PostgreSQL transaction ends.
+
+        Raises TargetConflictError if one of them has written since the last batch.
 
         The lock belongs to the transaction, not to the session, so it also works through a
         connection pool that assigns connections per transaction.
@@ -299,9 +311,9 @@ class PostgreSQLTarget:
         self._is_locked = True
 
     def _add_position_columns(self) -> None:
-        """Add the columns that a checkpoint table of an earlier version does not have.
+        """Add the columns that a PostgreSQL checkpoint table of an earlier version lacks.
 
-        Without missing columns, no ALTER TABLE is run, because it would lock the table.
+        If no column is missing, no ALTER TABLE is run, because it would lock the table.
         """
         rows = self._execute(
             f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
@@ -342,7 +354,7 @@ class PostgreSQLTarget:
         rows = self._execute(COLUMNS, [number, number])
         types = {one.name: _column_type(one) for one in (_Attribute(*row) for row in rows)}
         schema = pa.schema([(name, one.type) for name, one in types.items()])
-        existing = table.as_held((name[0], name[1]), schema)
+        existing = table.as_defined((name[0], name[1]), schema)
         columns = tuple(
             replace(
                 one,
@@ -359,15 +371,14 @@ class PostgreSQLTarget:
         self._triggers[str(existing)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
         for (known,) in self._execute(asked, [self._group, str(existing)]):
-            sql.check_known_columns(table, existing, known)
-        return sql.check_key_types(existing)
+            database_checks.check_known_columns(table, existing, known)
+        return database_checks.check_key_types(existing)
 
     def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
-        """Return the OID, schema and name of a table.
+        """Find a table in the PostgreSQL catalog, and return its OID, schema and name, or None if it does not exist.
 
-        An exact match takes precedence over a match that ignores case.
-
-        Raises DefinitionError if several tables match without case, or if it is a view.
+        An exact match takes precedence over a match that ignores case. Raises DefinitionError if
+        several tables match without case, or if a view or foreign table has the name.
         """
         rows = self._execute(
             "SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -382,7 +393,7 @@ class PostgreSQLTarget:
             raise DefinitionError(problem, where=Where(table=f"{schema}.{name}"), hint=hint)
         for number, *parts, kind in exact or rows:
             if kind in NO_TABLES:
-                raise sql.not_a_table_error(NO_TABLES[kind], ".".join(parts))
+                raise database_checks.not_a_table_error(NO_TABLES[kind], ".".join(parts))
             return number, parts[0], parts[1]
         return None
 
@@ -404,7 +415,7 @@ class PostgreSQLTarget:
         return replace(table, columns=tuple(columns))
 
     def _type(self, table: TargetTable, at: int) -> str:
-        """Return the type of a column in a staging table: the type in the target, or text if the database casts it."""
+        """Return the type of a column in PostgreSQL's staging table: the type in the target, or text if the database casts it."""
         column = table.columns[at]
         if column.stored is not None and column.stored.rule in DIALECT.staged:
             return "text"
@@ -413,7 +424,7 @@ class PostgreSQLTarget:
     def create(self, table: TargetTable) -> None:
         """Create a PostgreSQL table with its primary key, and its schema, in the transaction of the batch."""
         schema, _ = _parts(table)
-        text = POSTGRESQL.creation(table, _parts(table))
+        text = POSTGRESQL.create_statement(table, _parts(table))
         self._lock()
         try:
             self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quote_sql_name(schema)}", table=table)
@@ -454,7 +465,7 @@ class PostgreSQLTarget:
             for column_values, column in zip(values, columns, strict=True)
         ]
         rows = pa.table(arrays, names=[column.name for column in columns])
-        return sql.normalize_keys(table, rows)
+        return database_checks.normalize_keys(table, rows)
 
     def check_values(self, effects: TableChanges) -> None:
         """Cast values to the types of the PostgreSQL table.
@@ -467,7 +478,7 @@ class PostgreSQLTarget:
             self.rollback()
 
     def _stage(self, effects: TableChanges, rows: pa.Table) -> None:
-        """Copy changes to the staging table, and check the values whose text PostgreSQL may change."""
+        """Copy the rows of changes to PostgreSQL's staging table, and check the values whose text PostgreSQL may change."""
         table, columns = effects.nets.table, range(len(effects.nets.table.columns))
         kinds = {f"c{at}": self._type(table, at) for at in columns}
         kinds |= {f"m{at}": "boolean" for at in columns} | {"x": "bigint", "e": "integer"}
@@ -481,13 +492,13 @@ class PostgreSQLTarget:
                 # After an error PostgreSQL accepts statements only if it can return to a savepoint.
                 self._execute(f"SAVEPOINT {STAGING}")
                 try:
-                    with sql.convert_value_errors(column):
+                    with database_checks.convert_value_errors(column):
                         rows = self._execute(text, table=table)
                 except RowRefusedError as error:
                     self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
                     raise self._refused_casts(table, staging, at, error) from None
                 if rows:
-                    raise sql.build_refused_values_error(table, column, rows)
+                    raise database_checks.build_refused_values_error(table, column, rows)
 
     def _refused_casts(
         self, table: TargetTable, staging: str, at: int, first: RowRefusedError
@@ -552,10 +563,10 @@ class PostgreSQLTarget:
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
             if changed != expected >= 0:
-                raise sql.build_row_count_error(table, expected, changed)
+                raise database_checks.build_row_count_error(table, expected, changed)
         for column, text in DIALECT.computed_values(table, STAGING):
             for sent, stored in self._execute(text, table=table):
-                raise sql.build_changed_value_error(table, column, sent, stored)
+                raise database_checks.build_changed_value_error(table, column, sent, stored)
         if (triggers := self._triggers.get(str(table))) and table.key:
             self._check_stored(table, triggers)
         self._execute(f"RELEASE SAVEPOINT {WRITING}")
@@ -602,10 +613,10 @@ class PostgreSQLTarget:
             waiting = again
 
     def _try_rows(self, table: TargetTable, own: str) -> dict[int, tuple[RowRefusedError, str]]:
-        """Write each row of the table ``own`` (such as ``hr.jobs``) separately.
+        """Write each staged row to the PostgreSQL table separately, and return the errors of the rejected rows.
 
-        Returns, by row number, the error of each rejected row, and the other table of the foreign
-        key that rejects it, or "".
+        The result has for the number of each rejected row its error, and the other table of the
+        foreign key that rejects it, or "". ``own`` is the name of the table, such as ``hr.jobs``.
         """
         others = {
             (child, name): parent if child_name == own else child_name
@@ -656,14 +667,15 @@ class PostgreSQLTarget:
         by_column = list(zip(*found, strict=True)) or [()] * len(columns)
         arrays = [_array(one, column.type) for one, column in zip(by_column, columns, strict=True)]
         keys = pa.table(arrays, names=[one.name for one in columns])
-        return RefusedRows(sql.normalize_keys(table, keys), errors, related)
+        return RefusedRows(database_checks.normalize_keys(table, keys), errors, related)
 
     def _row_error(
         self, table: TargetTable, state: str, problem: str, detail: str | None, field: str | None
     ) -> RowRefusedError:
-        """Build the error for a row that was written separately, with the text of other errors.
+        """Build the error for one of several rows that PostgreSQL rejects, with the text of its other errors.
 
-        ``state`` is the SQLSTATE, and ``field`` the column or None.
+        ``state`` is the SQLSTATE, and ``problem``, ``detail`` and ``field`` (the column, or None)
+        are the description of the error, as PostgreSQL states it.
         """
         text = f"PostgreSQL refuses: {' '.join(problem.split())}"
         text += f". {mask_logins(detail).strip()}" if detail else ""
@@ -716,20 +728,20 @@ class PostgreSQLTarget:
         self._connection.close()
 
     def _store_position(self, table: TargetTable | None, at: AppliedPosition) -> None:
-        """Store the position of ``table`` in the checkpoint table; None stands for all tables."""
+        """Store the position of ``table`` in the checkpoint table of the PostgreSQL database; None stands for all tables."""
         names = (*sql.POSITION_COLUMNS, "known_columns")
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
             f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *position, sql.encode_known_columns(table)],
+            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
         )
 
     def _copy(
         self, staging: str, rows: pa.Table, kinds: dict[str, str], table: TargetTable | None = None
     ) -> None:
-        """Copy rows to a new temporary table. ``kinds`` are the types of its columns."""
+        """Create the temporary table ``staging`` in PostgreSQL, and copy rows to it. ``kinds`` are the types of its columns."""
         columns = ", ".join(f"{name} {kinds[name]}" for name in rows.schema.names)
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{staging}")
         self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP")
@@ -750,13 +762,13 @@ class PostgreSQLTarget:
     def _change(
         self, text: str, table: TargetTable | None = None, values: list[Any] | None = None
     ) -> int:
-        """Run a statement and return the number of changed rows."""
+        """Run a statement in PostgreSQL and return the number of changed rows."""
         return self._try(lambda: self._connection.execute(text.encode(), values).rowcount, table)
 
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
-        """Run a statement and return its rows, or an empty list if it returns none."""
+        """Run a statement in PostgreSQL and return its rows, or an empty list if it returns none."""
 
         def rows() -> list[Any]:
             cursor = self._connection.execute(text.encode(), values)
@@ -774,9 +786,9 @@ class PostgreSQLTarget:
             raise self._refusal(error, table) from None
 
     def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
-        """Convert an error of psycopg.
+        """Convert an error of psycopg to ours: a fault to retry, a rejected row, or another refusal.
 
-        An integrity or data error is about a row. Temporary faults are recognized by SQLSTATE.
+        An integrity or data error is about a row. Faults are recognized by SQLSTATE.
         """
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
@@ -801,7 +813,11 @@ def open_tables(address: str, group: str) -> PostgreSQLTarget:
 
 
 def _connect(address: str, group: str) -> psycopg.Connection[Any]:
-    """Connect to a database. Raises TargetUnavailableError if the server does not answer or is not ready, and StorageError if it refuses the login."""
+    """Connect to a PostgreSQL database.
+
+    Raises TargetUnavailableError if the server does not answer or is not ready, and StorageError if
+    it refuses the login.
+    """
     where = Where(source=mask_logins(address))
     try:
         usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
@@ -828,7 +844,7 @@ def _connect(address: str, group: str) -> psycopg.Connection[Any]:
 
 
 def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """Set our session settings on a connection, and return it."""
+    """Set our session settings on a connection to PostgreSQL, and return the connection."""
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'".encode())
     connection.commit()
@@ -850,7 +866,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
-    """Return the column that an error is about: the column that it names, or else the column that COPY was reading."""
+    """Return the column that a PostgreSQL error is about: the column that COPY was reading, or else the one that the error names."""
     match = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
     if match is None or table is None:
         return error.diag.column_name
@@ -859,7 +875,7 @@ def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
 
 
 class _Attribute(NamedTuple):
-    """A row of the ``COLUMNS`` query."""
+    """A column of a PostgreSQL table, as the query ``COLUMNS`` returns it."""
 
     name: str
     base: str  # the base type, if the type is a domain
@@ -872,7 +888,7 @@ class _Attribute(NamedTuple):
 
 
 class _ColumnType(NamedTuple):
-    """The Arrow type of a column, its type in PostgreSQL, its type in a staging table, and flags.
+    """The types of a PostgreSQL column: as an Arrow type, in its table and in a staging table, and flags.
 
     ``stored`` is set only if the PostgreSQL type stores less of a value than the Arrow type.
     ``computed`` and ``on_insert`` are those of ``TargetColumn``.
@@ -891,7 +907,7 @@ def _column_type(one: _Attribute) -> _ColumnType:
 
 
 def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
-    """Return a column's Arrow type, and its PostgreSQL type if that stores less of a value.
+    """Return the Arrow type of a PostgreSQL column, and its PostgreSQL type if that stores less of a value.
 
     Types without an Arrow equivalent become text.
     """
@@ -922,7 +938,7 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
 
 
 def _numeric(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
-    """Return the types of a numeric column: a decimal if Arrow has one of this precision and scale, else text."""
+    """Return the types of a numeric column, as ``_types_of`` does: a decimal if Arrow has one of this precision and scale, else text."""
     if one.modifier == UNCONSTRAINED:
         return pa.string(), DatabaseColumnType(one.written, StorageRule.NUMBER)
     digits = one.modifier - HEADER
@@ -940,7 +956,7 @@ def _is_number(stored: DatabaseColumnType | None) -> bool:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Prepare a column for the CSV writer. Bytes become text in PostgreSQL's hex format."""
+    """Prepare a column of staged rows for Arrow's CSV writer. Bytes become text in PostgreSQL's hex format."""
     if not pa.types.is_binary(column.type):
         return column
     chunks = [pc.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
@@ -954,7 +970,7 @@ def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    return sql.schema_and_name(table, "public", "a database of PostgreSQL")
+    return database_checks.schema_and_name(table, "public", "a database of PostgreSQL")
 
 
 def _quoted_name(table: TargetTable) -> str:
@@ -966,7 +982,7 @@ def _name(table: TargetTable | None) -> str:
 
 
 def _identifying(table: TargetTable) -> tuple[str, ...]:
-    """Return the names of the columns that identify a row: the key, or in a table of operations the position."""
+    """Return the names of the columns that identify a row of a target table: the key, or in a table of operations the position."""
     return table.key_names or (POSITION,)
 
 

@@ -13,48 +13,39 @@ becomes ``UPDATE ... SET name = CASE WHEN s.m1 THEN t.name ELSE s.c1 END, ...``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.batch import ClosingUpdate, TableChanges
-from trailgate.apply.effects.determined import EXISTS_FLAG, known_flag_name
+from trailgate.apply.effects.known_keys import EXISTS_FLAG, known_flag_name
 from trailgate.apply.effects.nets import RowEffect
-from trailgate.apply.effects.stored_types import StorageRule, spell_stored_values
-from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
-from trailgate.apply.targets.target import RowRefusedError, ValuesRefusedError
+from trailgate.apply.effects.stored_types import StorageRule
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Mask
-from trailgate.errors import ApplyError, DefinitionError, OptionError, Where
 
 CHECKPOINT = "trailgate_checkpoint"
 MOST_REFUSED: Final = 10_000  # refused values that one statement returns
 MOST_EXTRA: Final = 62  # columns with a bit in ``x``, a signed 64-bit integer
 KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
-DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
-KEY_HINT: Final = (
-    "Change the type of the column, or choose other key columns with KEYCOLS in a parameter file"
-)
-# The fields of ``Position``, and the columns that a checkpoint table of an earlier version lacks.
+# The fields of ``AppliedPosition``, and the columns that a checkpoint table of an earlier version lacks.
 POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")
 ADDED_COLUMNS = ("digest", "reached", "known_columns")
 
 
 def quote_sql_name(*parts: str) -> str:
-    """Quote the parts of a table's or column's name for SQL."""
+    """Quote the parts of a table's or column's name for SQL, as in ``"hr"."jobs"``."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.Table:
-    """Convert net changes to the rows of a staging table.
+    """Convert net changes to the rows of a SQL staging table (columns ``c0``, ``m0``, ..., ``e``).
 
-    A replaced row becomes a patch of all its columns if it exists, and otherwise an insert.
-
-    The patch sets columns that the source does not have to NULL, because nothing of the old row
+    A replaced row becomes a patch of all its columns if it exists, and otherwise an insert. The
+    patch sets columns that the source does not have to NULL, because nothing of the old row
     remains. With ``defaults`` a replaced row keeps its effect instead, so that these columns can be
     reset to their defaults. The column ``x`` then has a bit for each of these columns that has no
     value: bit 0 for the first of ``find_extra_columns``, bit 1 for the second, and so on.
@@ -92,9 +83,9 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
 
 
 def find_extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of extra columns: those that the source lacks and that are not computed.
+    """Return the indexes of a target table's extra columns: those that the source lacks and that are not computed.
 
-    Returns only the first 62, because each needs a bit in ``x``.
+    Returns only the first 62, because each needs a bit in the column ``x`` of the staging table.
     """
     indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
     return indexes[:MOST_EXTRA]
@@ -139,11 +130,11 @@ class StagingDialect:
         return ", ".join(selected)
 
     def match(self, table: TargetTable) -> str:
-        """Return the join condition that ``t`` and ``s`` have the same key."""
+        """Return the SQL condition that a row ``t`` of the table and a staged row ``s`` have the same key."""
         return build_key_match(table, staged=lambda at: self.value(table, at))
 
     def selection(self, table: TargetTable, staging: str, *, keys_alone: bool) -> str:
-        """Return the statement that selects the rows whose keys are in a staging table."""
+        """Build the SELECT of the rows of a target table whose keys are in a staging table."""
         columns = [table.columns[at] for at in table.key] if keys_alone else table.columns
         names, same = self.select_list(columns), self.match(table)
         return (
@@ -153,9 +144,9 @@ class StagingDialect:
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield a statement for each column that the database may print differently.
+        """Yield an SQL statement for each column whose values the database may print differently from the trail.
 
-        It finds the staged values whose printed text differs.
+        The statement returns the staged values whose printed text differs, each with that text.
         """
         for at in columns:
             stored = table.columns[at].stored
@@ -171,9 +162,9 @@ class StagingDialect:
     def computed_values(
         self, table: TargetTable, staging: str
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield a statement for each column that the database computes.
+        """Yield an SQL statement for each column that the database computes and that the trail has too.
 
-        It finds a row whose value differs from the trail's.
+        The statement returns the trail's and the computed value of a row in which they differ.
         """
         name, same = quote_sql_name(*table.name), self.match(table)
         for at, column in enumerate(table.columns):
@@ -187,7 +178,7 @@ class StagingDialect:
             yield column, f"SELECT {sent}, {stored} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Build a statement that finds a row whose stored values differ from the staged values.
+        """Build an SQL statement that finds a row whose stored values differ from the staged values.
 
         Returns the compared columns and the statement. Its result is empty or one row: the staged
         and the stored value of the first column, those of the second one and so on, and last
@@ -221,7 +212,10 @@ class StagingDialect:
 def build_write_statements(
     effects: TableChanges, rows: pa.Table, staging: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
-    """Return the statements that write a staging table, each with the number of rows that it must change, or -1 for any number."""
+    """Build the SQL statements that write staged changes: DELETE, then UPDATE, then INSERT.
+
+    Each is returned with the number of rows that it must change, or -1 for any number.
+    """
     table = effects.nets.table
     name, same = quote_sql_name(*table.name), dialect.match(table)
     # Counted here, because the database reports how many rows each statement changed: another
@@ -265,7 +259,10 @@ def build_write_statements(
 
 
 def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
-    """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
+    """Build the SET list of the UPDATE of staged rows.
+
+    Omits columns that the source does not have if no row has a value for them.
+    """
     table = effects.nets.table
     clauses = build_merge_clauses(effects, staged=lambda at: dialect.value(table, at))
     assignments = [f"{name} = {value}" for name, value in clauses.updated.items()]
@@ -280,7 +277,10 @@ def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
 
 
 def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
-    """Return the distinct values of ``x`` in the selected rows, each with its number of rows."""
+    """Return the distinct values of the column ``x`` in the selected staged rows, each with its number of rows.
+
+    Without a column ``x``, the value is 0.
+    """
     if not chosen.any():
         return []
     if "x" not in rows.column_names:
@@ -290,12 +290,12 @@ def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
 
 
 def _lacking(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns without a value, for rows with these bits in ``x``."""
+    """Return the indexes of the columns that have no value in staged rows with these bits in ``x``."""
     return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
 
 
 def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns to insert, for rows with these bits in ``x``.
+    """Return the indexes of the columns that an INSERT sets for staged rows with these bits in ``x``.
 
     The other columns get their defaults.
     """
@@ -315,10 +315,11 @@ def _insertion(
 def build_replacing_statements(
     effects: TableChanges, rows: pa.Table, staging: str, whole: str, dialect: StagingDialect
 ) -> list[tuple[str, int]]:
-    """Return the statements for a database in which deleting and inserting rows is faster than updating columns.
+    """Build the SQL statements that write staged changes by DELETE and INSERT only (faster in DuckDB than an UPDATE).
 
     The complete new rows are first computed in the temporary table ``whole``. Then the old rows are
-    deleted and the new ones inserted.
+    deleted and the new ones inserted. Each statement is returned with the number of rows that it
+    must change, or -1 for any number.
     """
     table = effects.nets.table
     # A table without key columns has no join condition, and only gets inserts: then nothing may
@@ -372,7 +373,7 @@ def build_closing_statement(effects: TableChanges) -> str | None:
 
 
 def build_open_condition(closing: ClosingUpdate) -> str:
-    """Build the SQL condition that a row is open, such as a row version without an end."""
+    """Build the SQL condition that a ``ClosingUpdate`` selects a row, such as a row version without an end."""
     return f"{quote_sql_name(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
 
@@ -384,139 +385,6 @@ def format_sql_literal(value: pa.Scalar) -> str:
     return f"TIMESTAMP '{text}'" if pa.types.is_timestamp(value.type) else f"'{text}'"
 
 
-def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[str, str]:
-    """Return the schema and name of a table. ``default`` is the schema of a name of one part.
-
-    Raises OptionError for a name of three parts.
-    """
-    if len(table.name) == 1:
-        return default, table.name[0]
-    if len(table.name) == 2:
-        return table.name[0], table.name[1]
-    hint = "MAP it to SCHEMA.TABLE in a parameter file"
-    raise OptionError(f"{database} has no catalogs, but {table} names one", hint=hint)
-
-
-def not_a_table_error(object_type: str, name: str) -> DefinitionError:
-    """Build the error for a view, or a similar database object, that has a table's name."""
-    problem = (
-        f"the target has {object_type} of this name, and changes can only be applied to tables"
-    )
-    return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
-
-
-def encode_known_columns(table: TargetTable | None) -> str | None:
-    """Return the JSON list of the columns that are applied to a table. The checkpoint stores it."""
-    if table is None:
-        return None
-    return json.dumps([one.name for one in table.columns if not one.extra])
-
-
-def check_known_columns(
-    expected: TargetTable, existing: TargetTable, known: str | None
-) -> TargetTable:
-    """Check that a table still has all columns that were applied earlier, and return ``existing``.
-
-    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
-    no longer exists: adding it again would leave it NULL in all rows.
-    """
-    # Names are compared without case, as a database may have folded them.
-    names = {one.name.casefold() for one in existing.columns}
-    asked = {one.name.casefold() for one in expected.columns}
-    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
-    gone = [
-        name
-        for name in json.loads(known or "[]")
-        if name.casefold() in asked and name.casefold() not in names
-    ]
-    if gone:
-        problem = "somebody has dropped this column since the table was last written"
-        raise DefinitionError(
-            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
-        )
-    return existing
-
-
-def check_key_types(table: TargetTable) -> TargetTable:
-    """Check the types of the key columns, and return the table.
-
-    Raises DefinitionError if the database could treat different values of a key column as equal.
-    """
-    for at in table.key:
-        stored = table.columns[at].stored
-        if stored is not None and not stored.is_key:
-            problem = f"a column of {stored.name} cannot be part of a key: values that differ in the trail can be equal in it"
-            where = Where(table=str(table), field=table.columns[at].name)
-            raise DefinitionError(problem, where=where, hint=KEY_HINT)
-    return table
-
-
-def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
-    """Rewrite the key columns of rows to the spelling in which keys are compared."""
-    for at in table.key:
-        column = table.columns[at]
-        if column.stored is not None:
-            index = rows.column_names.index(column.name)
-            keys = spell_stored_values(rows[column.name].combine_chunks(), column.stored)
-            rows = rows.set_column(index, column.name, keys)
-    return rows
-
-
-@contextmanager
-def convert_value_errors(column: TargetColumn) -> Iterator[None]:
-    """Convert any error of a statement that only casts staged values to RowRefusedError.
-
-    Databases use several error classes for values that they cannot cast.
-    """
-    try:
-        yield
-    except ApplyError as error:
-        refusal = RowRefusedError(error.problem, where=error.where, hint=error.hint)
-        raise refusal.with_place(field=column.name).with_numbers(error.numbers) from None
-
-
-def build_refused_values_error(
-    table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
-) -> ValuesRefusedError:
-    """Build one error for all rejected values.
-
-    ``rows`` are pairs of the trail's value and the database's value, which is None if it cannot be
-    cast.
-    """
-    assert column.stored is not None
-    errors: dict[str, RowRefusedError] = {}
-    for sent, stored in rows:
-        one = build_changed_value_error(table, column, sent, stored)
-        if stored is None:
-            one.problem = f"the trail has {sent!r}, which is not valid in the target's column of type {column.stored.name}"
-        errors[sent] = RowRefusedError(one.problem, where=one.where)
-    first = next(iter(errors.values()))
-    joined = ValuesRefusedError(first.problem, where=first.where)
-    joined.errors = errors
-    return joined
-
-
-def build_changed_value_error(
-    table: TargetTable, column: TargetColumn, sent: Any, stored: Any
-) -> RowRefusedError:
-    """Build the error for a value that a database would change."""
-    does = "computes" if column.stored is None else f"of type {column.stored.name} stores"
-    problem = f"the trail has {sent!r}, but the target's column {does} {stored!r}"
-    return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
-
-
-def build_row_count_error(table: TargetTable, expected: int, changed: int) -> ApplyError:
-    """Build the error for a SQL statement that changed an unexpected number of rows."""
-    hint = "Another process changes the table, or several rows have the same key"
-    if table.keyless:
-        hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
-    return ApplyError(
-        f"{changed} rows were changed instead of {expected}",
-        where=Where(table=str(table)),
-        hint=hint,
-    )
-
-
 def build_key_match(
     table: TargetTable,
     *,
@@ -524,7 +392,7 @@ def build_key_match(
     staged: Callable[[int], str] = "s.c{}".format,
     compared: Callable[[TargetColumn, str], str] = lambda _, value: value,
 ) -> str:
-    """Return the join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
+    """Build the SQL condition that a row ``t`` of the target table and a staged row ``s`` have the same key.
 
     ``staged`` returns the staged value of a column by its index, and ``compared`` the form in which
     values of a column are compared, for example ``CAST(t.x AS VARCHAR)``.
@@ -579,29 +447,28 @@ def build_merge_clauses(
 
 
 def staged_effect(effect: RowEffect) -> str:
-    """Build the SQL condition that a staged row has this effect."""
+    """Build the SQL condition that a staged row ``s`` has this effect."""
     return f"s.e = {effect:d}"
 
 
 def rename_key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
-    """Rename the key columns to the names that SQL staging tables use."""
+    """Rename the key columns of an Arrow table to the names in SQL staging tables, such as ``c0`` for the first column."""
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
 class ComparisonScope(NamedTuple):
-    """Which expected rows and values are known in a comparison.
+    """Which expected rows and values are known when ``--verify`` compares a table.
 
-    ``key`` has the names of the key columns.
-
-    With ``determined``, only some keys and values are known (``apply/effects/determined.py``).
-    ``is_whole`` means that all keys are known.
+    ``key`` has the names of the key columns. With ``determined``, the expected table is a table of
+    known keys (``apply/effects/known_keys.py``): only some keys and values are known. ``is_whole``
+    is true if it is known that no row exists for any other key.
     """
 
     key: Sequence[str]
     determined: bool = False
     is_whole: bool = True
 
-    def there(self) -> str:
+    def exists_condition(self) -> str:
         """Return the SQL condition that an expected row exists."""
         return f"e.{quote_sql_name(EXISTS_FLAG)}" if self.determined else "true"
 
@@ -615,7 +482,9 @@ class ComparisonScope(NamedTuple):
 def build_comparison(
     expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
-    """Build two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
+    """Build two SQL statements for ``--verify`` that compare two tables by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
+
+    ``expected`` and ``actual`` name the tables, and ``names`` the compared columns.
 
     The kinds are "equal", "different", "missing" (only expected), "extra" (only in the target),
     "untouched" (nothing is known about the row), and "absent" (correctly not in the target). A
@@ -633,8 +502,8 @@ def build_comparison(
     # ``here`` is NULL on the side of the outer join that has no row.
     kind = (
         f"CASE WHEN e.here IS NULL THEN '{'extra' if known.is_whole else 'untouched'}' "
-        f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
-        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'extra' "
+        f"WHEN {known.exists_condition()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
+        f"WHEN {known.exists_condition()} IS NULL THEN 'untouched' WHEN NOT {known.exists_condition()} THEN 'extra' "
         f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
     # An unknown value is shown as the target's own, so that it does not look like a difference.

@@ -32,6 +32,7 @@ from trailgate.errors import (
 class AppliedPosition:
     """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
+    ``trail`` is the source: the trail with its tables or MAP statements (``apply/jobs/groups.py``).
     ``digest`` is the digest of the operation's record, and ``reached`` is the beginning of the next
     batch. Both are None if the operations came from a DataFrame or an earlier version stored the
     position. Targets store all fields for the position of all tables (decision 0117).
@@ -64,7 +65,7 @@ class ValuesRefusedError(RowRefusedError):
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows that constraints of a target reject. ``keys`` and ``errors`` have one element per row.
+    """Rows of a table that constraints of a target reject. ``keys`` and ``errors`` have one element per row.
 
     ``keys`` has the key columns, or the column ``_position`` for a table of operations. If a
     foreign key rejects row i, ``related[i]`` is the other table of the foreign key, such as
@@ -80,7 +81,7 @@ class RefusedRows:
 
 
 class TablePosition(NamedTuple):
-    """The position up to which a table is applied, with the CSN and commit time (microseconds since 1970 UTC) of that operation.
+    """The position up to which one table of a target is applied, with the CSN and commit time (microseconds since 1970 UTC) of that operation.
 
     ``version`` is the version of the table, if the target has versions.
     """
@@ -118,9 +119,9 @@ def build_conflict_error(cause: str, source: str) -> TargetConflictError:
 
 
 class ApplyTarget(Protocol):
-    """The interface of targets: tables that changes are applied to.
+    """The interface of targets of apply, such as a Delta folder: tables that changes are applied to, and their positions.
 
-    Methods raise TrailgateError if the target rejects something.
+    A target is opened for one group. Methods raise TrailgateError if the target rejects something.
 
     ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table
     separately, before ``commit`` ends the batch. ``folds_names``: names that differ only in case
@@ -159,19 +160,22 @@ class ApplyTarget(Protocol):
         ...
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows with any of the keys: all columns, or only the key columns."""
+        """Return the rows of a table that have any of the keys: all columns, or only the key columns.
+
+        Some targets also return rows with other keys.
+        """
         ...
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows of a table."""
+        """Return a reader of all rows of a table of the target."""
         ...
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
-        """Write the changes of one table to the target."""
+        """Write the changes of one table to the target, with the position ``at`` as the table's position."""
         ...
 
     def commit(self, at: AppliedPosition) -> None:
-        """Commit everything written since the last commit, together with the position."""
+        """Commit everything written since the last commit, together with the position of all tables."""
         ...
 
     def rollback(self) -> None:
@@ -197,7 +201,7 @@ class ApplyTarget(Protocol):
 
 @runtime_checkable
 class CheckingTarget(ApplyTarget, Protocol):
-    """A target with types whose values only the database itself can check, by casting and printing them."""
+    """A target of apply with types whose values only the database itself can check, by casting and printing them."""
 
     def check_values(self, effects: TableChanges) -> None:
         """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
@@ -206,7 +210,7 @@ class CheckingTarget(ApplyTarget, Protocol):
 
 @runtime_checkable
 class FindingTarget(ApplyTarget, Protocol):
-    """A target that can find all rows that its constraints reject, each separately."""
+    """A target of apply that can find all rows that its constraints reject, each separately."""
 
     def find_refused_rows(self, effects: TableChanges) -> RefusedRows:
         """Return the rejected rows of the changes for which ``write`` has just raised RowRefusedError, in the order of the changes."""
@@ -226,7 +230,7 @@ class TargetType(NamedTuple):
 
     The module has three functions: ``open_tables`` opens a target for a group, ``table_rows``
     reads a table by an address such as ``lake/hr/jobs``, and ``group_positions`` returns how
-    far each group has applied, without writing.
+    far each group has applied, without writing. ``is_path``: an address is a path.
     """
 
     module: str
@@ -263,19 +267,22 @@ TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
 
 
 def open_target(address: str, group: str, mode: str = "") -> ApplyTarget:
-    """Open a target. It stores positions under the name of the group. Raises OptionError if the address is wrong or the target does not support the mode."""
+    """Open the target of apply at an address such as ``delta:lake/``, for a group, under whose name it stores positions.
+
+    Raises OptionError if the address is wrong or the target does not support the mode.
+    """
     check_mode(address, mode)
     target: ApplyTarget = _module(address).open_tables(address.partition(":")[2], group)
     return target
 
 
 def check_address(address: str) -> None:
-    """Raise OptionError if this is not the address of a target, and MissingDependencyError if its library is not installed."""
+    """Raise OptionError if this is not the address of a target of apply, and MissingDependencyError if its library is not installed."""
     _module(address)
 
 
 def check_mode(address: str, mode: str) -> None:
-    """Raise OptionError if the target does not support a mode."""
+    """Raise OptionError if the target at an address does not support an apply mode."""
     scheme = address.partition(":")[0]
     if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
         taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
@@ -283,7 +290,7 @@ def check_mode(address: str, mode: str) -> None:
 
 
 def group_positions(address: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to a target, sorted by group. Writes nothing.
+    """Return how far each group has applied its trail to the target at an address, sorted by group. Writes nothing.
 
     Raises StorageError if the target does not exist.
     """
@@ -292,7 +299,7 @@ def group_positions(address: str) -> list[GroupPosition]:
 
 
 def is_target_address(address: str) -> bool:
-    """Return whether this is the address of a target or of a table in one."""
+    """Return whether this is the address of a target of apply, or of a table in one: it begins with ``delta:``, ``duckdb:`` and so on."""
     return address.partition(":")[0] in TARGETS
 
 
@@ -310,7 +317,7 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def _module(address: str) -> Any:
-    """Import the module for an address. Raises OptionError if the address is wrong, and MissingDependencyError."""
+    """Import the module for the address of a target. Raises OptionError if the address is wrong, and MissingDependencyError."""
     scheme, colon, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:

@@ -48,7 +48,7 @@ def sql_text(schemas: Schemas) -> str:
     """Format record schemas as CREATE TABLE statements, one per record, as apply would run them in PostgreSQL."""
     tables = (_target(name, schema) for name, schema in schemas.items())
     return "\n\n".join(
-        f"{POSTGRESQL.creation(table, (fold_upper_case(str(table)),))};" for table in tables
+        f"{POSTGRESQL.create_statement(table, (fold_upper_case(str(table)),))};" for table in tables
     )
 
 

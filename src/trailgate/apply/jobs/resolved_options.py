@@ -38,8 +38,9 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 class ResolvedApplyOptions:
     """The options of apply merged with a Replicat parameter file.
 
-    ``unused`` are parameters of the file that have no effect here. ``ignored`` are unsupported
-    parameters that ``ignore_unsupported`` skips.
+    ``mapping`` contains the file's MAP statements, or is None without a file. ``definitions`` is
+    the path in SOURCEDEFS. ``unused`` are parameters of the file that have no effect here.
+    ``ignored`` are unsupported parameters that ``ignore_unsupported`` skips.
     """
 
     options: ApplyOptions
@@ -72,10 +73,10 @@ class ResolvedApplyOptions:
         """
         if self.mapping is None:
             return map_to_same_table
-        return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
+        return partial(self.mapping.map_block, now=f"{local_time():{DATE_TIME}}")
 
     def unmatched_patterns(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
-        """Return the patterns of source tables that match none of the names.
+        """Return the patterns of ``--tables`` or MAP statements that match none of the names of source tables.
 
         Each is a pair of its origin and the pattern: ``("rshop.prm line 4, MAP", "HR.*")`` or
         ``("--tables", "HR.*")``.
@@ -101,7 +102,7 @@ class ResolvedApplyOptions:
         return ReadSelection(None if patterns is None else TablePatterns.of(patterns))
 
     def source(self, trail: Address) -> str:
-        """Return the source string of stored positions: the trail, and its tables or MAP statements (see ``groups.py``)."""
+        """Return the source that a group's position is stored with: the trail, its tables or MAP statements, and the mode (see ``groups.py``)."""
         chosen = ""
         if self.options.tables is not None:
             chosen = f"?tables={','.join(sorted(self.options.tables))}"
@@ -118,7 +119,7 @@ def local_time() -> datetime:
 
 
 def check_effects(to: str, options: ApplyOptions) -> None:
-    """Raise OptionError for an option that has no effect in combination with the others or with this target."""
+    """Raise OptionError for an option of apply that has no effect in combination with the others or with this target."""
     # A parameter file may discard operations by REPERROR.
     discards = options.on_error.startswith("discard") or options.params is not None
     if options.discards is not None and not discards:
@@ -131,7 +132,7 @@ def check_effects(to: str, options: ApplyOptions) -> None:
 
 
 def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
-    """Read the parameter file, if any, and merge its settings into the options.
+    """Read the Replicat parameter file, if any, and merge its settings into the options of apply.
 
     Raises OptionError if an option and the file disagree or the file is invalid, and StorageError
     if the file cannot be read.

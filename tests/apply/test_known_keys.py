@@ -16,15 +16,15 @@ from laws import chance, examples
 from oracles.apply_naive import CollisionError, Operation, Source, replayed
 from trailgate import ApplyError
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.determined import (
+from trailgate.apply.effects.folding import fold_operations
+from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
     add_known_flags,
     known_flag_name,
 )
-from trailgate.apply.effects.faults import OperationErrors
-from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 
 Rows = dict[int, dict[str, Any]]

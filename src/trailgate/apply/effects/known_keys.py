@@ -1,4 +1,4 @@
-"""Work out what a trail reveals about a table that was loaded before the trail begins.
+"""Compute the table of known keys: what a trail reveals about a table that was loaded before the trail begins.
 
 ``--verify`` compares such a table with the trail. The table's first contents are not in the trail,
 so no row is known at first, and later some rows are known in part. Each operation is assumed to
@@ -10,10 +10,11 @@ operations, each key is in one of three states:
 - unknown: no operation has named the key yet
 
 A row that moves to another key keeps its known columns. The results are stored in the *table of
-known keys*, which has one row per key of the first two states. Its column ``EXISTS_FLAG`` is true
-if the row exists, and each column outside the key has a boolean column (``known_flag_name``) that
-is true if its value is known. For example, after ``UPDATE ... SET PRICE = 5 WHERE ID = 7``, if only
-the changed column was logged (the real names of the flag columns begin with ``trailgate:``):
+known keys*, which has one row per key of the first two states. Its boolean column ``EXISTS_FLAG``
+("there" below) is true if the row exists, and each column outside the key has a boolean column
+(``known_flag_name``) that is true if its value is known. For example, after ``UPDATE ... SET PRICE
+= 5 WHERE ID = 7``, if only the changed column was logged (the real names of the flag columns begin
+with ``trailgate:``):
 
     ID  PRICE  NAME  known:PRICE  known:NAME  there
     7   5      NULL  true         false       true
@@ -40,8 +41,8 @@ from trailgate.apply.effects.batch import (
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.faults import OperationErrors
 from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import (
     NOT_LOGGED,
@@ -67,7 +68,7 @@ def known_flag_name(column: str) -> str:
 
 
 def add_known_flags(table: TargetTable) -> TargetTable:
-    """Return the table with flag columns added: whether the row exists, and which of its values are known."""
+    """Return the table of known keys for a loaded table: with flag columns for the row and for each of its values."""
     return replace(table, columns=(*table.columns, *_flags(table)))
 
 
@@ -77,13 +78,13 @@ def _flags(table: TargetTable) -> list[TargetColumn]:
 
 
 def _other_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of the columns outside the key."""
+    """Return the indexes of a target table's columns outside the key."""
     return [at for at in range(len(table.columns)) if at not in table.key]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedTableChanges:
-    """Computes the changes to the table of known keys from the operations on a loaded table.
+    """Computes the changes to the table of known keys (``--verify``) from the operations on a loaded table.
 
     ``is_whole`` returns true for a table whose rows are all known, because a truncate emptied it. A
     key of such a table has no row unless it is in the table of known keys. For other tables such a
@@ -122,10 +123,10 @@ class _KnownKeys:
     is_whole: bool
 
     def row_indexes(self, keys: Sequence[pa.Array], names: Sequence[str], rows: pa.Table) -> Longs:
-        """Return for each key the index of its row in ``rows``.
+        """Return for each key the index of its row in ``rows``, which were read from the table of known keys.
 
-        Without a row, the index is ``ABSENT_KEY`` if all rows of the table are known, otherwise
-        ``UNKNOWN_KEY``.
+        Without a row, the index is ``ABSENT_KEY`` if all rows of the loaded table are known,
+        otherwise ``UNKNOWN_KEY``.
         """
         codes, count = encode_keys(
             [
@@ -180,7 +181,7 @@ def _with_flags(nets: NetChanges, deleted: Mask) -> NetChanges:
 
 
 def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
-    """Return the column with the values of the rows in ``deleted`` set to NULL and marked as missing."""
+    """Set a column's values to NULL and missing in the rows that the mask ``deleted`` selects."""
     if one.values is None or not deleted.any():
         return one
     values = pc.if_else(pa.array(deleted), pa.scalar(None, one.values.type), one.values)
@@ -189,7 +190,7 @@ def _clear_rows(one: StateColumn, deleted: Mask) -> StateColumn:
 
 @dataclass(slots=True)
 class _Row:
-    """A row during the replay. Unknown values are ``NOT_LOGGED``.
+    """A row of a loaded table during the replay. Unknown values are ``NOT_LOGGED``.
 
     If ``certain`` is false, nothing is known about the row, and it may not even exist. ``logged``
     contains the indexes of the columns that key updates of the open transaction logged.
@@ -203,7 +204,7 @@ class _Row:
 def _replayed_changes(
     operations: TargetOperations, known_keys: _KnownKeys, policy: CollisionPolicy
 ) -> NetChanges:
-    """Replay operations row by row, and return the changes to the table of known keys."""
+    """Replay operations on a table that was loaded before the trail, row by row, and return the changes to the table of known keys."""
     table, keys = operations.table, collect_keys(operations)
     rows = known_keys.fetch(build_key_table(table, keys), False)
     replay = _Replay(table, policy)
@@ -213,7 +214,7 @@ def _replayed_changes(
 
 
 class _Replay:
-    """Replays operations on what is known about the rows of some keys.
+    """Replays operations one by one on what is known about the rows of a loaded table.
 
     During a transaction several rows may have the same key, oldest first. A key update moves the
     oldest one.
@@ -227,9 +228,9 @@ class _Replay:
         self._ambiguous: set[Key] = set()
 
     def begin(self, keys: Iterable[Key], rows: pa.Table, is_whole: bool) -> None:
-        """Start with rows of the table of known keys.
+        """Start with rows of the table of known keys. ``keys`` are all keys of the operations.
 
-        Every other key is unknown, or has no row if ``is_whole`` is set.
+        A key without a row in ``rows`` is unknown; if ``is_whole`` is set, it has no row.
         """
         columns = [to_python_values(rows[one.name]) for one in self._table.columns]
         is_known = [
@@ -255,7 +256,7 @@ class _Replay:
         return _Row([NOT_LOGGED] * len(self._table.columns), certain)
 
     def run(self, operations: TargetOperations) -> None:
-        """Apply the operations in order to the known rows."""
+        """Apply the operations in order to what is known about the rows."""
         images = logged_images(operations)
         keys, olds = key_tuples(operations.key), key_tuples(operations.old_key)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
@@ -300,9 +301,9 @@ class _Replay:
         self._rows[key].append(moved)
 
     def _settle(self, key: Key) -> None:
-        """Reduce the rows of a key to at most one.
+        """Reduce what is known about a key of a loaded table to at most one row.
 
-        If there are several, rows that may not exist are dropped, and the others are merged.
+        If there are several rows, those that may not exist are dropped, and the others are merged.
         """
         rows = self._rows[key]
         if len(rows) > 1:
@@ -323,7 +324,7 @@ class _Replay:
             row.values[at] = value
 
     def nets(self, keys: Sequence[Key]) -> NetChanges:
-        """Return the changes to the table of known keys.
+        """Return the replayed changes to the table of known keys.
 
         If nothing is known about a key any longer, its row is deleted from that table.
         """

@@ -31,26 +31,29 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponses:
-    """The responses to errors of operations, by Oracle error number. Other errors get ``default``."""
+    """What to do with an operation that has an error: "stop", "discard" and so on (``--on-error``, REPERROR).
+
+    ``by_number`` contains the response to each Oracle error number; other errors get ``default``.
+    """
 
     default: str = STOP
     by_number: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
 
-    def to(self, error: TrailgateError) -> str:
+    def response_to(self, error: TrailgateError) -> str:
         """Return the response to the error of an operation, for example to discard the operation."""
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
     def stops(self, error: TrailgateError) -> bool:
         """Return whether the error of an operation stops the run."""
-        return self.to(error) == STOP
+        return self.response_to(error) == STOP
 
-    def takes_transaction(self, error: TrailgateError) -> bool:
+    def excludes_transaction(self, error: TrailgateError) -> bool:
         """Return whether an operation with this error is excluded together with its complete transaction."""
-        return self.to(error) == DISCARD_TRANSACTION
+        return self.response_to(error) == DISCARD_TRANSACTION
 
     @property
-    def may_take_transactions(self) -> bool:
+    def may_exclude_transactions(self) -> bool:
         """Whether the errors of some operations exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
 
@@ -61,11 +64,10 @@ class ErrorResponses:
 
 
 class OperationErrors:
-    """The errors of a batch's operations, by operation number.
+    """Collects the errors of a batch's operations, by operation number.
 
-    ``stops`` returns whether an error stops the run. Such an error is raised instead of recorded.
-    Without ``stops``, all errors stop the run if ``stop`` is true, and none otherwise. With
-    ``stops``, ``stop`` only states whether it returns true for all errors.
+    An error for which the function ``stops`` returns true is raised instead of collected. ``stop``
+    states whether every error stops the run; without ``stops``, it decides for all errors.
     """
 
     def __init__(
