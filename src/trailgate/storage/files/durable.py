@@ -1,6 +1,6 @@
-"""Durable files: replaced completely or written in place, and synced to the disk.
+"""Local files that survive a crash: replaced completely or written in place, and synced to the disk.
 
-The lock of a run on its trail is also defined here.
+Also defines ``lock``, which prevents two runs from writing the same trail or folder at once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 @contextmanager
 def convert_write_errors(path: str | Path) -> Iterator[None]:
-    """Convert operating system errors while writing to WriteError with the path."""
+    """Convert an operating system error raised in the block to a WriteError with the file's path."""
     try:
         yield
     except OSError as error:
@@ -69,7 +69,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a renamed folder. Retries if a file that was just being created appears in it."""
+    """Delete a renamed temporary folder. Retries if a file that was just being created appears in it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -174,7 +174,7 @@ def _lock_path(prefix: str) -> Path:
 
 
 def _acquire(handle: int, until: float) -> bool:
-    """Try to get the lock until a time of ``time.monotonic``. Returns False if it was not free."""
+    """Try to lock a trail's lock file until a time of ``time.monotonic``. Returns False if it was not free."""
     while True:
         try:
             # Without LOCK_NB the call could not be given up after a time.
@@ -188,7 +188,7 @@ def _acquire(handle: int, until: float) -> bool:
 
 
 def _show_locked(handle: int) -> None:
-    """Also acquire an OFD lock, because ``lock_holder`` can only query locks of this kind.
+    """Also acquire an OFD lock on a trail's lock file, because ``lock_holder`` can only query locks of this kind.
 
     If this fails, the trail is locked nevertheless, but ``lock_holder`` reports that it is not.
     """
@@ -198,7 +198,7 @@ def _show_locked(handle: int) -> None:
 
 
 def _write_holder(handle: int) -> None:
-    """Write the holder into the lock file.
+    """Write who holds the lock into a trail's lock file: its process, host and time.
 
     The lock is also valid if this fails because the disk is full.
     """

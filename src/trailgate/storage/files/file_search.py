@@ -54,7 +54,7 @@ class ListedFile(NamedTuple):
 
 
 def is_pattern(address: str) -> bool:
-    """Return True if a file address may be a pattern."""
+    """Return True if a file address contains a wildcard, so that it may be a pattern."""
     return WILD.search(locate(address)[1]) is not None
 
 
@@ -75,7 +75,7 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[ListedFile, ...]:
-    """Find the files at addresses, in order.
+    """Find the files at addresses, which may be folders and patterns, in order.
 
     Each file is returned once, even if several addresses include it.
 
@@ -119,7 +119,7 @@ def find_files(
 
 
 def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
-    """Return a key for the file at a path.
+    """Return a key that identifies a file to which several addresses lead.
 
     Two paths to the same file have equal keys; a symbolic link counts as a separate file.
     """
@@ -129,7 +129,7 @@ def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
 
 
 def find_growing(folder: Address) -> tuple[ListedFile, ...]:
-    """Find the files of a growing folder, or return () if it does not exist yet.
+    """Find the message files of a folder that a stream reads, or return () if it does not exist yet.
 
     Raises StorageError if the address is not a folder.
     """
@@ -145,7 +145,7 @@ def find_growing(folder: Address) -> tuple[ListedFile, ...]:
 
 
 def _warn_of_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
-    """Log a warning that subfolders are not searched."""
+    """Log a warning if a folder has subfolders, which ``find_files`` does not search."""
     entries = _entries(store, folder.path)
     names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
     below = sorted(name for name in names if name[0] not in "._")
@@ -256,7 +256,7 @@ def describe_empty_files(paths: Sequence[str]) -> str:
 
 
 def even_step(size: int, most: int) -> int:
-    """Return the number of bytes per part if ``size`` bytes are divided into equal parts.
+    """Return the number of bytes per part if a file of ``size`` bytes is divided into equal parts.
 
     There are as few parts as possible, with at most ``most`` bytes each.
     """
@@ -287,9 +287,9 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
 
 
 def read_source(address: Address, subject: str = "copybook") -> str:
-    """Read a text file as UTF-8, or as Latin-1 if it is not UTF-8. Errors call it ``subject``.
+    """Read a text file such as a copybook as UTF-8, or as Latin-1 if it is not UTF-8.
 
-    Raises StorageError as ``read_text_file`` does.
+    Raises StorageError as ``read_text_file`` does; its text calls the file ``subject``.
     """
     raw = read_text_file(address, subject)
     try:
@@ -306,7 +306,7 @@ def folder_of(address: Address) -> str:
 
 
 def check_folder(folder: Address, subject: str) -> None:
-    """Raise StorageError if a folder that an option names does not exist."""
+    """Raise StorageError if a folder does not exist. ``subject`` is the option that names it."""
     store, path = locate(folder)
     if store.get_file_info(path).type != fs.FileType.Directory:
         problem = f"{subject} names a folder that does not exist"
@@ -357,7 +357,7 @@ class MemberFinder:
         return searched + self.adding
 
     def _files(self) -> Iterator[str]:
-        """Yield the addresses of the files in the folders."""
+        """Yield the addresses of the files in the folders of COPY members."""
         for folder in self.folders:
             store, path_in_store = locate(folder)
             spell = address_speller(folder, path_in_store)

@@ -46,7 +46,7 @@ class ManifestFile:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Build a manifest entry from JSON fields.
+        """Build the manifest entry of a trail file from its JSON fields.
 
         A manifest of another program may only have names and sizes.
         """
@@ -158,7 +158,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
 
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:
-    """Replace a trail's manifest completely or not at all."""
+    """Replace the manifest of a local trail completely or not at all."""
     replace_whole_file(manifest_path(prefix), encode_manifest(manifest))
 
 
@@ -171,7 +171,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
 class CapturedFile:
     """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
 
-    If ``modified`` is None, the digest covers all bytes.
+    ``modified`` is the modification time in nanoseconds since 1970, or None if the digest covers
+    all bytes.
     """
 
     name: str
@@ -194,7 +195,7 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
 
 
 def format_captured(files: Iterable[CapturedFile]) -> bytes:
-    """Format captured files as lines of the list."""
+    """Format captured files as lines of the list beside the trail."""
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
@@ -202,7 +203,11 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TransactionMark:
-    """The identity of a transaction in a checkpoint: its id and CSN, and the commit time of its last operation (``io_time``, in microseconds)."""
+    """The identity of a transaction of a live trail: its id and CSN, and a commit time.
+
+    ``io_time`` is the commit time of one of its operations, in microseconds since 1970; in a
+    checkpoint, of the last one.
+    """
 
     tx_id: str | None
     csn: str | None
@@ -228,12 +233,12 @@ class Checkpoint:
 
 
 def checkpoint_path(prefix: str) -> Path:
-    """Return the path of a trail's checkpoint."""
+    """Return the path of a live trail's checkpoint."""
     return Path(f"{prefix}.checkpoint.json")
 
 
 def is_live(prefix: str) -> bool:
-    """Return True if a trail is a live trail."""
+    """Return True if a local trail is a live trail, which has a checkpoint."""
     return checkpoint_path(prefix).exists()
 
 
@@ -243,7 +248,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def read_checkpoint(prefix: str) -> Checkpoint | None:
-    """Read a trail's checkpoint, or return None if it does not exist. Raises StorageError."""
+    """Read a live trail's checkpoint, or return None if it does not exist. Raises StorageError."""
     path = checkpoint_path(prefix)
     try:
         fields = json.loads(path.read_bytes())
