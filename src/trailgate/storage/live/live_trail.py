@@ -36,7 +36,7 @@ APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(NamedValues):
-    """What a start does with the bytes after the last commit (docs/recovery.md).
+    """What a start of a live capture does with the bytes after the last commit (docs/recovery.md).
 
     ``APPEND`` keeps complete records and appends a restart record; ``OVERWRITE`` truncates the
     trail. The values are written into file headers. Their meaning is an assumption: the
@@ -82,7 +82,7 @@ class AppendOptions(WriteOptions):
 
 
 def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a trail's checkpoint, or None if the trail does not exist yet.
+    """Return a live trail's checkpoint, or None if the trail does not exist yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
     """
@@ -110,7 +110,8 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
 class LiveTrail:
     """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last complete transaction that this writer knows.
+    ``files`` writes the trail's files. ``last`` is the last complete transaction that this writer
+    knows; the caller updates it.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class LiveTrail:
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
-        """Repair the trail so that it can be added to, and return the point from which capture continues."""
+        """Repair the live trail so that it can be added to, and return the point from which capture continues."""
         modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
         return modes[self._options.mode]()
 
@@ -162,7 +163,7 @@ class LiveTrail:
         )
 
     def _append_mode(self) -> Recovered:
-        """Truncate a torn last record, then append a restart record."""
+        """Recover in append mode: truncate a torn last record, then append a restart record."""
         tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
@@ -181,7 +182,7 @@ class LiveTrail:
     def _continue_file(
         self, path: Path, position: TrailPosition, last: TransactionMark | None
     ) -> None:
-        """Reopen the last file at a position, or close it there if a new file must follow.
+        """Reopen the live trail's last file at a position, or close it there if a new file must follow.
 
         ``last`` is the transaction of the last change before the position.
         """
@@ -207,7 +208,7 @@ class LiveTrail:
         return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
 
     def _restart(self, *, abandoned: bool) -> None:
-        """Append a restart record, in a new file if the open one is full.
+        """Append a restart record to the live trail, in a new file if the open one is full.
 
         ``abandoned`` means that the record undoes an incomplete transaction before it.
         """
@@ -223,7 +224,7 @@ class LiveTrail:
         self.files.sync()
 
     def _overwrite_mode(self) -> Recovered:
-        """Truncate the trail to its checkpoint."""
+        """Recover in overwrite mode: truncate the live trail to its checkpoint, and delete later files."""
         known = self._checkpoint
         files = files_after(self._prefix, known)
         self.files.number = known.file
@@ -265,7 +266,7 @@ def _header_of(path: Path, position: TrailPosition) -> FileHeader | None:
 
 
 def _log_discarded(path: Path, kept: int, size: int) -> None:
-    """Warn if bytes at the end of a file are discarded."""
+    """Warn if bytes at the end of a live trail's file are discarded."""
     if size > kept:
         LOG.warning(DISCARDED, path, kept, size - kept)
 
