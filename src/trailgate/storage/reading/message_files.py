@@ -128,7 +128,7 @@ class MessageFileList(Sequence[MessageFile]):
 
 
 class MessagePosition(NamedTuple):
-    """The position of a message: a file's index and a byte offset in it.
+    """The position of a message: the index of its message file, and its byte offset in the file.
 
     Positions compare in the order of messages.
     """
@@ -200,7 +200,7 @@ class MessageRange:
     end: MessagePosition
 
     def move(self, files: int) -> MessageRange:
-        """Return the range of messages with file indexes reduced by ``files``."""
+        """Return the range with file indexes reduced by ``files``, for a list without its first files."""
         start, end = self.start, self.end
         return MessageRange(
             start._replace(file=start.file - files), end._replace(file=end.file - files)
@@ -208,7 +208,7 @@ class MessageRange:
 
 
 def position_of(batch: MessageBatch, message: int) -> MessagePosition:
-    """Return the position at which a message of a batch begins."""
+    """Return the position in the message files at which a message of a batch begins."""
     return MessagePosition(int(batch.files[message]), int(batch.offsets[message]))
 
 
@@ -263,7 +263,7 @@ def messages_of(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Convert found files to ``MessageFiles``."""
+    """Convert listed files to ``MessageFiles``; JSON lines and codecs are known by the files' names."""
     files = MessageFileList(_file(file.path, file.size) for file in parts)
     return MessageFiles(files, per_line, longest, cutter)
 
@@ -280,10 +280,10 @@ def plan_ranges(
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files with one message per line are divided. If a message can only be
-    interpreted after all earlier ones (``apart`` is false), there is a single range. Small inputs
-    are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
-    so that output files are the same on any number of cores.
+    Only uncompressed files with one message per line (also as JSON lines) are divided. If a message
+    can only be parsed after all earlier ones (``apart`` is false), there is a single range. Small
+    inputs are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the
+    input, so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
@@ -323,7 +323,7 @@ class ReadMessages(NamedTuple):
 def read_messages(
     files: MessageFiles, start: MessagePosition = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
-    """Read all messages of files from a position on, in batches of about ``chunk`` bytes."""
+    """Read the messages of message files from a position to the end, in batches of about ``chunk`` bytes."""
     pending: list[ReadMessages] = []
     size = count = 0
     for read in _read(files, start, chunk):
@@ -363,7 +363,7 @@ def _open(file: MessageFile) -> Reader:
 def _read_unlined(
     reader: Reader, files: MessageFiles, start: MessagePosition, chunk: int
 ) -> Iterator[ReadMessages]:
-    """Yield the single message of a file, or its parts from an offset on if it is cut."""
+    """Yield the single message of a message file, or its parts from an offset on if it is cut."""
     number, offset = start
     file = files.files[number]
     cutter = files.cutter if files.cutter and _has_more(file, files.cut_from) else None
@@ -392,7 +392,7 @@ def _read_unlined(
 
 
 def _has_more(file: MessageFile, size: int) -> bool:
-    """Return True if a file has more than ``size`` bytes.
+    """Return True if a message file has more than ``size`` bytes.
 
     To find out, a compressed file is unpacked.
     """
@@ -405,7 +405,7 @@ def _has_more(file: MessageFile, size: int) -> bool:
 def _read_complete(
     reader: Reader, number: int, longest: int, chunk: int, why_not: str
 ) -> MessageBatch:
-    """Read a file as one message. ``number`` is the index of the file.
+    """Read a message file as one message. ``number`` is the index of the file.
 
     Raises DecodeError if the message is longer than ``longest`` bytes. ``why_not`` explains in the
     error why the message cannot be read in parts.
@@ -425,7 +425,7 @@ def _read_complete(
 def _read_lines(
     reader: Reader, offset: int, chunk: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
-    """Yield blocks of complete lines with their offsets.
+    """Yield blocks of complete lines of a message file, with their offsets.
 
     The first line is the first one that starts at or after ``offset``; lines start after a newline,
     or at the start of the file.
@@ -463,7 +463,7 @@ def _whole_lines(data: pa.Buffer) -> int:
 
 
 def _after_newline(reader: Reader, at: int, chunk: int) -> int:
-    """Return the offset after the first newline from an offset on."""
+    """Return the offset after the first newline at or after an offset, or the file's end."""
     step = min(chunk, 1 << 16)
     while not reader.is_at_end(at):
         data = bytes(reader.read(at, step))
@@ -486,7 +486,7 @@ def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeErro
 
 
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
-    """Return the starts and ends of non-empty lines, without their newline and carriage return."""
+    """Return the starts and ends of non-empty lines in bytes, without newline and carriage return."""
     octets = np.frombuffer(data, np.uint8)
     newlines = find_token_offsets(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
