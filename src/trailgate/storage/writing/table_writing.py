@@ -85,7 +85,7 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of writing operations tables.
+    """The options of writing operations tables to a trail.
 
     If ``seq_digits`` is None, file numbers have as many digits as in the existing trail, or 9.
     """
@@ -98,7 +98,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """One staged part of a written trail: its files, its operations by table and type, and its first and last operation."""
+    """A staged part of a write to a trail: its files, operation counts, and first and last operation."""
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
@@ -141,7 +141,7 @@ def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
 
 
 def plan_target(path: Address, options: TableOptions) -> TrailTarget:
-    """Return the target that ``prepare_writing`` would return, without creating its staging folder."""
+    """Plan a run that writes to a trail: the result of ``prepare_writing``, without creating its staging folder."""
     location, manifest = location_of(absolute(path)).recover()
     prefix = location.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
@@ -220,7 +220,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Make the row number in an error count from the first batch, by adding ``rows``, the number of rows of earlier batches."""
+    """Add ``rows``, the number of rows of earlier batches, to the row number of an error in the block."""
     try:
         yield
     except TrailgateError as error:
@@ -253,7 +253,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
 
 
 def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert a batch to all columns of the operations table, in their types."""
+    """Convert rows to all columns of the operations table in their types; missing columns become NULL."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names

@@ -37,7 +37,7 @@ PLACED: Final = (
 
 
 class PreviousOperation(NamedTuple):
-    """The values of the previous operation that are needed to check the next one."""
+    """The values of an operation that are needed to check whether the next one continues its transaction."""
 
     indicator: int
     tx_id: str | None
@@ -62,9 +62,10 @@ BETWEEN: Final = PreviousOperation(
 
 
 class ChainedOperations:
-    """The operations of a batch, and the operation before the batch (``last``).
+    """The operations of a batch, and the one before it (``last``), for checks of transactions.
 
-    ``last`` is None at the beginning of a part, which may continue any transaction.
+    ``last`` is None at the beginning of a part, which may continue any transaction. ``number`` is
+    the number of the first operation, for errors.
     """
 
     def __init__(self, batch: ChangeBatch, last: PreviousOperation | None, number: int = 0) -> None:
@@ -84,7 +85,7 @@ class ChainedOperations:
         )
 
     def row(self, at: int) -> PreviousOperation:
-        """Return an operation by its index.
+        """Return an operation of the batch by its index.
 
         Index -1 is the last operation before the batch (or the first operation, if that is
         unknown).
@@ -193,7 +194,7 @@ class TransactionChain:
         self.ends: PartEnds | None = None
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches of a part unchanged.
+        """Check the transactions of a part's batches, and yield the batches unchanged.
 
         Raises TransactionError if operations do not continue the previous ones.
         """
@@ -232,7 +233,7 @@ class RepairingTransactionChain(TransactionChain):
         self._opened, self._mixed = True, False
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches of a part with consistent indicators.
+        """Yield the batches of a part with transaction indicators that fit the remaining operations.
 
         Raises TransactionError if that is impossible.
 
@@ -255,7 +256,7 @@ class RepairingTransactionChain(TransactionChain):
             yield self._repair(*pending, ended=True)
 
     def _repair(self, rows: ChainedOperations, begins: Mask, *, ended: bool) -> ChangeBatch:
-        """Return a batch with consistent indicators.
+        """Return a batch with transaction indicators that fit its remaining operations.
 
         ``ended``: its last transaction does not continue in the next batch.
         """
@@ -288,7 +289,7 @@ class RepairingTransactionChain(TransactionChain):
         return ChangeBatch(blocks, rows.batch.rows)
 
     def _of_transactions(self, rows: ChainedOperations, begins: Mask) -> tuple[Mask, Mask]:
-        """Return two masks of operations, which describe the transaction of each operation.
+        """Return two masks of operations, with facts about the transaction of each operation.
 
         The first is true if the transaction still has its original first operation, which was not
         filtered out. The second is true if the transaction has had more than one CSN so far.
@@ -327,7 +328,7 @@ def _begins(rows: ChainedOperations) -> Mask:
 
 
 def _names(rows: ChainedOperations, chosen: Mask) -> pa.Array:
-    """Return, for each selected operation, the id and CSN of its transaction as one string.
+    """Return the id and CSN of the transaction of each selected operation, joined to one string.
 
     Raises TransactionError if a transaction has neither.
     """
@@ -363,7 +364,7 @@ def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
-    """Check that consecutive parts continue each other's transactions. Raises TransactionError if they do not.
+    """Check that consecutive written parts continue each other's transactions. Raises TransactionError.
 
     Returns the id of the transaction that is open after the last part, or None.
     """
@@ -382,7 +383,7 @@ def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str
 
 
 def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
-    """Raise TransactionError if the positions of a part do not follow the positions of the previous part."""
+    """Raise TransactionError if the positions of a written part are not after those of the part before."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
             continue
