@@ -1,4 +1,8 @@
-"""Table names: their parts, their normal form, and GoldenGate's wildcards such as ``HR.*, SALES.ORD?``."""
+"""Table names: their parts, their normal form, and GoldenGate's wildcards such as ``HR.*, SALES.ORD?``.
+
+A name has parts separated by points: ``CATALOG.SCHEMA.TABLE``, ``SCHEMA.TABLE`` or ``TABLE``. A part
+that contains a point or a quote is quoted, as in ``HR."A.B"``. A wildcard matches within one part.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""A live trail on disk: its growing file, its checkpoint, and recovery after an interruption."""
+"""A live trail on disk: its growing file, its checkpoint, and recovery after an interruption.
+
+``growing_file.py`` writes the last file, and ``recovery.py`` reads what an interrupted run has left
+after the checkpoint. At a start, ``LiveTrail.recover`` repairs the trail in one of two modes: append
+mode keeps the complete records after the last commit and appends a restart record, overwrite mode
+truncates the trail to its checkpoint. docs/recovery.md gives the reasons.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Find out what follows a live trail's checkpoint: complete transactions, an open one, or an incomplete record."""
+"""Find out what follows a live trail's checkpoint: complete transactions, an open one, or an incomplete record.
+
+``read_tail`` reads the files from the checkpoint on, and counts their transactions. The source then
+repeats everything since the checkpoint, and ``DuplicateSkipper`` drops as many transactions from it
+as the trail already has, after a comparison of the last one.
+"""
 
 from __future__ import annotations
 

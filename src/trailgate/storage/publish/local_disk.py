@@ -1,4 +1,9 @@
-"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed."""
+"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed.
+
+The steps are those of ``protocol.py``. Files are staged in a hidden folder beside the trail, such as
+``dirdat/.ot.staging``. The state file, such as ``dirdat/ot.manifest.json``, is replaced last, and only
+after all renames are on the disk.
+"""
 
 from __future__ import annotations
 

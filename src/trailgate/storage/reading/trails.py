@@ -1,4 +1,9 @@
-"""Read trails as Arrow batches: a complete trail, a part of it, or splits that can be read in parallel."""
+"""Read trails as Arrow batches: a complete trail, a part of it, or splits that can be read in parallel.
+
+``read_trail`` finds a trail and reads its splits in threads of this process. A job that distributes
+the splits itself, such as the Spark data source, calls ``plan_reading`` and then ``read_split`` for
+each. Both decode only what the options select (``options.py``).
+"""
 
 from __future__ import annotations
 

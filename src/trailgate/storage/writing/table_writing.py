@@ -1,6 +1,7 @@
 """Write operations tables to a trail, in parts that are staged separately and published together.
 
-Also counts the operations of each table and type.
+A Spark job calls ``prepare_writing`` once, ``write_part`` in a task for each partition, and finally
+``publish_parts`` with the results. Also counts the operations of each table and type.
 """
 
 from __future__ import annotations
