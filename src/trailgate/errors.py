@@ -224,7 +224,7 @@ class WriteError(StorageError):
 class TargetUnavailableError(StorageError):
     """Raised if the target of apply cannot be reached.
 
-    Apply retries, because another attempt may succeed.
+    Apply retries, because another attempt may succeed (``retriable``).
 
     ``reason`` is the label of the fault in metrics. A run that follows a trail retries indefinitely
     if the fault is ``lasting``; otherwise it gives up when the fault lasts longer than the

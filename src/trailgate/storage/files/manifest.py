@@ -218,6 +218,9 @@ class TransactionMark:
 class Checkpoint:
     """The checkpoint of a live trail: the end of the last committed transaction, and the source's position there.
 
+    ``level`` is the level of the trail's format, and ``digits`` the number of digits in the names of
+    its files. The transaction ends at the byte ``offset`` of the file ``file``.
+
     ``begun`` is the number of the last file that the writer has begun. It is stored before that
     file is created, so that a restart knows that the writer created all files from ``file`` to
     ``begun``. If ``offset`` is 0, nothing in ``file`` is committed yet, and the file may not exist.

@@ -60,8 +60,8 @@ def overtaken_error(state: str) -> OvertakenError:
 class StagedFile:
     """A staged file and its final name. ``patches`` (offset, bytes) are written over its header.
 
-    In a store it may be an upload, which already has its final name and becomes visible when it is
-    completed.
+    ``staged`` is its name in the staging folder, and ``size`` its size there. In a store it may be
+    an upload instead, which already has its final name and becomes visible when it is completed.
     """
 
     staged: str

@@ -51,7 +51,8 @@ class EncodedOperations(NamedTuple):
 class Segment:
     """One staged trail file, which does not have a number yet.
 
-    ``size`` includes the header; times are in microseconds.
+    ``size`` includes the header. CSNs and times (in microseconds since 1970) are those of its first
+    and last operation, None if it has no operations.
     """
 
     name: str
@@ -68,7 +69,10 @@ Mark = tuple[Segment, ...]
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes the operations of one range to the staged trail files ``<stem>.0``, ``<stem>.1`` and so on."""
+    """Writes the operations of one range to the staged trail files ``<stem>.0``, ``<stem>.1`` and so on.
+
+    ``header`` are the bytes before the first operation of each file.
+    """
 
     folder: Path
     stem: str
