@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.capture.formats import parser_row
+from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
@@ -232,7 +232,7 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            format=parser_row(self.options).format(self.options),
+            format=parser_type_of(self.options).format(self.options),
             options=self.options,
             definitions=self.definitions,
             rules=self.rules,
@@ -258,7 +258,7 @@ class Capture:
     @property
     def cutter(self) -> MessageCutter | None:
         """The cutter for messages too large for memory, or None if the message format has no cutter."""
-        return parser_row(self.options).cutter(self.options)
+        return parser_type_of(self.options).cutter(self.options)
 
     @property
     def tables(self) -> Definitions:

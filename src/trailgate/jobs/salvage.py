@@ -130,7 +130,7 @@ class RecordGroups:
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
         apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
-        whole = followed.outcomes == TransactionOutcome.WHOLE
+        whole = followed.outcomes == TransactionOutcome.COMPLETE
         # one bad record makes its complete group incomplete
         whole[followed.number[bad & ~apart]] = False
         return cls(

@@ -38,13 +38,13 @@ _MARKS_OF.setflags(write=False)
 class TransactionOutcome(IntEnum):
     """The outcome of a transaction.
 
-    It is complete (WHOLE), open and waiting for more rows (WAITING), abandoned by a restart of the
-    writer (LEFT_OUT), or lacks its beginning or end (TORN).
+    It is complete, open and waiting for more rows, abandoned by a restart of the writer, or torn:
+    its beginning or end is missing.
     """
 
-    WHOLE = 0
+    COMPLETE = 0
     WAITING = 1
-    LEFT_OUT = 2
+    ABANDONED = 2
     TORN = 3
 
 
@@ -73,13 +73,13 @@ class FollowedTransactions:
         Transaction 0 never counts as complete, because its beginning is not among these rows.
         """
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
+        outcomes = np.where(complete, TransactionOutcome.COMPLETE, TransactionOutcome.TORN).astype(
             np.uint8
         )
         if self.is_open:
             outcomes[-1] = TransactionOutcome.WAITING
         # After WAITING: a restart may have abandoned the last transaction too.
-        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
+        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.ABANDONED
         return outcomes
 
     @property

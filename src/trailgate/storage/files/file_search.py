@@ -255,10 +255,10 @@ def describe_empty_files(paths: Sequence[str]) -> str:
     return f"{len(paths):,} files are empty (0 bytes): {names}: were they written completely?"
 
 
-def even_step(size: int, most: int) -> int:
-    """Return the number of bytes per part if a file of ``size`` bytes is divided into equal parts.
+def even_part_size(size: int, most: int) -> int:
+    """Return the size of each part if a file of ``size`` bytes or records is divided into equal parts.
 
-    There are as few parts as possible, with at most ``most`` bytes each.
+    There are as few parts as possible, of at most ``most`` bytes or records each.
     """
     # -(-a // b) rounds up: 10 bytes with at most 4 are 3 parts of at most 4 bytes (4, 4 and 2).
     parts = max(1, -(-size // most))

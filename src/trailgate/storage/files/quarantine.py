@@ -37,7 +37,7 @@ _JSON_TYPES: Final = {
 }
 
 
-def write_line(
+def format_quarantine_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
     """Format a message as a line of a quarantine file.
@@ -52,14 +52,14 @@ def write_line(
     return _line(_body_fields(body) | own)
 
 
-def write_lines(
+def format_quarantine_lines(
     bodies: pa.BinaryArray,
     headers: Iterable[Mapping[str, str]] | None,
     source: pa.StringArray | str,
     positions: pa.StringArray,
     reasons: pa.StringArray,
 ) -> pa.Buffer:
-    """Format many messages as lines of a quarantine file, as `write_line` does for one.
+    """Format many messages as lines of a quarantine file, as `format_quarantine_line` does for one.
 
     `source` is the source of each message, or one for all. `positions` have 20 digits: of the
     file's number and the byte offset. `reasons` are the errors. Only headers, and bodies that are
@@ -127,7 +127,7 @@ def _in_base64(body: bytes) -> bytes | None:
     return None
 
 
-def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
+def format_message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
     """Format a message as a line of a file of JSON lines, with headers if it has any."""
     fields = _body_fields(body)
     return _line(fields | {"headers": dict(headers)} if headers else fields)
@@ -148,7 +148,7 @@ def _json_text(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
+def parse_message_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
     """Parse the JSON line of a message into body and headers. Raises DecodeError."""
     try:
         fields = json.loads(line)

@@ -120,7 +120,7 @@ class TrailFiles:
             raise StorageError(f"file number {number} is not in the trail", where=where)
         return self.files[at]
 
-    def following(self, number: int) -> Iterator[TrailFile]:
+    def files_from(self, number: int) -> Iterator[TrailFile]:
         """Yield the trail files from a number on.
 
         If the list of files is incomplete (``cut_off``), the remaining files are listed again.
@@ -128,7 +128,7 @@ class TrailFiles:
         yield from self.files[max(0, number - self.files[0].number) :]
         if self.cut_off:
             rest = find_trail(self.prefix, self.definitions)
-            yield from rest.following(max(number, self.files[-1].number + 1))
+            yield from rest.files_from(max(number, self.files[-1].number + 1))
 
     def may_grow(self, file: TrailFile) -> bool:
         """Return True if a trail file may end in an unfinished record."""

@@ -507,7 +507,7 @@ class StoreBackend(PublishBackend):
         source = f"{content.staging}/{file.staged}"
         # An object cannot be changed in place. Only the first bytes, which the patches concern, are
         # read and uploaded again; the store itself copies the rest.
-        head = bytearray(self.store.part(ObjectRange(source, 0, min(HEAD, file.size))))
+        head = bytearray(self.store.read_range(ObjectRange(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data
         rest = ObjectRange(source, len(head), file.size)

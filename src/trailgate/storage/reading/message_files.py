@@ -38,7 +38,7 @@ from trailgate.storage.files.opened_file import (
     codec_of,
     is_empty_file,
 )
-from trailgate.storage.files.quarantine import read_line
+from trailgate.storage.files.quarantine import parse_message_line
 
 # The maximum range: starting a task costs little compared to it.
 MESSAGE_SPLIT_BYTES: Final = 128 << 20
@@ -276,18 +276,18 @@ def _file(path: str, size: int) -> MessageFile:
 
 
 def plan_ranges(
-    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, apart: bool = True
+    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, independent: bool = True
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files with one message per line (also as JSON lines) are divided. If a message
-    can only be parsed after all earlier ones (``apart`` is false), there is a single range. Small
-    inputs are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the
-    input, so that output files are the same on any number of cores.
+    Only uncompressed files with one message per line (also as JSON lines) are divided. If messages
+    are not ``independent``, because each can only be parsed after all earlier ones, there is a
+    single range. Small inputs are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges
+    depend only on the input, so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
-    if not apart:
+    if not independent:
         return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
@@ -517,7 +517,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
     bodies, headers, problems = [], [], []
     for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         try:
-            body, header = read_line(bytes(view[start:end]))
+            body, header = parse_message_line(bytes(view[start:end]))
         except TrailgateError as error:
             # The line stays a message, with its number and offset: its problem refers to it.
             body, header = b"", NO_HEADERS

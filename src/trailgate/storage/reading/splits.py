@@ -161,7 +161,7 @@ def _cuts(
 ) -> list[TrailPosition]:
     """Return the positions at which the splits of a trail start."""
     start, stop = bounds
-    files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
+    files = [file for file in trail.files_from(start.number) if (file.number, 0) < stop]
     begins = [start.offset if file.number == start.number else 0 for file in files]
     ends = [
         min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
@@ -242,7 +242,7 @@ class SplitReader:
             begin = find_next_begin(self._trail, split.start, split.end)
         if begin is None:
             return
-        for file in self._trail.following(begin.number):
+        for file in self._trail.files_from(begin.number):
             with TrailFileReader(file) as reader:
                 done = yield from self._file(reader, begin)
             if done:
@@ -439,7 +439,7 @@ def read_records(
     """Yield the records that begin in a split of a trail, including those that a restart undid."""
     notices = notices or NoticeLog()
     begin = split.start if split.whole else find_record_begin(trail, split.start)
-    for file in trail.following(begin.number):
+    for file in trail.files_from(begin.number):
         start = begin.offset if file.number == begin.number else 0
         # An empty last file is opened too, so that a notice names it.
         is_last_and_empty = not file.size and file.number == split.end.number

@@ -121,7 +121,7 @@ class TrailDefinitions:
         Raises DefinitionError if the trail defines the table in several ways.
         """
         every: dict[Table, None] = {}
-        for file in self._trail.following(self._trail.begin.number if self._trail.files else 0):
+        for file in self._trail.files_from(self._trail.begin.number if self._trail.files else 0):
             _, tables = self._tables_in(file, file.size).by_name.get(_key(name), ([], []))
             every |= dict.fromkeys(table for table in tables if table is not None)
         if not every:

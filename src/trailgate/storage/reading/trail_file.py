@@ -312,7 +312,7 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
     The first definition in the file ``number`` or a later one is used. Files of levels without
     metadata are not searched. Raises DefinitionError if the table is not defined.
     """
-    for file in trail.following(trail.begin.number if number is None else number):
+    for file in trail.files_from(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
             # A file of an older level has no metadata, and later files are not searched.
@@ -366,7 +366,7 @@ def first_ddl(
     trail: TrailFiles, start: TrailPosition, end: TrailPosition
 ) -> tuple[TrailPosition, str] | None:
     """Find the first DDL record in a range of a trail. Returns its position and statement, or None."""
-    for file in trail.following(start.number):
+    for file in trail.files_from(start.number):
         if (file.number, 0) >= end:
             break
         with TrailFileReader(file) as reader:

@@ -126,14 +126,14 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     return (*partly, *replace(rest, open_bytes=0, missing_files="").notices)
 
 
-def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
+def check_file_ends(trail: TrailFiles, begin: TrailPosition) -> None:
     """Check that each trail file from a position on has its number and ends with a complete record.
 
     Only the last file may end inside a record. Raises TruncatedError if a file before the last one
     ends inside a record, DecodeError if records follow a damaged length, and StorageError if the
     number in a file's header differs from the number in its name.
     """
-    for file in trail.following(begin.number):
+    for file in trail.files_from(begin.number):
         with TrailFileReader(file) as reader:
             reader.check_number()
             end = reader.end_of_records()
@@ -166,7 +166,7 @@ def check_last_files(trail: TrailFiles) -> None:
         )
 
 
-def check_complete(file: TrailFile) -> None:
+def check_stated_size(file: TrailFile) -> None:
     """Raise StorageError if a trail file does not have the size that its header states, although another file follows."""
     with TrailFileReader(file) as reader:
         problem = describe_size(reader)
@@ -248,7 +248,7 @@ def _bytes_between(trail: TrailFiles, begin: TrailPosition, end: TrailPosition) 
     if begin.number == end.number:
         return end.offset - begin.offset
     before_end = sum(
-        file.size for file in trail.following(begin.number) if file.number < end.number
+        file.size for file in trail.files_from(begin.number) if file.number < end.number
     )
     return before_end - begin.offset + end.offset
 

@@ -23,10 +23,10 @@ from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, 
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_rest import (
     TrailRest,
-    check_complete,
+    check_file_ends,
     check_last_files,
     check_numbers,
-    check_rest,
+    check_stated_size,
     find_trail_rest,
 )
 from trailgate.storage.reading.transaction_spans import (
@@ -155,12 +155,12 @@ class TrailStream:
         if end is None or end > ceiling:
             return _pass_finished_file(trail, start)
         reached = _offset(trail, end)
-        read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
+        read = [file for file in trail.files_from(begin.number) if (file.number, 0) < end]
         check_numbers(read)
         # A file that is followed by others must be complete.
         for file in read:
             if file.number < reached.place.number:
-                check_complete(file)
+                check_stated_size(file)
         return reached
 
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
@@ -188,7 +188,7 @@ class TrailStream:
         """Raise StorageError if the number in a file's header differs from the number in its name, from a position on."""
         trail = self._find()
         if trail is not None:
-            check_numbers(trail.following(start.place.number))
+            check_numbers(trail.files_from(start.place.number))
 
     def splits(
         self, start: StreamOffset, end: StreamOffset, split_bytes: int
@@ -212,7 +212,7 @@ class TrailStream:
         Files that were checked before are not read again.
         """
         first = max(begin.number, min(self._sound + 1, trail.end.number))
-        check_rest(trail, TrailPosition(first, 0))
+        check_file_ends(trail, TrailPosition(first, 0))
         self._sound = trail.end.number - 1
 
     def _end(
@@ -273,7 +273,7 @@ class TrailStream:
 
 def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailPosition:
     """Return the trail position up to which a batch that begins at ``begin`` may extend."""
-    files = list(trail.following(begin.number))
+    files = list(trail.files_from(begin.number))
     if limit.files is not None:
         files = files[: limit.files]
     position = begin
@@ -311,7 +311,7 @@ def _pass_finished_file(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
     file = trail.file(position.number)
     if position.offset < file.size:
         return start
-    check_complete(file)
+    check_stated_size(file)
     return _offset(trail, position)
 
 

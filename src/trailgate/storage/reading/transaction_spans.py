@@ -90,7 +90,7 @@ def read_runs_from(
     The position must be the start of a record. An incomplete record ends the runs of its file; the
     caller decides whether that is an error.
     """
-    for file in trail.following(position.number):
+    for file in trail.files_from(position.number):
         with TrailFileReader(file) as reader:
             start = position.offset if file.number == position.number else 0
             yield from _forwards(reader, start, size)

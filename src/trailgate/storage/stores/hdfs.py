@@ -330,7 +330,7 @@ class HdfsStore(ObjectStore):
             if self._end(key, tag):
                 continue
             try:
-                data = self.part(ObjectRange(key, 0, status.length))
+                data = self.read_range(ObjectRange(key, 0, status.length))
             except WriteError:
                 # The file is unchanged, so the error is not due to a replacement during the read.
                 if self.tag(key) == tag:
@@ -351,8 +351,8 @@ class HdfsStore(ObjectStore):
         except WriteError:
             return False  # a process that may only read sees the file as it is
 
-    def part(self, piece: ObjectRange) -> bytes:
-        """Return a range of an HDFS file."""
+    def read_range(self, piece: ObjectRange) -> bytes:
+        """Read a range of an HDFS file."""
         if piece.begin == piece.end:
             return b""
         try:

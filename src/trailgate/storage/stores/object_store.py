@@ -246,7 +246,7 @@ class ObjectStore(ABC):
         """Read an object of the store, or return None if it does not exist."""
 
     @abstractmethod
-    def part(self, piece: ObjectRange) -> bytes:
+    def read_range(self, piece: ObjectRange) -> bytes:
         """Read a range of an object of the store."""
 
     @abstractmethod
@@ -335,7 +335,7 @@ class ObjectStore(ABC):
                 if isinstance(piece, bytes):
                     upload.write(piece)
                 else:
-                    upload.add(piece, self.part)
+                    upload.add(piece, self.read_range)
             yield upload
         finally:
             upload.abort()
@@ -381,7 +381,7 @@ class BucketStore(ObjectStore):
         except ConditionNotMetError:
             return None
 
-    def part(self, piece: ObjectRange) -> bytes:
+    def read_range(self, piece: ObjectRange) -> bytes:
         """Read a range of an object of the bucket."""
         if piece.begin == piece.end:
             return b""

@@ -198,7 +198,7 @@ def _write_batches(
     encoding = target.encoding()
     counts: Counts = {}
     rows = 0
-    for changes in chain.through(to_changes(target.definitions, batches)):
+    for changes in chain.checked_batches(to_changes(target.definitions, batches)):
         with _move(rows):
             encoded = encoding(changes)
         writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
@@ -240,7 +240,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
     with location.backend.locked():
         check_trail(location, location.manifest(), target.options)
         # From here on, files that are not in the manifest are not mistaken for the trail's.
-        location.begin()
+        location.begin_manifest()
         # Another run may have added tables to the definitions meanwhile.
         target = replace(target, definitions=location.merge_definitions(target.definitions))
         counts: Counts = {}

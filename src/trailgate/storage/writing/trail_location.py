@@ -81,7 +81,7 @@ class TrailLocation:
     def _parse(self, data: bytes | None) -> Manifest | None:
         return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
 
-    def begin(self) -> None:
+    def begin_manifest(self) -> None:
         """Write an empty manifest for a new trail on a local disk, unless it has one.
 
         If a run is killed while it renames files, readers and the next run see by the manifest
@@ -150,7 +150,7 @@ class TrailLocation:
         data = self.backend.read(".captured.jsonl") or b""
         return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
 
-    def quarantine(self) -> str:
+    def quarantine_name(self) -> str:
         """Return the name of the quarantine file of the next publication.
 
         In an object store each publication has its own file, because existing objects are not
@@ -192,7 +192,7 @@ class TrailLocation:
             is_published=self._published_test(after, self.backend.generation + 2),
             sidecars=tuple(sidecars),
             parts=tuple(quarantine),
-            log=self.quarantine().rpartition("/")[2],
+            log=self.quarantine_name().rpartition("/")[2],
             kept=before.quarantine,
             finished=self._finish(before),
         )
@@ -314,7 +314,7 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
     placed, published = number_files(target, staged.segments, before)
     names = tuple(file.name for file in published)
-    quarantine = location.quarantine() if staged.quarantine else None
+    quarantine = location.quarantine_name() if staged.quarantine else None
     manifest = Manifest(
         files=(*before.files, *published),
         quarantine=before.quarantine
@@ -359,13 +359,13 @@ class TrailTarget:
         """Context manager: a local folder for trail files, which are staged when the block ends."""
         return self.location.backend.staged_folder(self.staging)
 
-    def begin(self) -> bytes:
+    def file_start(self) -> bytes:
         """Return the bytes of a trail file before its first operation: its header and metadata."""
         return encode_file_start(self.header, self.options.trail_format, self.definitions)
 
     def writer(self, folder: Path, stem: str) -> SegmentWriter:
         """Return a writer of the trail files ``<stem>.0``, ``<stem>.1`` and so on into a folder."""
-        return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
+        return SegmentWriter(folder, stem, self.file_start(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
         """Return the function that encodes operations as records of the trail's format."""

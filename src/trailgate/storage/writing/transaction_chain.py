@@ -172,12 +172,12 @@ class PartEnds:
     repaired: tuple[pa.Array, ...] = ()
 
     @property
-    def continues(self) -> str | None:
+    def continued_transaction(self) -> str | None:
         """The id of the transaction that the part continues, or None."""
         return None if self.first.opens else str(self.first.tx_id)
 
     @property
-    def leaves(self) -> str | None:
+    def open_transaction(self) -> str | None:
         """The id of the transaction that the part leaves open, or None."""
         return None if self.last.closes else str(self.last.tx_id)
 
@@ -193,7 +193,7 @@ class TransactionChain:
     def __init__(self) -> None:
         self.ends: PartEnds | None = None
 
-    def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+    def checked_batches(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
         """Check the transactions of a part's batches, and yield the batches unchanged.
 
         Raises TransactionError if operations do not continue the previous ones.
@@ -232,7 +232,7 @@ class RepairingTransactionChain(TransactionChain):
         # and True if it has several CSNs.
         self._opened, self._mixed = True, False
 
-    def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+    def checked_batches(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
         """Yield the batches of a part with transaction indicators that fit the remaining operations.
 
         Raises TransactionError if that is impossible.
@@ -370,15 +370,17 @@ def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str
     """
     check_positions(parts, HINT)
     for ends in parts:
-        if ends.continues != open_transaction:
-            if ends.continues is None:
+        if ends.continued_transaction != open_transaction:
+            if ends.continued_transaction is None:
                 problem = f"a transaction begins inside {open_transaction}"
             elif open_transaction is None:
-                problem = f"the transaction {ends.continues} continues, but did not begin"
+                problem = (
+                    f"the transaction {ends.continued_transaction} continues, but did not begin"
+                )
             else:
-                problem = f"the transaction {ends.continues} continues inside {open_transaction}"
+                problem = f"the transaction {ends.continued_transaction} continues inside {open_transaction}"
             raise TransactionError(problem, hint=HINT)
-        open_transaction = ends.leaves
+        open_transaction = ends.open_transaction
     return open_transaction
 
 
