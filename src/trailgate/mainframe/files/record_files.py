@@ -38,11 +38,11 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
 from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.even_parts import even_part_size
 from trailgate.storage.files.file_search import (
     Addresses,
     addresses_of,
     describe_empty_files,
-    even_part_size,
     find_files,
 )
 from trailgate.storage.files.opened_file import (

@@ -185,6 +185,18 @@ def read_text_file(address: Address, subject: str = "file") -> bytes:
     return raw
 
 
+def read_source(address: Address, subject: str = "copybook") -> str:
+    """Read a text file such as a copybook as UTF-8, or as Latin-1 if it is not UTF-8.
+
+    Raises StorageError as ``read_text_file`` does; its text calls the file ``subject``.
+    """
+    raw = read_text_file(address, subject)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
 def _other_encoding(raw: bytes) -> str:
     """Return the encoding of a text that is not based on ASCII (UTF-16, UTF-32 or EBCDIC), otherwise "".
 

@@ -23,7 +23,7 @@ from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.durable import lock
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint

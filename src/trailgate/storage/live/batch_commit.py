@@ -18,7 +18,8 @@ from typing import Final
 
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import convert_write_errors, lock
+from trailgate.storage.files.durable import convert_write_errors
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.manifest import (
     GrowingFileState,
     Manifest,

@@ -17,8 +17,8 @@ from trailgate.storage.files.durable import (
     replace_whole_file,
     sync_folder,
 )
-from trailgate.storage.files.manifest import TransactionMark
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import TransactionMark
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
 

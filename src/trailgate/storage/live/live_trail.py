@@ -18,15 +18,15 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.options import NamedValues, check_calls
 from trailgate.storage.files.listing import TrailFile, files_on_disk
-from trailgate.storage.files.manifest import (
+from trailgate.storage.files.manifest import manifest_path
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import (
     Checkpoint,
     TransactionMark,
     checkpoint_path,
     encode_checkpoint,
-    manifest_path,
     read_checkpoint,
 )
-from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader

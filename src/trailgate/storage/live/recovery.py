@@ -21,8 +21,8 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.manifest import Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFiles, TrailPosition
+from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
 from trailgate.trail.format.record_types import RecordRole

@@ -19,11 +19,11 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, absolute, read_if_exists
 from trailgate.storage.files.durable import (
     convert_write_errors,
-    lock,
     remove_folder,
     replace_whole_file,
     sync_folder,
 )
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.quarantine import append_files, append_lines
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,

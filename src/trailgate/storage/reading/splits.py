@@ -23,7 +23,7 @@ from trailgate.errors import TruncatedError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, mask_undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.file_search import even_cuts
+from trailgate.storage.files.even_parts import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.sequence_check import SequenceCheck
