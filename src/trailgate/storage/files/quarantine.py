@@ -1,7 +1,7 @@
 """Messages as JSON lines: format and parse them, and write the quarantine file beside a trail.
 
 A file of messages may have a JSON object per line. The quarantine file, which contains the messages
-that a capture could not parse, has such lines too, with the place and error of each message::
+that a capture rejected, has such lines too, with the place and the reason of each message::
 
     {"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, "source": ..., "reason": ...}
 """

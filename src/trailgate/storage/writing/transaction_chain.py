@@ -1,10 +1,11 @@
 """Check that operations continue the transactions of the operations before them, across batches and parts.
 
 A trail contains the transaction's id only in the transaction's first record, so an operation in the
-wrong place would be read back with a different id. ``TransactionChain`` rejects operations that do
-not fit; it is used for streams, whose transactions may span parts and batches, and for live trails.
+wrong place would be read back with a different id. ``check_continuation`` rejects operations of a
+batch that do not fit; live trails use it alone. ``TransactionChain`` checks all batches of a part in
+this way; it is used for streams, whose transactions may span parts and batches.
 ``RepairingTransactionChain`` is used for DataFrames: if operations of a transaction were filtered
-out, it recomputes the indicators of the rest (decision 0059). Both check ids and positions.
+out, it recomputes the indicators of the rest (decision 0059). Both chains check ids and positions.
 """
 
 from __future__ import annotations
