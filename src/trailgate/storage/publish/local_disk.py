@@ -200,7 +200,7 @@ class LocalBackend(PublishBackend):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete the local staging folder, which only this run uses."""
+        """Delete the complete local staging folder, even if files are named: only this run uses it."""
         del names, is_own
         remove_folder(staging)
 

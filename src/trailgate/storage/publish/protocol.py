@@ -229,7 +229,7 @@ class PublishBackend(Protocol):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete a folder of staged files, or only the named files in it.
+        """Delete a folder of staged files, or in a store only the named files in it.
 
         Nothing is deleted if the state names a commit record in this folder, because the files will
         be published. Unfinished uploads are deleted too if ``is_own`` returns true for their names.
