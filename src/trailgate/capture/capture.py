@@ -561,7 +561,7 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
 
 
 def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
-    """Add the source and the offset of its message to each problem of this batch."""
+    """Add the source and the offset of its message to each problem of a captured batch."""
     own = problems.message >= 0
     if not own.any():
         return problems

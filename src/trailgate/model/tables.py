@@ -127,7 +127,7 @@ class Table:
         object.__setattr__(self, "columns", check_items("columns", self.columns, Column))
 
     def __hash__(self) -> int:
-        """Return the hash of the name only, because caches by table are used for each batch."""
+        """Return the hash of the table's name only, because caches by table are used for each batch."""
         return hash(self.name)
 
     @property

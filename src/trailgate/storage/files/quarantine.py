@@ -119,7 +119,7 @@ def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
 
 
 def _in_base64(body: bytes) -> bytes | None:
-    """Return the body in base64 if it is not UTF-8, otherwise None."""
+    """Return a message's body in base64 if it is not UTF-8, otherwise None."""
     try:
         body.decode()
     except UnicodeDecodeError:

@@ -31,11 +31,11 @@ class Disk:
         return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Replace a file's content completely or not at all, and sync it."""
+        """Replace a file of the live trail completely or not at all, and sync it."""
         replace_whole_file(path, data)
 
     def rename(self, path: Path, final: Path) -> None:
-        """Rename a file, replacing any file of that name, and sync the folder."""
+        """Rename a file of the live trail, replacing any file of that name, and sync the folder."""
         with convert_write_errors(final):
             path.replace(final)
             sync_folder(final.parent)

@@ -120,7 +120,7 @@ class MessageFileList(Sequence[MessageFile]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        """Return the number of files and a digest of all their attributes."""
+        """Return the number of message files and a digest of all their attributes."""
         digest = hashlib.sha256(repr((self._prefix, self._kinds)).encode())
         for part in (self._sizes, self._begins, self._kind, *self._paths.buffers()):
             digest.update(b"" if part is None else part)
@@ -156,12 +156,12 @@ class MessageFiles:
 
     @property
     def start(self) -> MessagePosition:
-        """The position of the first message in the files."""
+        """The position of the first message in the message files."""
         return MessagePosition(0, self.files[0].begin if self.files else 0)
 
     @property
     def end(self) -> MessagePosition:
-        """The position after the last message in the files."""
+        """The position after the last message in the message files."""
         return MessagePosition(len(self.files), 0)
 
     @property
@@ -452,7 +452,7 @@ def _read_lines(
 
 
 def _whole_lines(data: pa.Buffer) -> int:
-    """Return the length of the complete lines at the start of some bytes."""
+    """Return the length of the complete lines at the start of bytes of a message file."""
     # Lines are usually short, so search the last bytes for a newline first.
     tail = max(0, int(data.size) - 4096)
     newline = bytes(data[tail:]).rfind(b"\n")

@@ -218,7 +218,7 @@ class TrailStream:
     def _end(
         self, trail: TrailFiles, begin: TrailPosition, wanted: TrailPosition
     ) -> TrailPosition | None:
-        """Return where a batch that starts at ``begin`` and should end at ``wanted`` ends, or None.
+        """Return where a stream's batch that starts at ``begin`` and should end at ``wanted`` ends, or None.
 
         That is the end of the last transaction up to ``wanted``, or if there is none, of the first
         transaction after it.
@@ -329,7 +329,7 @@ def _check_sum(file: TrailFile, offset: int) -> str:
 
 
 def _first_check_sum(file: TrailFile, offset: int) -> str:
-    """Return the checksum in the form of old checkpoints: of the last ``FIRST_CHECKED`` bytes before an offset."""
+    """Return a checksum as in old checkpoints of a trail stream: of the last ``FIRST_CHECKED`` bytes."""
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"

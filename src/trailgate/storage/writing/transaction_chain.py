@@ -48,12 +48,12 @@ class PreviousOperation(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """True if the operation begins a transaction."""
+        """True if the previous operation begins a transaction."""
         return self.indicator in (BEGIN, WHOLE)
 
     @property
     def closes(self) -> bool:
-        """True if the operation ends a transaction."""
+        """True if the previous operation ends its transaction."""
         return self.indicator in (END, WHOLE)
 
 
