@@ -68,7 +68,7 @@ class FollowedTransactions:
 
     @property
     def outcomes(self) -> Octets:
-        """Return for each transaction whether it is complete, waiting, abandoned or torn.
+        """Return the `TransactionOutcome` of each transaction: complete, waiting, abandoned or torn.
 
         Transaction 0 never counts as complete, because its beginning is not among these rows.
         """
